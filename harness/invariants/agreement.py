@@ -54,14 +54,14 @@ class Agreement(Invariant[ObservedState]):
 
     def _env(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         uid, container = line.fields["uid"], line.fields["container"]
-        held = [h for h in state.world.all_holdings() if (h.uid, h.container) == (uid, container)]
+        held = [h for h in state.world.all_holdings() if h.uid == uid and h.container in (container, "")]
         devices = state.world.devices
         gpuids = sorted({gpuid for h in held for gpuid in (*h.devices, *h.parts_of) if gpuid in devices})
         uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
         known = {*devices, *(device.uuid for device in devices.values())}
         lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}
         naming = {name: ids for name, ids in lists.items() if any(id_ in known for id_ in ids)}
-        if gpuids and not naming:
+        if gpuids and not naming and not any(h.container == "" for h in held):  # else they may go by their indexes
             what = f"no variable of {line.fields['pod']} ({container}) names its devices {', '.join(gpuids)}"
             yield Breach((uid, container, "env"), what, line)
         for name, ids in naming.items():

@@ -64,6 +64,7 @@ class ObservedHardware:
     offered: dict[str, dict[str, int]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
     part_of: tuple[Callable[[str], str], ...] = ()
+    _unused: set[tuple[str, str]] = field(default_factory=set)
     _ended: set[str] = field(default_factory=set)
     _about: dict[str, Line] = field(default_factory=dict)
 
@@ -85,11 +86,11 @@ class ObservedHardware:
     def declare(self, objects: ClusterObjects, holds: Iterable[Holds]) -> Sequence[ObservedHolding]:
         """Take in what systems say of the pods as they are now; the holdings that are new or changed."""
         before = self.declared
-        self.declared = {}
+        self.declared, self._unused = {}, set()
         for key in sorted(objects.pods):
             for holding in self._declared_by(objects.pods[key], holds):
                 self.declared[(holding.uid, holding.container, holding.resource)] = holding
-        return [now for slot, now in self.declared.items() if slot not in before or before[slot].devices != now.devices]
+        return [now for slot, now in self.declared.items() if slot not in before or _is_other(before[slot], now)]
 
     def _declared_by(self, pod: Object, holds: Iterable[Holds]) -> Iterator[ObservedHolding]:
         host, name = node_name_of(pod), key_of(pod)
@@ -98,7 +99,9 @@ class ObservedHardware:
         line = self._about.get(f"pod/{name}")
         for held in (held for rule in holds for held in rule(pod)):
             devices = tuple(self._gpuid(device) for device in held.devices)
-            yield ObservedHolding(name, uid_of(pod), held.container, held.resource, host, devices, line)
+            self._unused |= {(uid_of(pod), resource) for resource in held.instead_of}
+            parts_of = tuple(self._gpuid(device) for device in held.parts_of)
+            yield ObservedHolding(name, uid_of(pod), held.container, held.resource, host, devices, line, parts_of)
 
     def _gpuid(self, device: str) -> str:
         by_uuid = (known.gpuid for known in self.devices.values() if known.uuid == device)
@@ -106,8 +109,12 @@ class ObservedHardware:
 
     def all_holdings(self) -> Iterator[ObservedHolding]:
         """What live containers hold, by the word of their kubelets and of the systems."""
-        yield from self.holdings.values()
+        yield from (each for each in self.holdings.values() if self.is_used(each))
         yield from self.declared.values()
+
+    def is_used(self, holding: ObservedHolding) -> bool:
+        """Whether its pod uses what its kubelet gave it: some do not, by the word of their system."""
+        return (holding.uid, holding.resource) not in self._unused
 
     def holders(self, gpuid: str) -> Iterator[ObservedHolding]:
         """The live containers that hold the device."""
@@ -210,6 +217,10 @@ class ObservedHardware:
         for held in (self.holdings, self.declared):
             for slot in [slot for slot in held if slot[0] == uid]:
                 del held[slot]
+
+
+def _is_other(before: ObservedHolding, now: ObservedHolding) -> bool:
+    return (before.devices, before.parts_of) != (now.devices, now.parts_of)
 
 
 def _link(known: Device | None, line: Line) -> bool:

@@ -185,8 +185,9 @@ def _pool_free(world: ObservedHardware, host: str, objects: ClusterObjects, reso
     pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
     members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
     hosts = {h for chassis in members.values() for h in chassis.hosts}
-    # One of which pods have parts is free only where their system sends them away.
+    # One of which pods have parts, or that a pod has by another name, is free only where their system sends them away.
     parted = {gpuid for holding in world.all_holdings() for gpuid in holding.parts_of}
+    parted |= {gpuid for each in world.declared.values() if each.resource != resource for gpuid in each.devices}
     mine = (device for device in world.devices.values() if device.chassis in members and device.present)
     devices = sum(1 for device in mine if device.gpuid not in parted)
     taken = (

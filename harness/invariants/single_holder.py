@@ -22,7 +22,7 @@ class SingleHolder(Invariant[ObservedState]):
         if line.layer != "kubelet" or line.event != "allocated":
             return
         mine = state.world.holdings.get((line.fields["uid"], line.fields["container"], line.fields["resource"]))
-        if mine is not None:
+        if mine is not None and state.world.is_used(mine):
             yield from _given_twice(mine, state)
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
@@ -60,4 +60,8 @@ def _given_both_ways(mine: ObservedHolding, state: ObservedState) -> Iterator[Br
 
 
 def _same_thing(device: str, one: ObservedHolding, other: ObservedHolding, state: ObservedState) -> bool:
-    return device in state.world.devices or (one.host, one.resource) == (other.host, other.resource)
+    if device in state.world.devices:
+        return True
+    # What a system says that a pod holds goes by names of the node's own; what plugins announce, by each plugin's own.
+    own = any((each.uid, each.container, each.resource) in state.world.declared for each in (one, other))
+    return one.host == other.host and (own or one.resource == other.resource)

@@ -16,17 +16,21 @@ from mews.kube.system.journal import Line
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Devices of one resource that a container of a pod holds. A device of a chassis goes by its GPUID or its UUID, any
-    other by a name that is its own on that node."""
+    """Devices of one resource that a container of a pod holds, or ("") each of its containers. A device of a chassis
+    goes by its GPUID or its UUID, any other by a name that is its own on that node. ``parts_of``: whole devices of
+    which it holds a part, as other pods may. ``instead_of``: resources of which it does not use what its kubelet gave
+    it."""
 
     container: str
     resource: str
     devices: tuple[str, ...]
+    parts_of: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()
 
 
 Holds = Callable[[Object], Iterable[Held]]
 """``holds(pod)``: which whole devices a live pod on a node holds beyond what its kubelet says, read from the pod alone
-(its annotations, for example). Devices that several pods may share are not to be named: each would be a breach."""
+(its annotations, for example). Devices that several pods may share are named as such (``parts_of``)."""
 
 
 @dataclass(frozen=True, slots=True)

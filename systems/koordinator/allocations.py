@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, key_of
-from mews.systems.koordinator.devices import Amounts, amounts, parsed_json, quantities
+from mews.systems.koordinator.devices import Amounts, a_list, a_number, amounts, an_object, parsed_json, quantities
 from mews.systems.koordinator.errors import BadDeviceObject
 from mews.systems.koordinator.names import ALLOCATED, first_of
 
@@ -54,23 +54,27 @@ def parse_allocations(text: str, where: str = ALLOCATED) -> Allocations:
         raise BadDeviceObject(f"{where}: must be {{type: [{{minor, resources}}]}}")
     found: list[DeviceAllocation] = []
     for kind, listed in by_type.items():
-        for index, each in enumerate(listed or ()):
+        for index, value in enumerate(a_list(listed, f"{where}.{kind}")):
             at = f"{where}.{kind}[{index}]"
-            minor = each.get("minor", 0) if isinstance(each, Mapping) else None
-            if isinstance(minor, bool) or not isinstance(minor, int):
-                raise BadDeviceObject(f"{at}.minor: {minor!r}: must be a whole number")
+            each = an_object(value, at)
+            minor = a_number(each.get("minor", 0), f"{at}.minor")
             resources = first_of(each, "resources", "resource", "resouurces")
-            functions = (each.get("extension") or {}).get("vfs") or ()
+            functions = a_list(an_object(each.get("extension"), f"{at}.extension").get("vfs"), f"{at}.extension.vfs")
             found.append(
                 DeviceAllocation(
                     str(kind),
                     minor,
                     amounts(resources, f"{at}.resources"),
                     str(each.get("id") or ""),
-                    tuple(AllocatedFunction(vf.get("minor", 0), str(vf.get("busID") or "")) for vf in functions),
+                    tuple(_function(vf, f"{at}.extension.vfs") for vf in functions),
                 )
             )
     return tuple(found)
+
+
+def _function(value: Any, where: str) -> AllocatedFunction:
+    function = an_object(value, where)
+    return AllocatedFunction(a_number(function.get("minor", 0), f"{where}.minor"), str(function.get("busID") or ""))
 
 
 def allocations_text(allocations: Sequence[DeviceAllocation]) -> str:

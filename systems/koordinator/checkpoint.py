@@ -28,7 +28,7 @@ def read_checkpoint(text: str) -> tuple[CheckpointEntry, ...]:
     try:
         listed = json.loads(text)["Data"]["PodDeviceEntries"] or ()
         return tuple(_entry(each) for each in listed)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise BadCheckpoint(f"kubelet_internal_checkpoint: {error!r}: must be a checkpoint of kubelet 1.34") from error
 
 

@@ -129,7 +129,7 @@ def parse(obj: Object) -> NodeDeviceReport:
     """
     where = f"Device {name_of(obj)}"
     notes = annotations_of(obj)
-    listed = (obj.get("spec") or {}).get("devices") or ()
+    listed = a_list(an_object(obj.get("spec"), f"{where}: spec").get("devices"), f"{where}: spec.devices")
     devices = tuple(_device(each, f"{where}: spec.devices[{i}]") for i, each in enumerate(listed))
     seen: set[tuple[str, int]] = set()
     for i, device in enumerate(devices):
@@ -157,10 +157,10 @@ def amounts(quantities: Mapping[str, Any] | None, where: str) -> dict[str, int]:
     Raises BadDeviceObject for one that is none, or is below 0.
     """
     found = {}
-    for name, quantity in (quantities or {}).items():
+    for name, quantity in an_object(quantities, where).items():
         try:
             value = whole(quantity)
-        except ValueError as error:
+        except (ArithmeticError, TypeError, ValueError) as error:
             raise BadDeviceObject(f"{where}.{name}: {error}") from None
         if value < 0:
             raise BadDeviceObject(f"{where}.{name}: {quantity}: must not be below 0")
@@ -176,22 +176,15 @@ def quantities(given: Amounts) -> dict[str, str]:
     }
 
 
-def _number(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise BadDeviceObject(f"{where}: {value!r}: must be a whole number")
-    return value
-
-
-def _device(listed: Any, where: str) -> NodeDevice:
-    if not isinstance(listed, Mapping):
-        raise BadDeviceObject(f"{where}: {listed!r}: must be an object")
+def _device(value: Any, where: str) -> NodeDevice:
+    listed = an_object(value, where)
     kind = first_of(listed, "type", "deviceType")
     if not isinstance(kind, str) or not kind:
-        raise BadDeviceObject(f"{where}.type: {kind!r}: must be a type of device")
-    minor = _number(listed.get("minor") or 0, f"{where}.minor")
+        raise BadDeviceObject(f"{where}.type: {_short(kind)}: must be a type of device")
+    minor = a_number(listed.get("minor") or 0, f"{where}.minor")
     if minor < 0:
         raise BadDeviceObject(f"{where}.minor: {minor}: must not be below 0")
-    place = listed.get("topology") or {}
+    place = an_object(listed.get("topology"), f"{where}.topology")
     resources = first_of(listed, "resources", "resource", "resouurces")
     return NodeDevice(
         type=kind,
@@ -200,22 +193,30 @@ def _device(listed: Any, where: str) -> NodeDevice:
         health=listed.get("health") is True,
         resources=amounts(resources, f"{where}.resources"),
         place=DevicePlace(
-            _number(place.get("socketID", -1), f"{where}.topology.socketID"),
-            _number(place.get("nodeID", -1), f"{where}.topology.nodeID"),
+            a_number(place.get("socketID", -1), f"{where}.topology.socketID"),
+            a_number(place.get("nodeID", -1), f"{where}.topology.nodeID"),
             str(place.get("pcieID") or ""),
             str(place.get("busID") or ""),
         ),
         functions=tuple(
             NodeVirtualFunction(
-                _number(each.get("minor") or 0, f"{where}.vfGroups.vfs.minor"),
+                a_number(each.get("minor") or 0, f"{where}.vfGroups.vfs.minor"),
                 str(each.get("busID") or ""),
-                dict(group.get("labels") or {}),
+                _labels(group.get("labels"), f"{where}.vfGroups.labels"),
             )
-            for group in listed.get("vfGroups") or ()
-            for each in group.get("vfs") or ()
+            for group in _objects(listed.get("vfGroups"), f"{where}.vfGroups")
+            for each in _objects(group.get("vfs"), f"{where}.vfGroups.vfs")
         ),
-        labels=dict(listed.get("labels") or {}),
+        labels=_labels(listed.get("labels"), f"{where}.labels"),
     )
+
+
+def _objects(value: Any, where: str) -> Iterable[Mapping[str, Any]]:
+    return (an_object(each, where) for each in a_list(value, where))
+
+
+def _labels(value: Any, where: str) -> dict[str, str]:
+    return {str(key): str(text) for key, text in an_object(value, where).items()}
 
 
 def parsed_json(text: str, where: str) -> Any:
@@ -225,8 +226,49 @@ def parsed_json(text: str, where: str) -> Any:
     """
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise BadDeviceObject(f"{where}: {error}: must be JSON") from None
+    except RecursionError:
+        raise BadDeviceObject(f"{where}: is nested too deeply: must be JSON") from None
+
+
+def an_object(value: Any, where: str) -> Mapping[str, Any]:
+    """An object, or {} for what is not there.
+
+    Raises BadDeviceObject.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise BadDeviceObject(f"{where}: {_short(value)}: must be an object")
+    return value
+
+
+def a_list(value: Any, where: str) -> Sequence[Any]:
+    """A list, or () for what is not there.
+
+    Raises BadDeviceObject.
+    """
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)):
+        raise BadDeviceObject(f"{where}: {_short(value)}: must be a list")
+    return value
+
+
+def a_number(value: Any, where: str) -> int:
+    """A whole number.
+
+    Raises BadDeviceObject.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadDeviceObject(f"{where}: {_short(value)}: must be a whole number")
+    return value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _links(text: str, where: str) -> tuple[DeviceLink, ...]:
@@ -238,9 +280,9 @@ def _links(text: str, where: str) -> tuple[DeviceLink, ...]:
         for kind, links in by_type.items():
             for link in links:
                 low, high = sorted(link["minors"])
-                bandwidth = _number(link["bandwidth"], f"{where}.bandwidth")
+                bandwidth = a_number(link["bandwidth"], f"{where}.bandwidth")
                 found.append(DeviceLink(kind, (low, high), bandwidth, str(link.get("link") or "")))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, BadDeviceObject):
             raise
         raise BadDeviceObject(f"{where}: must be {{type: [{{minors: [a, b], bandwidth: MB/s}}]}}") from None
@@ -255,13 +297,13 @@ def _partitions(text: str, where: str) -> tuple[GpuPartition, ...]:
     try:
         for count, partitions in by_count.items():
             for each in partitions:
-                minors = tuple(sorted(_number(minor, f"{where}.minors") for minor in each["minors"]))
+                minors = tuple(sorted(a_number(minor, f"{where}.minors") for minor in each["minors"]))
                 if len(minors) != int(count):
                     raise BadDeviceObject(f"{where}: {list(minors)}: must be {count} GPUs")
                 ring = whole(each.get("ringBusBandwidth") or 0)
-                score = _number(each.get("allocationScore") or 0, f"{where}.allocationScore")
+                score = a_number(each.get("allocationScore") or 0, f"{where}.allocationScore")
                 found.append(GpuPartition(minors, score, ring))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, BadDeviceObject):
             raise
         raise BadDeviceObject(f"{where}: must be {{count: [{{minors: […], allocationScore: n}}]}}") from None
@@ -283,10 +325,10 @@ def parse_checkpoints(text: str, where: str = CHECKPOINTS) -> tuple[CheckpointEn
             str(each.get("podUID") or ""),
             str(each.get("containerName") or ""),
             str(each.get("resourceName") or ""),
-            tuple(str(one) for one in each.get("deviceIDs") or ()),
+            tuple(str(one) for one in a_list(each.get("deviceIDs"), f"{where}[{index}].deviceIDs")),
             str(each.get("allocResp") or ""),
         )
-        for each in listed
+        for index, each in enumerate(listed)
     )
 
 

@@ -123,7 +123,8 @@ def _selector(value: Any, where: str) -> Mapping[str, Any] | None:
         return None
     checked = _only(value, where, "matchLabels", "matchExpressions")
     try:
-        dict(checked.get("matchLabels") or {})
+        if not isinstance(checked.get("matchLabels") or {}, Mapping):
+            raise TypeError("matchLabels: must be an object")
         for expression in checked.get("matchExpressions") or ():
             expression_holds(expression, {})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -158,6 +159,6 @@ def _partition(value: Mapping[str, Any]) -> PartitionSpec:
     policy = _word(spec.get("allocatePolicy") or "BestEffort", get_args(PartitionPolicy), where)
     try:
         bandwidth = whole(spec.get("ringBusBandwidth") or 0)
-    except ValueError as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         raise InvalidRequest(f"{PARTITION_SPEC}.ringBusBandwidth: {error}") from None
     return PartitionSpec(policy == "Restricted", bandwidth)

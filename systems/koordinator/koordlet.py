@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, labels_of, name_of, uid_of
 from mews.kube.api.quantities import parse as parse_quantity
 from mews.kube.api.resources import NODES, PODS
@@ -54,7 +54,7 @@ class Koordlet:
         self._gpus: tuple[IndexedGpu, ...] = ()
         self._functions: tuple[HostDevice, ...] = ()
         self._seen: tuple[object, ...] = ()
-        self._withdrawals = GpuWithdrawals(context, node.files, self._holders, self._close_nvml)
+        self._withdrawals = GpuWithdrawals(context, node.files, self, self._close_nvml)
         self._looked = asyncio.Event()
         self._wake = Pulse()
         self._nodes.on_change(self._node_changed)
@@ -158,10 +158,24 @@ class Koordlet:
             await self._context.kube.patch(NODES, self._node.name, {"metadata": {"annotations": note}})
         return self._withdrawals.withheld != before
 
-    async def _holders(self, uuid: str) -> list[str]:
-        """The pods that hold a GPU, asked of the API server itself."""
+    async def holders(self, uuid: str) -> list[str]:
+        """The pods that hold a GPU, asked of the API server itself. Raises ApiError, Unavailable."""
         listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
         return self._held_by(uuid, listed.items)
+
+    async def claims(self, uuid: str) -> list[str]:
+        """The Device while it offers a GPU (whatever this koordlet's watch shows), else pods without a node whose
+        annotation names it: their binding may be on its way. Raises ApiError, Unavailable."""
+        try:
+            there = parse(await self._context.kube.get(DEVICES, self._node.name))
+        except (NotFound, BadDeviceObject):
+            return [f"{DEVICES.kind}/{self._node.name}"]  # it is written anew before anything leaves
+        if any(device.id == uuid and device.health for device in there.devices):
+            return [f"{DEVICES.kind}/{self._node.name}"]
+        listed = await self._context.kube.list(PODS, field_selector="spec.nodeName=")
+        ours = [pod for pod in listed.items if pod["spec"].get("schedulerName") == self._config.scheduler]
+        given = live_allocations(ours)
+        return [key_of(pod) for pod, allocations in given.values() if any(each.id == uuid for each in allocations)]
 
     def _held_by(self, uuid: str, pods: Iterable[Object]) -> list[str]:
         minors = {device.minor for device in self._report.devices if device.type == GPU and device.id == uuid}

@@ -36,6 +36,7 @@ from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang
 from mews.systems.koordinator.gangs import GangPlacement, place_gang
 from mews.systems.koordinator.left_allocations import LeftAllocations
 from mews.systems.koordinator.names import DEVICES, DOMAIN, NVIDIA, today
+from mews.systems.koordinator.offers import still_offered
 from mews.systems.koordinator.pod_notes import DeviceNotes
 from mews.systems.koordinator.policy import NoDevices, insufficient
 from mews.systems.koordinator.requests import DeviceAsk, ask_of, device_type
@@ -307,15 +308,17 @@ class DeviceShare:
         return SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
-        """Write onto the pod what it has; not where the Device does not show it as healthy any more."""
+        """Write onto the pod what it has; not where the Device does not show it as healthy any more. That is read anew
+        once it is written: what this scheduler watches may be old (``mews.systems.koordinator.withdrawals``)."""
         given = self._given(pod.uid)
         if given is None:
             return SUCCESS
         use = self._cache.use(node)
-        well = {(d.type, d.minor) for d in use.report.devices if d.health} if use is not None else set()
-        if use is None or any(use.slot_of(each) not in well for each in given.allocations):
+        if use is None or not use.offers(given.allocations):
             return unschedulable(insufficient(given.allocations[0].type))
         await self._notes.write(pod, allocations_text(given.allocations))
+        if not await still_offered(self._handle.context.kube, node, given.allocations):
+            return unschedulable(insufficient(given.allocations[0].type))
         return SUCCESS
 
     async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:

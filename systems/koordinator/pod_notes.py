@@ -25,6 +25,7 @@ class DeviceNotes:
 
     async def write(self, pod: PodInfo, text: str) -> None:
         """Say on the pod what it has."""
+        self._written[pod.uid] = text, ""  # it may be there though no answer came: then it must come off again
         stored = await self._patch(pod.namespace, pod.name, pod.uid, text)
         self._written[pod.uid] = text, str(stored["metadata"]["resourceVersion"])
 

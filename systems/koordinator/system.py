@@ -20,7 +20,7 @@ from mews.kube.system.deployment import (
     rule,
 )
 from mews.kube.system.facility import Facility
-from mews.kube.system.invariant import Invariant, RunState
+from mews.kube.system.invariant import Holds, Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, KindLine, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
@@ -122,6 +122,12 @@ def _document(config: KoordinatorConfig) -> Mapping[str, Any]:
     return asdict(config)
 
 
+def _holds(config: KoordinatorConfig) -> Holds:
+    from mews.systems.koordinator.holdings import held_by_annotation
+
+    return held_by_annotation
+
+
 def _invariants() -> Sequence[Invariant[RunState]]:
     from mews.systems.koordinator.invariants import DevicesGiven
 
@@ -142,7 +148,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["nodes", "namespaces"], _WATCH),
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
-        rule(GROUP, ["devices"], _WATCH),
+        rule(GROUP, ["devices"], ["get", *_WATCH]),
     ),
     service_port=_PORT,
 )  # fmt: skip
@@ -171,6 +177,8 @@ SYSTEM = System(
     kinds=_kinds,
     watched=_watched,
     invariants=_invariants,
+    bounds={"unlisted_s": 15.0},  # a report, and what it takes to notice
+    holds=_holds,
     lends=_nodes,
     runtime_hooks=_hooks,
     deployment=SystemDeployment(

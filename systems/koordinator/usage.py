@@ -61,6 +61,11 @@ class NodeUse:
                 return f"{allocation.type} {allocation.id}", -1
         return allocation.type, allocation.minor
 
+    def offers(self, allocations: Allocations) -> bool:
+        """Whether each of these is of a device that is listed and healthy."""
+        well = {(device.type, device.minor) for device in self.report.devices if device.health}
+        return all(self.slot_of(each) in well for each in allocations)
+
     def plus(self, pod: PodUse) -> NodeUse:
         """With one more pod; one of the same uid is replaced."""
         base = self.minus(pod.uid)
@@ -138,21 +143,30 @@ def found_uses(report: NodeDeviceReport, ours: Iterable[str], ended: Iterable[st
     """What containers hold that our scheduler did not place, and the ids among it that the report does not list.
 
     ``ours``: uids of pods whose annotation says what they have: theirs is not what their kubelet thinks. ``ended``:
-    uids of pods that hold nothing any more. A replica of a shared device (``GPU-…::2``) is taken for the device.
+    uids of pods that hold nothing any more. A replica of a shared device (``GPU-…::2``) is taken for the device. What
+    several containers of a pod hold it has once: kubelets pass on to the others what an init container had.
     """
     skipped = frozenset((*ours, *ended))
     by_id = {device.id: device for device in report.devices if device.id}
     uses: dict[str, PodUse] = {}
     unknown: list[str] = []
+    held: set[tuple[str, str, int]] = set()
     for entry in (*report.held, *report.found):
         if entry.pod_uid in skipped:
             continue
         ids = dict.fromkeys(each.partition("::")[0] for each in entry.ids)
         unknown += [each for each in ids if each not in by_id]
-        known = tuple(whole_of(by_id[each]) for each in ids if each in by_id)
+        known = tuple(_not_yet(held, entry.pod_uid, [by_id[each] for each in ids if each in by_id]))
         if known:
             uid = f"held:{entry.pod_uid}:{entry.container}:{entry.resource}"
             before = uses.get(uid)
             given = {(a.type, a.minor): a for a in (*(before.allocations if before else ()), *known)}
             uses[uid] = PodUse(uid, f"{entry.pod_uid}/{entry.container}", tuple(given.values()))
     return list(uses.values()), list(dict.fromkeys(unknown))
+
+
+def _not_yet(held: set[tuple[str, str, int]], pod: str, devices: Iterable[NodeDevice]) -> Iterable[DeviceAllocation]:
+    for device in devices:
+        if (pod, device.type, device.minor) not in held:
+            held.add((pod, device.type, device.minor))
+            yield whole_of(device)

@@ -3,11 +3,17 @@
 A GPU that is asked for and that no pod holds is reported unhealthy. Once the Device object has said so for a while, so
 that the scheduler can have seen it, and still no pod holds it, NVML is closed (it has all GPUs of a node open) and the
 GPU is released. What was answered stands on the node: the next incarnation goes on with it.
+
+The while is for nobody to be disturbed in vain; what fences a pod off is the order of writes and reads, however late
+they are. koordlet has the Device say unhealthy, and then reads the pods; the scheduler writes a pod's devices onto it,
+and then reads the Device, before it binds (``DeviceShare.pre_bind``). So one of them sees the other, and the scheduler
+gives up or the release waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.component import Context, record
@@ -31,8 +37,17 @@ _PATIENCE_S = 60.0
 _GPUS = "proc/driver/nvidia/gpus"
 _GOING = (ReleaseState.RELEASING, ReleaseState.RELEASED)
 
-Holders = Callable[[str], Awaitable[Collection[str]]]
-"""UUID -> the pods that hold the GPU now, freshly read. Raises ApiError, Unavailable."""
+
+class GpuUsers(Protocol):
+    """Who uses a GPU of the node, freshly read. Methods raise ApiError and Unavailable."""
+
+    async def holders(self, uuid: str) -> Collection[str]:
+        """The pods that hold it."""
+        ...
+
+    async def claims(self, uuid: str) -> Collection[str]:
+        """What may make a pod hold it that does not yet: pods on their way to the node, a Device that offers it."""
+        ...
 
 
 class GpuWithdrawals:
@@ -42,12 +57,12 @@ class GpuWithdrawals:
         self,
         context: Context,
         files: FileTree | None,
-        holders: Holders,
+        users: GpuUsers,
         close_nvml: Callable[[], Awaitable[None]],
     ) -> None:
         self._context = context
         self._files = files
-        self._holders = holders
+        self._users = users
         self._close_nvml = close_nvml
         self.requests: Mapping[str, DeviceRequest] = {}
         self._answers: dict[str, DeviceAnswer] = {}
@@ -110,7 +125,7 @@ class GpuWithdrawals:
                 await self._go_on(uuid, request, before)
 
     async def _begin(self, uuid: str, request: DeviceRequest) -> None:
-        if users := await self._holders(uuid):
+        if users := await self._users.holders(uuid):
             self._refuse(uuid, request, f"held by {', '.join(sorted(users))}")
             return
         until_s = self._context.clock.now() + _PATIENCE_S
@@ -124,8 +139,14 @@ class GpuWithdrawals:
                     uuid, DeviceAnswer(request.request, ReleaseState.REFUSED, "its Device object is not written")
                 )
             return
-        if users := await self._holders(uuid):
+        # Claims first: a pod that is bound between the two looks is seen by one of them.
+        claims = await self._users.claims(uuid)
+        if users := await self._users.holders(uuid):
             self._refuse(uuid, request, f"held by {', '.join(sorted(users))}")
+            return
+        if claims:
+            if now_s >= before.until_s:
+                self._refuse(uuid, request, f"claimed by {', '.join(sorted(claims))}")
             return
         await self._close_nvml()
         self._give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASED))

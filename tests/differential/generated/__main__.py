@@ -1,7 +1,7 @@
 """``python -m tests.differential.generated writers --seeds 0-199``: drawn cases to both servers, and what differs.
 
-``fields --cases 5000 --seed 1`` asks about the fields of all built-in kinds; ``record`` writes the
-published types anew.
+``fields --cases 5000 --seed 1`` asks about the fields of all built-in kinds, or of those that are named; ``record``
+writes the published types anew.
 """
 
 # Prints its report.
@@ -28,7 +28,8 @@ def main() -> int:
     parser.add_argument("--seeds", default="0-99")
     parser.add_argument("--cases", type=int, default=5000, help="of fields: how many")
     parser.add_argument("--seed", type=int, default=1, help="of fields: which")
-    arguments = parser.parse_args()
+    parser.add_argument("kinds", nargs="*", help="of fields: these kinds alone (Job)")
+    arguments = parser.parse_intermixed_args()
     if why := lacking():
         print(why)
         return 3
@@ -40,7 +41,7 @@ def main() -> int:
 
 def _fields(arguments: argparse.Namespace) -> int:
     """1 when a difference is not a known one."""
-    pairs = compare({"fields": fields.cases(arguments.seed, arguments.cases)}, {}, namespace="default")
+    pairs = compare({"fields": fields.cases(arguments.seed, arguments.cases, arguments.kinds)}, {}, namespace="default")
     found, known = differing(pairs)
     for pair in found:
         print(f"\n## {pair.case.name}\n{difference(pair)}")

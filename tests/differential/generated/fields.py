@@ -10,7 +10,7 @@ import copy
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,11 +134,12 @@ def _weight(base: Base, place: FieldPlace) -> float:
     return weight * (_WEIGHT_OF_TEMPLATES if "template" in place.path[1:-1] else 1)
 
 
-def drawn(seed: int, count: int) -> list[FieldCase]:
-    """So many different cases, a fair share of each kind."""
-    shares = [_MORE_CASES.get(base.kind, 1) for base in BASES]
+def drawn(seed: int, count: int, kinds: Collection[str] = ()) -> list[FieldCase]:
+    """So many different cases, a fair share of each kind; ``kinds``: of those alone (``Job``)."""
+    bases = [base for base in BASES if not kinds or base.kind.rpartition("/")[2] in kinds]
+    shares = [_MORE_CASES.get(base.kind, 1) for base in bases]
     found: list[FieldCase] = []
-    for base, share in zip(BASES, shares, strict=True):
+    for base, share in zip(bases, shares, strict=True):
         wanted = max(1, round(count * share / sum(shares)))
         found += _drawn_of(base, random.Random(f"{base.kind}{base.variant}/{seed}"), wanted)
     return found
@@ -205,9 +206,9 @@ def prepared() -> list[Sent]:
     return [opened(SPACE), *made]
 
 
-def cases(seed: int, count: int) -> tuple[Sent, ...]:
+def cases(seed: int, count: int, kinds: Collection[str] = ()) -> tuple[Sent, ...]:
     """The objects that are updated, then the cases."""
-    asked = [sent(case) for case in drawn(seed, count)]
+    asked = [sent(case) for case in drawn(seed, count, kinds)]
     if asked:
         first = asked[0]
         asked[0] = Sent(first.name, first.method, first.path, first.body, edits=first.edits, after_s=_SETTLED_S)

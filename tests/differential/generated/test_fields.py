@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.differential.generated import fields, published
@@ -11,7 +13,9 @@ from tests.differential.report import difference
 from tests.differential.sides import compare, lacking, real_documents
 
 _SEED, _CASES = 20, 500
-_SHARE = 0.9
+_SHARE = 0.96
+_MISSES_OF_A_KIND = 3
+"""Of a kind's cases in the sample (seven, more of pods and of kinds in several forms), so many at most may differ."""
 
 
 @pytest.mark.wall
@@ -24,6 +28,8 @@ def test_generated_fields_are_judged_alike() -> None:
     found, _known = differing(pairs)
     first = f"first {found[0].case.name}\n{difference(found[0])}" if found else ""
     assert len(found) <= (1 - _SHARE) * len(pairs), f"{kinds_table(pairs)}\n{first}"
+    misses = Counter(fields.kind_of(pair.case.name) for pair in found)
+    assert max(misses.values(), default=0) <= _MISSES_OF_A_KIND, f"{kinds_table(pairs)}\n{first}"
 
 
 @pytest.mark.wall

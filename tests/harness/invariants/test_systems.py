@@ -1,5 +1,7 @@
 """What systems bring to the judge: which pods hold what, laws and bounds of their own; on a toy system."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import BaseModel
 
@@ -130,3 +132,35 @@ def test_a_number_of_another_law_cannot_be_taken():
         InvariantJudge(Bounds(), JudgedSystems(invariants=(Taken(),)))
     with pytest.raises(ValueError, match="that number is taken: no pod is called bad"):
         InvariantJudge(Bounds(), JudgedSystems(invariants=(NoPodIsCalledBad(), NoPodIsCalledBad())))
+
+
+def of_parts(held, *, whole=()):
+    return ConfiguredSystem(
+        replace(TOY, holds=lambda config: lambda pod: [held(pod)] if pod["metadata"]["name"] in whole else []),
+        None,
+        "configured",
+    )
+
+
+def test_a_device_of_which_one_pod_has_a_part_by_annotation_is_given_whole_to_no_other():
+    def held(pod):
+        alone = pod["metadata"]["name"] == "alone"
+        return Held("", "toy.dev/gpu", *((("GPU-a",), ()) if alone else ((), ("GPU-a",))))
+
+    system = of_parts(held, whole=("one", "two", "alone"))
+    stream = Stream({"a": "1"}, judged_systems((system,), ["toy-scheduler"]), bad_s=10.0)
+    looked_at(stream, pod("one", []), pod("two", []))
+    assert stream.numbers() == []
+    looked_at(stream, pod("one", []), pod("two", []), pod("alone", []))
+    assert set(stream.numbers()) == {3}
+
+
+def test_what_a_pod_does_not_use_of_its_kubelet_s_is_held_by_it_no_more():
+    system = of_parts(lambda pod: Held("", "toy.dev/gpu", ("GPU-b",), instead_of=("falcon.com/gpu",)), whole=("p",))
+    stream = Stream({"a": "1", "b": "1"}, judged_systems((system,), ["toy-scheduler"]), bad_s=10.0)
+    looked_at(stream, pod("p", []))
+    stream.allocate("host-1", "p", ["a"])
+    stream.allocate("host-1", "q", ["a"])
+    assert stream.numbers() == []
+    stream.allocate("host-1", "r", ["b"])
+    assert stream.numbers() == [3]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+
+import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.resources import NODES
+from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.release import DeviceAnswer, ReleaseState, holder_record, requests_annotation
 from mews.kube.deviceplugin.release import DeviceRequest as Request
 from mews.systems.koordinator import names
+from mews.systems.koordinator.koordlet import Koordlet
 from mews.systems.koordinator.koordlet_config import KoordletConfig
+from mews.systems.koordinator.names import DEVICES
 from mews.systems.koordinator.withdrawals import HOLDER, SETTLE_S
 from tests.systems.koordinator.node_bench import NodeBench
 
@@ -133,5 +138,105 @@ def test_a_koordlet_that_comes_back_does_not_open_nvml_on_a_gpu_that_was_release
             await asyncio.sleep(5)
             assert users(bench) == []
             assert await healths(bench) == [True, False, True, True]
+
+    run_virtual(main)
+
+
+async def chosen(bench: NodeBench, name: str, scheduler: str = names.SCHEDULER) -> None:
+    """A pod with a device on it and without a node: its scheduler is about to bind it."""
+    notes = {names.ALLOCATED: json.dumps({"gpu": [{"minor": 1, "id": UUID, "resources": {names.CORE: "50"}}]})}
+    spec = {"containers": [{"name": "main", "image": "busybox"}], "schedulerName": scheduler}
+    await bench.kube.create(PODS, {"metadata": {"name": name, "annotations": notes}, "spec": spec}, namespace="default")
+
+
+async def state(bench: NodeBench) -> tuple[ReleaseState, str]:
+    found = await answer(bench)
+    assert found is not None
+    return found.state, found.reason
+
+
+def test_it_is_not_released_while_a_pod_that_has_it_may_be_bound_yet() -> None:
+    async def main() -> None:
+        bench = NodeBench("four")
+        async with bench.running():
+            await asyncio.sleep(2)
+            await chosen(bench, "slow")
+            await request(bench, UUID)
+            await asyncio.sleep(20)
+            assert await state(bench) == (ReleaseState.RELEASING, "")
+            await bench.kube.bind("default", "slow", bench.name)
+            await asyncio.sleep(3)
+            assert await state(bench) == (ReleaseState.REFUSED, "held by default/slow")
+            assert await healths(bench) == [True] * 4
+
+    run_virtual(main)
+
+
+def test_it_is_released_once_that_pod_is_given_up() -> None:
+    async def main() -> None:
+        bench = NodeBench("four")
+        async with bench.running():
+            await asyncio.sleep(2)
+            await chosen(bench, "slow")
+            await chosen(bench, "theirs", scheduler="default-scheduler")
+            await request(bench, UUID)
+            await asyncio.sleep(20)
+            assert await state(bench) == (ReleaseState.RELEASING, "")
+            body = {"metadata": {"annotations": {names.ALLOCATED: None}}}
+            await bench.kube.patch(PODS, "slow", body, namespace="default")
+            await asyncio.sleep(3)
+            assert await state(bench) == (ReleaseState.RELEASED, "")
+
+    run_virtual(main)
+
+
+def test_one_that_a_pod_claims_for_ever_is_refused_by_its_name() -> None:
+    async def main() -> None:
+        bench = NodeBench("four")
+        async with bench.running():
+            await asyncio.sleep(2)
+            await chosen(bench, "slow")
+            await request(bench, UUID)
+            await asyncio.sleep(70)
+            assert await state(bench) == (ReleaseState.REFUSED, "claimed by default/slow")
+            assert await healths(bench) == [True] * 4
+
+    run_virtual(main)
+
+
+def test_it_is_not_released_while_somebody_has_the_device_object_offer_it() -> None:
+    async def main() -> None:
+        bench = NodeBench("four")
+        async with bench.running():
+            await asyncio.sleep(2)
+            await request(bench, UUID)
+            await asyncio.sleep(1)
+            offered = (await bench.device())["spec"]["devices"]
+            for device in offered:
+                device["health"] = True
+            for _ in range(40):  # faster than it is put right
+                await bench.kube.patch(DEVICES, bench.name, {"spec": {"devices": offered}})
+                await asyncio.sleep(0.25)
+                assert (await state(bench))[0] is ReleaseState.RELEASING
+            await asyncio.sleep(25)
+            assert await state(bench) == (ReleaseState.RELEASED, "")
+
+    run_virtual(main)
+
+
+def test_without_that_look_it_would_be_released_under_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(*_: object) -> list[str]:
+        return []
+
+    monkeypatch.setattr(Koordlet, "claims", nobody)
+
+    async def main() -> None:
+        bench = NodeBench("four")
+        async with bench.running():
+            await asyncio.sleep(2)
+            await chosen(bench, "slow")
+            await request(bench, UUID)
+            await asyncio.sleep(20)
+            assert await state(bench) == (ReleaseState.RELEASED, "")
 
     run_virtual(main)

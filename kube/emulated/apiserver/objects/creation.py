@@ -143,9 +143,27 @@ def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN,
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
+    _drop_repeated_owners(metadata, request)
     rest = {key: value for key, value in obj.items() if key not in _HEAD}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
     return view_of(kind).store(obj)
+
+
+def _drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:
+    kept: list[Any] = []
+    repeated: list[str] = []
+    for owner in metadata.get("ownerReferences") or ():
+        if owner in kept:
+            repeated.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if repeated:
+        metadata["ownerReferences"] = kept
+        request.warnings.append(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and "
+            "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            + ", ".join(repeated)
+        )
 
 
 def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, object_name: str) -> ApiError:

@@ -210,12 +210,17 @@ def _write(
         old = view_of(kind).show(old)
     new = _merge_halves(kind, old, new, subresource)
     rules = store.rules(kind)
+    fixed = _deletion_faults(old["metadata"], new["metadata"])
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
     rules.stamp(new, old, store.timestamp())
     if subresource == "status" and not rules.status_metadata_reports:
         new["metadata"] = {**clone(old["metadata"]), "managedFields": new["metadata"].get("managedFields") or []}
+    if subresource == "status" and rules.labels_stay:
+        new["metadata"]["labels"] = dict(old["metadata"].get("labels") or {})
+        if not new["metadata"]["labels"]:
+            del new["metadata"]["labels"]
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)
@@ -224,9 +229,7 @@ def _write(
         new = _mutated(kind, old, new, attributes)
     reports = rules.status_metadata_reports if subresource == "status" else rules.metadata_reports
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
-    faults += (1 if kind.custom else reports - 1) * names.metadata_part_faults(
-        new["metadata"], plain=names.has_plain_finalizers(kind)
-    )
+    faults += [*fixed, *_again_faults(kind, new["metadata"], 2 if kind.custom else reports)]
     if subresource == "status" and rules.validate_status is not None:
         faults += rules.validate_status(new, old)
     elif rules.validate_change is not None:
@@ -370,6 +373,26 @@ def _inherit(old: Object, new: Object) -> None:
             metadata[field] = old["metadata"][field]
     if "managedFields" in old["metadata"]:
         metadata.setdefault("managedFields", old["metadata"]["managedFields"])
+
+
+def _again_faults(kind: Kind, metadata: Mapping[str, Any], reports: int) -> list[FieldError]:
+    """Upstream looks at metadata several times, at finalizers only where it looks at a whole object."""
+    plain = names.has_plain_finalizers(kind)
+    found = names.metadata_part_faults(metadata, plain=plain, finalizers=False) * (reports - 1)
+    if reports > 3:
+        found += names.finalizer_faults(metadata, plain=plain) * (reports - 3)
+    return found
+
+
+def _deletion_faults(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
+    """When an object goes is for the server to say."""
+    found: list[FieldError] = []
+    if "deletionTimestamp" not in old and new.get("deletionTimestamp"):
+        found.append(refusals.bad("metadata.deletionTimestamp", new["deletionTimestamp"], "field is immutable"))
+    grace_s = new.get("deletionGracePeriodSeconds")
+    if grace_s is not None and grace_s != old.get("deletionGracePeriodSeconds"):
+        found.append(refusals.bad("metadata.deletionGracePeriodSeconds", grace_s, "field is immutable"))
+    return 2 * found
 
 
 def _finalizer_faults(old: Object, new: Object) -> list[FieldError]:

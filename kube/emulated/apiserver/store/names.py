@@ -100,6 +100,7 @@ _PLAIN_FINALIZERS = frozenset(
         "apiregistration.k8s.io",
         "coordination.k8s.io",
         "node.k8s.io",
+        "policy",
     )
 )
 
@@ -110,7 +111,11 @@ def has_plain_finalizers(kind: Kind) -> bool:
 
 
 def metadata_part_faults(
-    metadata: Mapping[str, Any], *, labels_and_annotations_only: bool = False, plain: bool = False
+    metadata: Mapping[str, Any],
+    *,
+    labels_and_annotations_only: bool = False,
+    plain: bool = False,
+    finalizers: bool = True,
 ) -> list[FieldError]:
     """What is wrong with labels, annotations, owners and finalizers; ``plain``: any qualified finalizer will do."""
     found: list[FieldError] = []
@@ -125,6 +130,14 @@ def metadata_part_faults(
         return found
     if "ownerReferences" in metadata:
         found += _owner_faults(metadata["ownerReferences"])
+    if not finalizers:
+        return found
+    return found + finalizer_faults(metadata, plain=plain)
+
+
+def finalizer_faults(metadata: Mapping[str, Any], *, plain: bool = False) -> list[FieldError]:
+    """What is wrong with finalizers; ``plain``: any qualified one will do."""
+    found: list[FieldError] = []
     for index, name in enumerate(metadata.get("finalizers") or ()):
         found += qualified_faults("metadata.finalizers", name)
         if "/" not in name and name not in STANDARD_FINALIZERS and not plain:

@@ -107,6 +107,8 @@ class KindRules(Generic[S]):
     """How often upstream names a fault of the metadata when an object is updated: it looks in several places."""
     status_metadata_reports: int = 3
     """The same when a status is written; 0 for kinds whose metadata a write of the status cannot change."""
+    labels_stay: bool = False
+    """Whether a write of the status leaves labels alone, though it writes the rest of the metadata."""
     validated_twice: bool = False
     """Whether upstream's update validates the whole object a second time, and so names each fault twice."""
     keeps_status: bool = False

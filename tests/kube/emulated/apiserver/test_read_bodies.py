@@ -83,3 +83,15 @@ def test_every_field_of_a_type_goes_over_the_wire():
         if name in table(group):
             fields = {field.lower() for field in struct(ref).fields} - {"apiversion", "kind"}
             assert fields <= names(ref), ref
+
+
+def test_a_deployments_status_is_written_with_its_annotations_and_without_its_labels():
+    store = fresh_store(lambda: 0.0, random.Random(1))
+    kind = store.kinds.find("apps", "v1", "deployments")
+    assert kind is not None
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = create(store, kind, "default", {"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": spec})
+    metadata = {**made["metadata"], "labels": {"x": "z"}, "annotations": {"revision": "1"}}
+    found = replace(store, kind, "default", "a", {**made, "metadata": metadata}, subresource="status")
+    assert (found["metadata"]["labels"], found["metadata"]["annotations"]) == ({"x": "y"}, {"revision": "1"})

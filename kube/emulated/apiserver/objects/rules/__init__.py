@@ -13,6 +13,7 @@ from mews.kube.emulated.apiserver.objects.rules import (
     certificates,
     claims,
     crds,
+    devices,
     endpoints,
     events,
     flow_control,
@@ -26,6 +27,7 @@ from mews.kube.emulated.apiserver.objects.rules import (
     pods,
     policies,
     priority_classes,
+    quotas,
     services,
     storage,
     workloads,
@@ -85,8 +87,12 @@ RULES: Mapping[str, Rules] = {
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": policies.WEBHOOKS,
     "podtemplates": workloads.POD_TEMPLATES,
+    "deviceclasses.resource.k8s.io": devices.CLASSES,
+    "resourceclaims.resource.k8s.io": devices.CLAIMS,
+    "resourceclaimtemplates.resource.k8s.io": devices.CLAIM_TEMPLATES,
+    "resourceslices.resource.k8s.io": devices.SLICES,
     "poddisruptionbudgets.policy": limits.BUDGETS,
-    "resourcequotas": limits.QUOTAS,
+    "resourcequotas": quotas.RULES,
     "rolebindings.rbac.authorization.k8s.io": access.ROLE_BINDINGS,
     "roles.rbac.authorization.k8s.io": access.ROLES,
     "cronjobs": workloads.CRON_JOBS,
@@ -140,7 +146,6 @@ _METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
 
 _STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
     0: (
-        "deployments.apps",
         "apiservices.apiregistration.k8s.io",
         "servicecidrs.networking.k8s.io",
         "volumeattachments.storage.k8s.io",
@@ -149,12 +154,14 @@ _STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
         "flowschemas.flowcontrol.apiserver.k8s.io",
         "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     ),
+    1: ("deployments.apps",),
     2: ("cronjobs.batch", "poddisruptionbudgets.policy"),
     4: ("certificatesigningrequests.certificates.k8s.io",),
 }
 """The same for a status that is written; 0 where its metadata is not looked at."""
 
 _VALIDATED_TWICE = (
+    "replicationcontrollers",
     "networkpolicies.networking.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io",
     "clusterroles.rbac.authorization.k8s.io",
@@ -176,6 +183,7 @@ def _of(name: str, qualified: str) -> Rules:
         metadata_reports=_number(_METADATA_REPORTS, qualified),
         status_metadata_reports=_number(_STATUS_METADATA_REPORTS, qualified),
         validated_twice=qualified in _VALIDATED_TWICE,
+        labels_stay=qualified == "deployments.apps",
     )
 
 

@@ -25,10 +25,7 @@ _WILDCARD_TEXT = (
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
     r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_PATH_TEXT = (
-    "a valid path must consist of alphanumeric characters, '-', '_' or '.' (regex used for validation is "
-    r"'[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
-)
+_PATH_TEXT = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
 _CONDITION_TYPE = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_TEXT = (
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
@@ -131,6 +128,16 @@ def _network(text: str) -> Any:
         return None
 
 
+def interface_address(path: str, text: str) -> list[FieldError]:
+    """The address of an interface with its prefix, in canonical form: bits beyond the prefix stay."""
+    if _network(text) is None:
+        example = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        return [refusals.bad(path, text, example)]
+    base, _, length = text.partition("/")
+    canonical = f"{_parsed(base)}/{int(length)}"
+    return [] if canonical == text else [refusals.bad(path, text, f'must be in canonical form ("{canonical}")')]
+
+
 def strict_range(path: str, text: str) -> list[FieldError]:
     """A CIDR in its canonical form, without bits beyond its prefix."""
     found = _network(text)
@@ -203,20 +210,17 @@ def conditions(path: str, given: Sequence[Part]) -> Iterator[FieldError]:
 
 
 def _condition(path: str, condition: Part) -> Iterator[FieldError]:
-    if not condition.get("type"):
-        yield refusals.required(f"{path}.type", "must be set")
-    else:
-        yield from names.qualified_faults(f"{path}.type", condition["type"])
+    yield from names.qualified_faults(f"{path}.type", condition.get("type", ""))
     status = condition.get("status", "")
     if status not in _STATUSES:
         yield refusals.unsupported(f"{path}.status", status, _STATUSES)
     if condition.get("observedGeneration", 0) < 0:
         yield refusals.bad(f"{path}.observedGeneration", condition["observedGeneration"], NOT_NEGATIVE)
     if not condition.get("lastTransitionTime"):
-        yield refusals.required(f"{path}.lastTransitionTime", "must be set")
+        yield refusals.required(f"{path}.lastTransitionTime")
     reason = condition.get("reason", "")
     if not reason:
-        yield refusals.required(f"{path}.reason", "must be set")
+        yield refusals.required(f"{path}.reason")
     else:
         if len(reason) > 1024:
             yield too_long(f"{path}.reason", 1024)

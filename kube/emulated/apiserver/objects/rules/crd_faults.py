@@ -211,20 +211,25 @@ def _names_faults(given: Mapping[str, Any]) -> Iterator[FieldError]:
     for key in ("plural", "singular", "kind", "listKind"):
         if not given.get(key):
             yield refusals.required(f"spec.names.{key}")
+    yield from name_faults(given, "spec.names")
+
+
+def name_faults(given: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """What is wrong with names, asked for or accepted, as far as they are there."""
     for key in ("plural", "singular", "kind", "listKind"):
         value = given.get(key) or ""
         mixed = key in ("kind", "listKind")
         if value and (wrong := names.dns_1035_faults(value.lower() if mixed else value)):
             prefix = "may have mixed case, but should otherwise match: " if mixed else ""
-            yield go_text.wrong(f"spec.names.{key}", value, prefix + ",".join(wrong))
+            yield go_text.wrong(f"{path}.{key}", value, prefix + ",".join(wrong))
     for index, name in enumerate(given.get("shortNames") or ()):
         if wrong := names.dns_1035_faults(name):
-            yield go_text.wrong(f"spec.names.shortNames[{index}]", name, ",".join(wrong))
+            yield go_text.wrong(f"{path}.shortNames[{index}]", name, ",".join(wrong))
     if given.get("kind") and given["kind"] == given.get("listKind"):
-        yield go_text.wrong("spec.names.listKind", given["listKind"], "kind and listKind may not be the same")
+        yield go_text.wrong(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same")
     for index, name in enumerate(given.get("categories") or ()):
         if wrong := names.dns_1035_faults(name):
-            yield go_text.wrong(f"spec.names.categories[{index}]", name, ",".join(wrong))
+            yield go_text.wrong(f"{path}.categories[{index}]", name, ",".join(wrong))
 
 
 def _shared_faults(

@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.objects.rules import crd_cleanup, crd_names, crd_versions
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults
+from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults, name_faults
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import formats, internal
@@ -54,7 +54,10 @@ def _inherit(crd: Object, old: Object) -> None:
 
 
 def _validate_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    return definition_faults(new, old) if not subresource else []
+    if not subresource:
+        return definition_faults(new, old)
+    accepted = (new.get("status") or {}).get("acceptedNames") or {}
+    return list(name_faults(accepted, "status.acceptedNames")) if subresource == "status" else []
 
 
 def _warnings(crd: Object, old: Object | None) -> list[str]:

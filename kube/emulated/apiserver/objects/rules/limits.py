@@ -1,4 +1,4 @@
-"""Rules of what limits others: quotas, limit ranges, disruption budgets, autoscalers, network policies."""
+"""Rules of limit ranges and disruption budgets."""
 
 from __future__ import annotations
 
@@ -13,61 +13,6 @@ from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_name_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
-
-_COUNTED = (
-    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
-    "services.nodeports", "services.loadbalancers",
-)  # fmt: skip
-_MEASURED = ("cpu", "memory", "ephemeral-storage", "storage")
-_NOT_NEGATIVE = "must be greater than or equal to 0"
-
-
-def _quota_faults(quota: Object) -> list[FieldError]:
-    found = []
-    for name, amount in (quota["spec"].get("hard") or {}).items():
-        path = f"spec.hard[{name}]"
-        if not _is_limited(name):
-            found.append(refusals.bad(path, name, "must be a standard resource type or fully qualified"))
-            found.append(refusals.bad(path, name, "must be a standard resource for quota"))
-        elif parse(amount) < 0:
-            found.append(refusals.bad(path, amount, _NOT_NEGATIVE))
-        elif (name in _COUNTED or name.startswith("count/")) and parse(amount) != parse(amount).to_integral_value():
-            found.append(refusals.bad(path, amount, "must be an integer"))
-    for expression in (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ():
-        found += _scope_faults(expression, "spec.scopeSelector.matchExpressions")
-    return found
-
-
-_SCOPES = (
-    *("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating"),
-    "VolumeAttributesClass",
-)
-_SCOPE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-
-
-def _scope_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with a scope that a quota selects (upstream validateScopedResourceSelectorRequirement)."""
-    scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
-    values = expression.get("values") or []
-    if scope not in _SCOPES:
-        yield refusals.bad(f"{path}.scopeName", scope, "unsupported scope")
-    elif scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
-        text = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
-        text += "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
-        yield refusals.bad(f"{path}.operator", operator, f"{text}ResourceQuotaScopeCrossNamespacePodAffinity")
-    if operator in ("In", "NotIn") and not values:
-        text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-        yield refusals.required(f"{path}.values", text)
-    elif operator in ("Exists", "DoesNotExist") and values:
-        text = "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector"
-        yield refusals.bad(f"{path}.values", values, text)
-    elif operator not in _SCOPE_OPERATORS:
-        yield refusals.bad(f"{path}.operator", operator, "not a valid selector operator")
-
-
-def _is_limited(name: str) -> bool:
-    base = name.removeprefix("requests.").removeprefix("limits.")
-    return "/" in name or name in _COUNTED or base in _MEASURED or base.startswith("hugepages-")
 
 
 def _default_limits(limits: Object) -> None:
@@ -179,6 +124,5 @@ def _budget_status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-QUOTAS = Rules(validate=_quota_faults)
 LIMIT_RANGES = Rules(default=_default_limits, validate=_limit_faults)
 BUDGETS = Rules(validate=_budget_faults, validate_status=_budget_status_faults)

@@ -30,8 +30,9 @@ def _default(namespace: Object) -> None:
     metadata = namespace["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
-    phase = "Terminating" if metadata.get("deletionTimestamp") else "Active"
-    namespace["status"] = {**(namespace.get("status") or {}), "phase": phase}
+    deleting = bool(metadata.get("deletionTimestamp"))
+    status = {"phase": "Active", **(namespace.get("status") or {})}
+    namespace["status"] = {**status, "phase": "Terminating"} if deleting else status
 
 
 def _birth(namespace: Object) -> None:
@@ -130,6 +131,15 @@ def _note(store: Store, name: str) -> None:
         store.commit(kind, ("", name), {**namespace, "status": status})
 
 
+def _status_faults(new: Object, _: Object) -> list[FieldError]:
+    deleting = bool(new["metadata"].get("deletionTimestamp"))
+    wanted, how = ("Terminating", "is not empty") if deleting else ("Active", "is empty")
+    phase = (new.get("status") or {}).get("phase", "")
+    if phase == wanted:
+        return []
+    return [refusals.bad("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` {how}")]
+
+
 def _condition(before: Object | None, word: str, status: str, reason: str, message: str, now: str) -> Object:
     found = {"type": word, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
     if before is not None and before["status"] == status:
@@ -183,4 +193,4 @@ def _left(store: Store, name: str) -> tuple[Counter[str], Counter[str]]:
     return resources, finalizers
 
 
-RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=lambda *_: [])
+RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=_status_faults)

@@ -21,7 +21,7 @@ from mews.kube.emulated.apiserver.objects.rules.container_faults import (
     port_name_faults,
 )
 from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults, pod_resource_faults
 from mews.kube.emulated.apiserver.objects.rules.security_faults import pod_security_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import pod_source_faults
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -63,6 +63,8 @@ def _spec_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     yield from wrong
     yield from _claim_faults(items(spec, "resourceClaims"), f"{path}.resourceClaims")
     yield from _containers_faults(spec, path, volumes)
+    if spec.get("resources") is not None:
+        yield from pod_resource_faults(spec, f"{path}.resources")
     yield from _host_network_faults(spec, path)
     yield from _policy_faults(spec, path)
     for key, value in (spec.get("nodeSelector") or {}).items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -38,6 +39,24 @@ def default_spec(spec: dict[str, Any]) -> None:
         _default_container(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
+    _drop_disabled(spec)
+
+
+def _drop_disabled(spec: dict[str, Any]) -> None:
+    """Drop what stands behind feature gates that are off by default in 1.34, as upstream does before it looks."""
+    for volume in spec.get("volumes") or ():
+        volume.pop("image", None)
+    spec.pop("hostnameOverride", None)
+    for name in _CONTAINER_LISTS:
+        for container in spec.get(name) or ():
+            if name != "initContainers" or container.get("restartPolicy") != "Always":
+                container.pop("restartPolicy", None)
+            container.pop("restartPolicyRules", None)
+            if "lifecycle" in container:
+                container["lifecycle"].pop("stopSignal", None)
+            for variable in container.get("env") or ():
+                if "valueFrom" in variable:
+                    variable["valueFrom"].pop("fileKeyRef", None)
 
 
 def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -201,5 +220,12 @@ def _warn(new: Object, _: Object | None) -> list[str]:
 
 
 RULES = Rules(
-    warn=_warn, default=_default, birth=_birth, admit=_admit, validate=_validate, compare=_compare, grace=_grace
+    warn=_warn,
+    default=_default,
+    birth=_birth,
+    admit=_admit,
+    validate=_validate,
+    validate_status=pod_status_faults,
+    compare=_compare,
+    grace=_grace,
 )

@@ -11,6 +11,7 @@ from mews.kube.api.objects import Object
 from mews.kube.cel.types import Type
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.status_faults import policy_status_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required, unsupported
 from mews.kube.emulated.apiserver.types.policy_expressions import WEBHOOK_VARIABLES, fault_of, policy_variables
@@ -432,6 +433,6 @@ def _url_faults(url: str, path: str) -> Iterator[FieldError]:
         yield bad(path, rest.partition("#")[0].partition("?")[2], "query parameters are not permitted in the URL")
 
 
-POLICIES = Rules(default=_default_policy, validate=_policy_faults)
+POLICIES = Rules(default=_default_policy, validate=_policy_faults, validate_status=policy_status_faults)
 BINDINGS = Rules(default=_default_binding, validate=_binding_faults)
 WEBHOOKS = Rules(default=_default_webhooks, validate=_webhook_faults)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from mews.kube.api.quantities import parse
+from mews.kube.api.quantities import canonical, parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE = "hugepages-"
+_OF_PODS = ("cpu", "memory")
 _STANDARD = (
     *_NATIVE, "storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
     "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods", "services", "replicationcontrollers",
@@ -28,12 +29,18 @@ def is_extended(name: str) -> bool:
     return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
 
 
-def resource_name_faults(name: str, path: str) -> list[FieldError]:
-    """What is wrong with the name of a container's resource."""
+def plain_resource_name_faults(name: str, path: str) -> list[FieldError]:
+    """What is wrong with the name of a resource, wherever it stands."""
     found = names.qualified_faults(path, name)
     standard = name in _STANDARD or name.startswith((_HUGE, f"requests.{_HUGE}"))
     if not found and "/" not in name and not standard:
         found.append(refusals.bad(path, name, "must be a standard resource type or fully qualified"))
+    return found
+
+
+def resource_name_faults(name: str, path: str) -> list[FieldError]:
+    """What is wrong with the name of a container's resource."""
+    found = plain_resource_name_faults(name, path)
     if "/" not in name:
         if name not in _NATIVE and not name.startswith(_HUGE):
             found.append(refusals.bad(path, name, "must be a standard resource for containers"))
@@ -46,14 +53,50 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def resource_faults(resources: Part, path: str, claims: Collection[str] = ()) -> list[FieldError]:
+def _pod_resource_name_faults(name: str, path: str) -> list[FieldError]:
+    found = plain_resource_name_faults(name, path)
+    if not found and name not in _OF_PODS and not name.startswith(_HUGE):
+        found.append(refusals.unsupported(path, name, (*_OF_PODS[:1], _HUGE, *_OF_PODS[1:])))
+    return found
+
+
+def pod_resource_faults(spec: Part, path: str) -> Iterator[FieldError]:
+    """What is wrong with the resources of a pod as a whole, which its containers share."""
+    resources = spec["resources"]
+    if resources.get("claims") is not None:
+        yield refusals.forbidden_field(f"{path}.claims", "claims may not be set for Resources at pod-level")
+    claims = [claim.get("name", "") for claim in items(spec, "resourceClaims")]
+    yield from resource_faults(resources, path, claims, check_name=_pod_resource_name_faults)
+    containers = [checks.part_of(container, "resources") for container in items(spec, "containers")]
+    for name, amount in (resources.get("requests") or {}).items():
+        given = [each["requests"][name] for each in containers if name in (each.get("requests") or {})]
+        used = sum((parse(each) for each in given), start=parse("0"))
+        if used > parse(amount):
+            shown = given[0] if len(given) == 1 else canonical(f"{int(used * 1000)}m")
+            text = f"must be greater than or equal to aggregate container requests of {shown}"
+            yield refusals.bad(f"{path}.requests[{name}]", amount, text)
+    for index, container in enumerate(containers):
+        for name, limit in (container.get("limits") or {}).items():
+            most = (resources.get("limits") or {}).get(name)
+            if most is not None and parse(limit) > parse(most):
+                here = f"{path}.containers[{index}][{name}].limits"
+                yield refusals.bad(here, limit, f"must be less than or equal to pod limits of {most}")
+
+
+def resource_faults(
+    resources: Part,
+    path: str,
+    claims: Collection[str] = (),
+    *,
+    check_name: Callable[[str, str], list[FieldError]] = resource_name_faults,
+) -> list[FieldError]:
     """What is wrong with a container's limits and requests (validateResourceRequirements)."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     found: list[FieldError] = []
     for name, amount in limits.items():
-        found += _amount_faults(name, amount, f"{path}.limits[{name}]")
+        found += _amount_faults(name, amount, f"{path}.limits[{name}]", check_name)
     for name, request in requests.items():
-        found += _amount_faults(name, request, f"{path}.requests[{name}]")
+        found += _amount_faults(name, request, f"{path}.requests[{name}]", check_name)
         limit, fixed = limits.get(name), is_extended(name) or name.startswith(_HUGE)
         if limit is None:
             if fixed:
@@ -69,8 +112,10 @@ def resource_faults(resources: Part, path: str, claims: Collection[str] = ()) ->
     return [*found, *_claim_faults(items(resources, "claims"), f"{path}.claims", claims)]
 
 
-def _amount_faults(name: str, amount: str, path: str) -> list[FieldError]:
-    found, value = resource_name_faults(name, path), parse(amount)
+def _amount_faults(
+    name: str, amount: str, path: str, check_name: Callable[[str, str], list[FieldError]]
+) -> list[FieldError]:
+    found, value = check_name(name, path), parse(amount)
     if value < 0:
         found.append(refusals.bad(path, amount, "must be greater than or equal to 0"))
     if is_extended(name) and value != value.to_integral_value():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
@@ -24,16 +24,23 @@ _OUTWARD = ("NodePort", "LoadBalancer")
 _NODE_PORTS = range(30_000, 32_768)
 _LAST_PORT = 65_535
 _LONGEST_AFFINITY_S = 86_400
-_DISTRIBUTIONS = ("PreferClose",)
+_AFFINITY_S = 10_800
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_FOR_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
 
 def _default(service: Object) -> None:
     spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    reached = spec["type"] in _OUTWARD or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))
-    if reached and not spec.get("externalTrafficPolicy"):
+    if _is_reached(spec) and not spec.get("externalTrafficPolicy"):
         spec["externalTrafficPolicy"] = "Cluster"
+    if spec.get("sessionAffinity") == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec.get("sessionAffinity") == "ClientIP":
+        client = checks.part_of(checks.part_of(spec, "sessionAffinityConfig"), "clientIP")
+        if client.get("timeoutSeconds") is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_S}}
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():
@@ -167,19 +174,14 @@ def cluster_address_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
-    text = "may only be used when `type` is 'LoadBalancer'"
     ranges, path = items(spec, "loadBalancerSourceRanges"), "spec.LoadBalancerSourceRanges"
     if ranges and kind != "LoadBalancer":
-        yield refusals.forbidden_field(path, text)
+        yield refusals.forbidden_field(path, _FOR_BALANCERS)
     for index, source in enumerate(ranges):
         yield from checks.address_range(f"{path}[{index}]", source.strip())
     if kind != "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not None:
-        yield refusals.forbidden_field("spec.allocateLoadBalancerNodePorts", text)
-    name = spec.get("loadBalancerClass")
-    if name is not None and kind != "LoadBalancer":
-        yield refusals.forbidden_field("spec.loadBalancerClass", text)
-    elif name is not None:
-        yield from names.qualified_faults("spec.loadBalancerClass", name)
+        yield refusals.forbidden_field("spec.allocateLoadBalancerNodePorts", _FOR_BALANCERS)
+    yield from _class_faults(spec)
 
 
 def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
@@ -188,7 +190,7 @@ def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
         spec.get("internalTrafficPolicy"),
         "spec.externalTrafficPolicy",
     )
-    reached = kind in _OUTWARD or (kind == "ClusterIP" and items(spec, "externalIPs"))
+    reached = _is_reached(spec)
     if not reached and outer:
         yield refusals.bad(path, outer, "may only be set for externally-accessible services")
     elif reached and not outer:
@@ -244,20 +246,97 @@ def _shown(protocol: str, port: int) -> dict[str, Any]:
     return {"Name": "", "Protocol": protocol, **nothing}
 
 
+def _is_reached(spec: Mapping[str, Any]) -> bool:
+    """Whether it can be reached from outside."""
+    return spec.get("type") in _OUTWARD or (spec.get("type") == "ClusterIP" and bool(items(spec, "externalIPs")))
+
+
 def _inherit(new: Object, old: Object) -> None:
     """An update that does not say the addresses keeps them."""
-    if new["spec"].get("type") == "ExternalName":
+    spec, before = new["spec"], old["spec"]
+    same = spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy")
+    if same and _is_reached(before) and not _is_reached(spec):
+        spec.pop("externalTrafficPolicy", None)  # what depended on the type goes with it
+    if spec.get("type") == "ExternalName":
         return
     for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if name not in new["spec"] and name in old["spec"]:
             new["spec"][name] = old["spec"][name]
 
 
-def _compare(new: Object, old: Object) -> list[FieldError]:
-    before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
-    if before and before != after and "ExternalName" not in (old["spec"].get("type"), new["spec"].get("type")):
-        return [refusals.bad("spec.clusterIPs[0]", [after] if after else None, "may not change once set")]
-    return []
+def _change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    """What is wrong with a Service that is updated: what is fixed first, then all the rest."""
+    return [] if subresource else [*_fixed_faults(new["spec"], old["spec"]), *_service_faults(new["spec"])]
 
 
-RULES = Rules(default=_default, admit=_admit, validate=_faults, compare=_compare, inherit=_inherit)
+def _fixed_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
+    address, former = spec.get("clusterIP"), before.get("clusterIP")
+    if former and former != address and "ExternalName" not in (before.get("type"), spec.get("type")):
+        yield refusals.bad("spec.clusterIPs[0]", [address] if address else None, "may not change once set")
+    name = spec.get("loadBalancerClass")
+    if spec.get("type") == before.get("type") == "LoadBalancer" and name != before.get("loadBalancerClass"):
+        yield refusals.bad("spec.loadBalancerClass", name, "may not change once set")
+    yield from _class_faults(spec)
+    number = spec.get("healthCheckNodePort", 0)
+    if _is_checked(spec) and _is_checked(before) and number != before.get("healthCheckNodePort", 0):
+        yield refusals.forbidden_field("spec.healthCheckNodePort", checks.IMMUTABLE)
+
+
+def _class_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    name = spec.get("loadBalancerClass")
+    if name is not None and spec.get("type") != "LoadBalancer":
+        yield refusals.forbidden_field("spec.loadBalancerClass", _FOR_BALANCERS)
+    elif name is not None:
+        yield from names.qualified_faults("spec.loadBalancerClass", name)
+
+
+def _is_checked(spec: Mapping[str, Any]) -> bool:
+    """Whether a port of its own answers for its health."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
+def _status_faults(new: Object, _: Object) -> list[FieldError]:
+    balancer = checks.part_of(checks.part_of(new, "status"), "loadBalancer")
+    return list(_ingress_faults(items(balancer, "ingress"), new["spec"].get("type", "")))
+
+
+def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
+    path = "status.loadBalancer.ingress"
+    if given and kind != "LoadBalancer":
+        yield refusals.forbidden_field(path, "may only be used when `spec.type` is 'LoadBalancer'")
+        return
+    for index, ingress in enumerate(given):
+        here, address = f"{path}[{index}]", (ingress or {}).get("ip", "")
+        mode, host = (ingress or {}).get("ipMode"), (ingress or {}).get("hostname", "")
+        if address:
+            yield from checks.address(f"{here}.ip", address)
+        if mode is None and address:
+            yield refusals.required(f"{here}.ipMode", "must be specified when `ip` is set")
+        elif mode is not None and not address:
+            yield refusals.forbidden_field(f"{here}.ipMode", "may not be specified when `ip` is not set")
+        elif mode is not None:
+            yield from checks.option(f"{here}.ipMode", mode, ("Proxy", "VIP"))
+        if host:
+            yield from names.subdomain_faults(f"{here}.hostname", host)
+            if checks.is_address(host):
+                yield refusals.bad(f"{here}.hostname", host, "must be a DNS name, not an IP address")
+
+
+def _warn(new: Object, _: Object | None) -> list[str]:
+    spec, found = new["spec"], list[str]()
+    if spec.get("type") == "ExternalName" and items(spec, "externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if spec.get("type") != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    return found
+
+
+RULES = Rules(
+    default=_default,
+    admit=_admit,
+    validate=_faults,
+    validate_change=_change_faults,
+    validate_status=_status_faults,
+    inherit=_inherit,
+    warn=_warn,
+)

@@ -1,4 +1,4 @@
-"""What is wrong with the status of a workload (pkg/apis/apps and core validation)."""
+"""What is wrong with the status of workloads and admission policies (pkg/apis/*/validation)."""
 
 from __future__ import annotations
 
@@ -41,16 +41,24 @@ def _count_faults(new: Object, form: str) -> list[FieldError]:
         found += checks.not_negative(f"status.{name}", status.get(name))
     for name in bounded:
         if status.get(name, 0) > status.get("replicas", 0):
-            found.append(refusals.bad(f"status.{name}", status[name], _MORE_THAN_ALL))
+            found.append(refusals.bad(f"status.{name}", status.get(name, 0), _MORE_THAN_ALL))
     available = status.get("availableReplicas", 0)
     if available > status.get("readyReplicas", 0):
         found.append(refusals.bad("status.availableReplicas", available, more_than_ready))
     return found
 
 
-def deployment_status_faults(new: Object, _: Object) -> list[FieldError]:
+def _collision_faults(new: Object, old: Object) -> list[FieldError]:
+    """Collisions are counted, and no count is taken back."""
+    count, before = ((obj.get("status") or {}).get("collisionCount") for obj in (new, old))
+    if before is None or (count is not None and count >= before):
+        return []
+    return [refusals.bad("status.collisionCount", count or 0, "cannot be decremented")]
+
+
+def deployment_status_faults(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a Deployment's."""
-    return _count_faults(new, "DeploymentStatus")
+    return [*_count_faults(new, "DeploymentStatus"), *_collision_faults(new, old)]
 
 
 def replica_set_status_faults(new: Object, _: Object) -> list[FieldError]:
@@ -58,14 +66,26 @@ def replica_set_status_faults(new: Object, _: Object) -> list[FieldError]:
     return _count_faults(new, "ReplicaSetStatus")
 
 
-def stateful_set_status_faults(new: Object, _: Object) -> list[FieldError]:
+def stateful_set_status_faults(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a StatefulSet's."""
-    return _count_faults(new, "StatefulSetStatus")
+    return [*_count_faults(new, "StatefulSetStatus"), *_collision_faults(new, old)]
 
 
-def daemon_set_status_faults(new: Object, _: Object) -> list[FieldError]:
+def daemon_set_status_faults(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a DaemonSet's."""
     status, found = new.get("status") or {}, list[FieldError]()
     for name in _DAEMONS:
         found += checks.not_negative(f"status.{name}", status.get(name))
-    return found
+    return [*found, *_collision_faults(new, old)]
+
+
+def policy_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with that of an admission policy: what its types were checked for, and its conditions."""
+    status, found = new.get("status") or {}, list[FieldError]()
+    for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
+        path = f"status.typeChecking.expressionWarnings[{index}]"
+        if not (warning or {}).get("warning"):
+            found.append(refusals.required(f"{path}.warning"))
+        if not (warning or {}).get("fieldRef", "").strip():
+            found.append(refusals.required(f"{path}.fieldRef"))
+    return [*found, *checks.conditions("status.conditions", status.get("conditions") or ())]

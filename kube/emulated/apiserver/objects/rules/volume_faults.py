@@ -207,9 +207,8 @@ def _storage_os_faults(source: Part, path: str) -> Iterator[FieldError]:
 
 def driver_name_faults(name: str, path: str) -> list[FieldError]:
     """The name of a CSI driver (ValidateCSIDriverName)."""
-    if not name:
-        return [refusals.required(path)]
-    found = [checks.too_long(path, 63)] if len(name) > 63 else []
+    found = [refusals.required(path)] if not name else []
+    found += [checks.too_long(path, 63)] if len(name) > 63 else []
     texts = [text.partition(": ")[2] for text in (fault.text for fault in names.subdomain_faults(path, name.lower()))]
     return found + checks.bads(path, name, texts)
 

@@ -9,7 +9,7 @@ from typing import Any
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_faults, selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -17,9 +17,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
 _ANY = ("Always", "OnFailure", "Never")
-_FOR_JOBS = ("OnFailure", "Never")
-_CONCURRENCY = ("Allow", "Forbid", "Replace")
-_CRON_FIELDS = 5
+FOR_JOBS = ("OnFailure", "Never")
 _PERCENT = re.compile(r"[0-9]+%")
 UNMATCHED = "`selector` does not match template `labels`"
 
@@ -29,8 +27,11 @@ def deployment_faults(deployment: Object) -> list[FieldError]:
     spec = deployment["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_faults(spec)]
     found += _strategy_faults(spec.get("strategy") or {})
-    for name in ("minReadySeconds", "revisionHistoryLimit"):
+    for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
         found += at_least_zero(f"spec.{name}", spec.get(name))
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        found.append(refusals.bad("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
     return found
 
 
@@ -44,26 +45,66 @@ def replica_set_faults(replica_set: Object) -> list[FieldError]:
 def replication_controller_faults(controller: Object) -> list[FieldError]:
     """What is wrong with a ReplicationController."""
     spec = controller["spec"]
-    found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
+    found = [*at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))]
     if not spec.get("selector"):
         found.append(refusals.required("spec.selector"))
+    found += at_least_zero("spec.replicas", spec.get("replicas"))
     template = spec.get("template")
     if template is None:
         return [*found, refusals.required("spec.template")]
     labels = labels_of(template)
     if any(labels.get(key) != value for key, value in (spec.get("selector") or {}).items()):
         found.append(refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED))
-    return [*found, *template_faults(template, "spec.template", _ALWAYS)]
+    return [*found, *template_faults(template, "spec.template", _ALWAYS, of="ReplicationController")]
 
 
 def daemon_set_faults(daemon_set: Object) -> list[FieldError]:
     """What is wrong with a DaemonSet."""
-    spec = daemon_set["spec"]
-    found = [
-        *selection_faults(spec, of="daemonset"),
-        *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")),
-    ]
+    spec, found = daemon_set["spec"], list[FieldError]()
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    wrong = list(selector_faults(selector or {}, "spec.selector"))
+    empty = selector is not None and not any(selector.values())
+    labels = labels_of(template)
+    found += wrong
+    if not wrong and (selector is None or not (empty or match_expressions(selector, labels))):
+        found.append(refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED))
+    if empty:
+        found.append(refusals.bad("spec.selector", {}, "empty selector is invalid for daemonset"))
+    found += template_faults(template, "spec.template", _ALWAYS, of="DaemonSet")
+    found += at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))
+    found += _daemon_strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     return [*found, *at_least_zero("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))]
+
+
+def _daemon_strategy_faults(strategy: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return
+    numbers = [(rolling or {}).get(name, 0) for name in ("maxUnavailable", "maxSurge")]
+    if kind != "RollingUpdate":
+        amounts = None if rolling is None else dict(zip(("MaxUnavailable", "MaxSurge"), numbers, strict=True))
+        yield refusals.unsupported(path, {"Type": kind, "RollingUpdate": amounts}, ("RollingUpdate", "OnDelete"))
+        return
+    path = f"{path}.rollingUpdate"
+    if rolling is None:
+        yield refusals.required(path)
+        return
+    paths = (f"{path}.maxUnavailable", f"{path}.maxSurge")
+    for check in (checks.percent_or_count, checks.at_most_everything):
+        for here, number in zip(paths, numbers, strict=True):
+            yield from check(here, number)
+    unavailable, surge = (_amount(number) != 0 for number in numbers)
+    if unavailable and surge:
+        yield refusals.bad(paths[1], numbers[1], "may not be set when maxUnavailable is non-zero")
+    elif not unavailable and not surge:
+        yield refusals.required(paths[0], "cannot be 0 when maxSurge is 0")
+
+
+def _amount(value: Any) -> int:
+    """A number, or the number of a share; 0 for what is neither."""
+    if isinstance(value, str):
+        return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
+    return int(value or 0)
 
 
 def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
@@ -139,11 +180,14 @@ def selection_faults(
             yield refusals.bad("spec.selector", {}, f"empty selector is invalid for {of}")
     labels = labels_of(template)
     if any(selector_faults(selector or {}, "spec.selector")):
-        if of != "daemonset":
-            yield refusals.bad("spec.selector", selector, "invalid label selector")
+        if of == "statefulset":
+            yield FieldError("spec.selector", "FieldValueInvalid", refusals.shown(selector))
+            return
+        yield refusals.bad("spec.selector", selector, "invalid label selector")
     elif selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
-    yield from template_faults(template, "spec.template", allowed)
+    owner = "StatefulSet" if of == "statefulset" else "ReplicaSet"
+    yield from template_faults(template, "spec.template", allowed, of=owner)
 
 
 def pod_template_faults(pod_template: Object) -> list[FieldError]:
@@ -151,7 +195,9 @@ def pod_template_faults(pod_template: Object) -> list[FieldError]:
     return [*template_faults(pod_template.get("template") or {}, "template", _ANY)]
 
 
-def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
+def template_faults(
+    template: Mapping[str, Any], path: str, allowed: Sequence[str], *, of: str = "ReplicaSet"
+) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
     spec = template.get("spec") or {}
     for fault in names.metadata_part_faults(template.get("metadata") or {}, labels_and_annotations_only=True):
@@ -164,7 +210,7 @@ def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[st
     if restart not in allowed and allowed is _ALWAYS:
         yield refusals.unsupported(f"{path}.spec.restartPolicy", restart, allowed)
     if spec.get("activeDeadlineSeconds") is not None and allowed is _ALWAYS:
-        text = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        text = f"activeDeadlineSeconds in {of} is not Supported"
         yield refusals.forbidden_field(f"{path}.spec.activeDeadlineSeconds", text)
 
 
@@ -197,68 +243,3 @@ def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[FieldErro
     unavailable = rolling.get("maxUnavailable")
     if isinstance(unavailable, str) and _PERCENT.fullmatch(unavailable) and int(unavailable[:-1]) > 100:
         yield refusals.bad(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
-
-
-def job_faults(job: Object) -> list[FieldError]:
-    """What is wrong with a Job."""
-    return list(_job_spec_faults(job["spec"], "spec", labels_of(job["spec"].get("template") or {})))
-
-
-def _job_spec_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
-    for name in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
-        yield from at_least_zero(f"{path}.{name}", spec.get(name))
-    if labels is not None:
-        yield from _job_selector_faults(spec, path, labels)
-    yield from template_faults(spec.get("template") or {}, f"{path}.template", _FOR_JOBS)
-    restart = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
-    if restart == "Always":
-        text = 'valid values: "OnFailure", "Never"'
-        yield refusals.required(f"{path}.template.spec.restartPolicy", text)
-    elif restart not in _FOR_JOBS:
-        yield refusals.unsupported(f"{path}.template.spec.restartPolicy", restart, _FOR_JOBS)
-
-
-def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
-    selector = spec.get("selector")
-    if selector is None:
-        yield refusals.required(f"{path}.selector")
-        return
-    wanted = selector.get("matchLabels") or {}
-    mine = "batch.kubernetes.io/controller-uid"
-    if not spec.get("manualSelector") and (list(wanted) != [mine] or selector.get("matchExpressions")):
-        shown = {"matchLabels": {key: wanted[key] for key in sorted(wanted)}}
-        yield refusals.bad(f"{path}.selector", shown, "`selector` not auto-generated")
-    if any(expression_faults(selector, path)) or not match_expressions(selector, labels):
-        yield refusals.bad(f"{path}.template.metadata.labels", dict(sorted(labels.items())), UNMATCHED)
-
-
-def job_change_faults(new: Object, old: Object) -> list[FieldError]:
-    """What of a Job is fixed."""
-    found = []
-    for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
-        value = new["spec"].get(name)
-        if name == "completions" and new["spec"].get("completionMode") == "Indexed":
-            continue
-        if name == "template" and old["spec"].get("suspend"):
-            continue
-        if value != old["spec"].get(name):
-            found.append(refusals.bad(f"spec.{name}", value, "field is immutable"))
-    return found
-
-
-def cron_job_faults(cron_job: Object) -> list[FieldError]:
-    """What is wrong with a CronJob."""
-    spec = cron_job["spec"]
-    found: list[FieldError] = []
-    schedule = spec.get("schedule", "")
-    if not schedule:
-        found.append(refusals.required("spec.schedule"))
-    elif not schedule.startswith("@") and len(schedule.split()) != _CRON_FIELDS:
-        fields = schedule.split()
-        text = f"expected exactly {_CRON_FIELDS} fields, found {len(fields)}: [{' '.join(fields)}]"
-        found.append(refusals.bad("spec.schedule", schedule, text))
-    found += at_least_zero("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
-    if spec.get("concurrencyPolicy") not in _CONCURRENCY:
-        found.append(refusals.unsupported("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY))
-    job = spec["jobTemplate"].get("spec") or {}
-    return [*found, *_job_spec_faults(job, "spec.jobTemplate.spec", None)]

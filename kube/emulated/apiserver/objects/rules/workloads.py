@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.cron_faults import cron_job_change_faults, cron_job_faults
+from mews.kube.emulated.apiserver.objects.rules.job_faults import job_change_faults, job_faults
+from mews.kube.emulated.apiserver.objects.rules.job_status_faults import job_status_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
 from mews.kube.emulated.apiserver.objects.rules.pods import default_spec
 from mews.kube.emulated.apiserver.objects.rules.status_faults import (
@@ -19,11 +22,8 @@ from mews.kube.emulated.apiserver.objects.rules.status_faults import (
     stateful_set_status_faults,
 )
 from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
-    cron_job_faults,
     daemon_set_faults,
     deployment_faults,
-    job_change_faults,
-    job_faults,
     pod_template_faults,
     replica_set_faults,
     replication_controller_faults,
@@ -84,12 +84,14 @@ def _birth_daemon_set(daemon_set: Object) -> None:
     _note_template(daemon_set, 1)
 
 
-def _daemon_set_change(new: Object, old: Object) -> list[FieldError]:
+def _daemon_set_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """Every change of the template is counted."""
+    if subresource:
+        return []
     known = annotations_of(old).get(_TEMPLATE_GENERATION, "1")
     changed = new["spec"].get("template") != old["spec"].get("template")
     _note_template(new, int(known) + changed if known.isdecimal() else 1)
-    return _selector_change(new, old)
+    return [*_selector_change(new, old), *daemon_set_faults(new)]
 
 
 def _note_template(daemon_set: Object, generation: int) -> None:
@@ -192,7 +194,7 @@ DAEMON_SETS = Rules(
     default=_default_daemon_set,
     birth=_birth_daemon_set,
     validate=daemon_set_faults,
-    compare=_daemon_set_change,
+    validate_change=_daemon_set_change,
 )
 STATEFUL_SETS = Rules(
     warn=_warn,
@@ -207,6 +209,18 @@ REPLICATION_CONTROLLERS = Rules(
     default=_default_replication_controller,
     validate=replication_controller_faults,
 )
-JOBS = Rules(warn=_warn, default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
-CRON_JOBS = Rules(warn=_warn_of_jobs, default=_default_cron_job, validate=cron_job_faults)
+JOBS = Rules(
+    warn=_warn,
+    default=_default_job,
+    admit=_admit_job,
+    validate=job_faults,
+    validate_change=job_change_faults,
+    validate_status=job_status_faults,
+)
+CRON_JOBS = Rules(
+    warn=_warn_of_jobs,
+    default=_default_cron_job,
+    validate=cron_job_faults,
+    validate_change=cron_job_change_faults,
+)
 POD_TEMPLATES = Rules(warn=_warn, default=_default_pod_template, validate=pod_template_faults)

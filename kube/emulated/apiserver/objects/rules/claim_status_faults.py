@@ -1,0 +1,141 @@
+"""What is wrong with the status of a ResourceClaim (pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
+from mews.kube.emulated.apiserver.objects.rules.device_faults import (
+    MOST,
+    RequestNames,
+    configuration_faults,
+    each,
+    label_faults,
+    pool_name_faults,
+    raw_faults,
+    reference_faults,
+    repeated,
+    request_names,
+    request_reference_faults,
+)
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+Part = Mapping[str, Any]
+
+_MOST_USERS = 256
+_MOST_CONDITIONS = 8
+_MOST_ADDRESSES = 16
+_LONGEST_INTERFACE = 256
+_LONGEST_HARDWARE_ADDRESS = 128
+_SOURCES = ("FromClaim", "FromClass")
+_SHOWN_ID: Mapping[str, Any] = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
+"""How upstream prints the name of a device: its parts are handles."""
+
+
+def drop_from_status(status: Part) -> None:
+    """Drop what stands behind feature gates that are off."""
+    allocation = checks.part_of(status, "allocation")
+    if isinstance(allocation, dict):
+        allocation.pop("allocationTimestamp", None)
+    for result in checks.items(checks.part_of(allocation, "devices"), "results"):
+        for name in ("bindingConditions", "bindingFailureConditions", "shareID", "consumedCapacity", "tolerations"):
+            (result or {}).pop(name, None)
+    for device in checks.items(status, "devices"):
+        (device or {}).pop("shareID", None)
+
+
+def claim_status_faults(new: Object, old: Object) -> list[FieldError]:
+    """What is wrong with a claim's status that is written."""
+    return list(_status_faults(new, old))
+
+
+def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
+    status, before = new.get("status") or {}, old.get("status") or {}
+    known = request_names(checks.part_of(new["spec"], "devices"))
+    users, devices = checks.items(status, "reservedFor"), checks.items(status, "devices")
+    allocation, former = status.get("allocation"), before.get("allocation")
+    yield from each(users, "status.reservedFor", _user_faults, _MOST_USERS)
+    yield from repeated(users, "status.reservedFor", "uid")
+    allocated = [_id_of(result) for result in checks.items(checks.part_of(allocation or {}, "devices"), "results")]
+    yield from each(devices, "status.devices", lambda device, path: _device_faults(device, path, allocated))
+    for index, device in enumerate(devices):
+        if _id_of(device) in [_id_of(other) for other in devices[:index]]:
+            yield refusals.duplicate(f"status.devices[{index}].deviceID", _SHOWN_ID)
+    if users and allocation is None:
+        text = "may not be specified when `allocated` is not set"
+        yield refusals.forbidden_field("status.reservedFor", text)
+    elif new["metadata"].get("deletionTimestamp") and any(
+        user not in checks.items(before, "reservedFor") for user in users
+    ):
+        text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+        yield refusals.forbidden_field("status.reservedFor", text)
+    if allocation is not None and former is not None:
+        yield from checks.fixed("status.allocation", allocation, former)
+    elif allocation is not None:
+        yield from _allocation_faults(allocation, known)
+
+
+def _id_of(device: Part | None) -> tuple[Any, ...]:
+    return tuple((device or {}).get(name, "") for name in ("driver", "pool", "device"))
+
+
+def _user_faults(user: Part, path: str) -> Iterator[FieldError]:
+    for name in ("resource", "name", "uid"):
+        if not user.get(name):
+            yield refusals.required(f"{path}.{name}")
+
+
+def _named_faults(device: Part, path: str) -> Iterator[FieldError]:
+    yield from driver_name_faults(device.get("driver", ""), f"{path}.driver")
+    yield from pool_name_faults(device.get("pool", ""), f"{path}.pool")
+    yield from label_faults(f"{path}.device", device.get("device", ""))
+
+
+def _device_faults(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]) -> Iterator[FieldError]:
+    yield from _named_faults(device, path)
+    if _id_of(device) not in allocated:
+        yield refusals.bad(path, _SHOWN_ID, "must be an allocated device in the claim")
+    conditions = checks.items(device, "conditions")
+    if len(conditions) > _MOST_CONDITIONS:
+        yield checks.too_many(f"{path}.conditions", len(conditions), _MOST_CONDITIONS)
+    yield from checks.conditions(f"{path}.conditions", [condition or {} for condition in conditions])
+    if device.get("data") is not None:
+        yield from raw_faults(device["data"], f"{path}.data")
+    network, here = checks.part_of(device, "networkData"), f"{path}.networkData"
+    if len(network.get("interfaceName", "").encode()) > _LONGEST_INTERFACE:
+        yield checks.too_long(f"{here}.interfaceName", _LONGEST_INTERFACE)
+    if len(network.get("hardwareAddress", "").encode()) > _LONGEST_HARDWARE_ADDRESS:
+        yield checks.too_long(f"{here}.hardwareAddress", _LONGEST_HARDWARE_ADDRESS)
+    addresses = [text or "" for text in checks.items(network, "ips")]
+    for index, text in enumerate(addresses):
+        yield from checks.interface_address(f"{here}.ips[{index}]", text)
+    if len(addresses) > _MOST_ADDRESSES:
+        yield checks.too_many(f"{here}.ips", len(addresses), _MOST_ADDRESSES)
+    yield from repeated(addresses, f"{here}.ips")
+
+
+def _allocation_faults(allocation: Part, known: RequestNames) -> Iterator[FieldError]:
+    devices, path = checks.part_of(allocation, "devices"), "status.allocation.devices"
+
+    def result(part: Part, here: str) -> Iterator[FieldError]:
+        yield from request_reference_faults(part.get("request", ""), f"{here}.request", known)
+        yield from _named_faults(part, here)
+
+    def configuration(part: Part, here: str) -> Iterator[FieldError]:
+        source = part.get("source", "")
+        if not source:
+            yield refusals.required(f"{here}.source")
+        else:
+            yield from checks.option(f"{here}.source", source, _SOURCES)
+        yield from reference_faults(checks.items(part, "requests"), f"{here}.requests", known)
+        yield from configuration_faults(part, here)
+
+    yield from each(checks.items(devices, "results"), f"{path}.results", result, MOST)
+    yield from each(checks.items(devices, "config"), f"{path}.config", configuration, 2 * MOST)
+    if allocation.get("nodeSelector") is not None:
+        yield from node_selector_faults(allocation["nodeSelector"], "status.allocation.nodeSelector")

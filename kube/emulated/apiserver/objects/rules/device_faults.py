@@ -1,0 +1,244 @@
+"""What is wrong with requests for devices, their classes and their configuration (pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.cel import types
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+Part = Mapping[str, Any]
+RequestNames = Mapping[str, Collection[str]]
+
+MOST = 32
+_MOST_ALTERNATIVES = 8
+_LONGEST_EXPRESSION = 10 * 1024
+LONGEST_DATA = 10 * 1024
+_LONGEST_IDENTIFIER = 32
+_MODES = ("All", "ExactCount")
+_REFERENCE = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_IDENTIFIER_TEXT = (
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters "
+    f"or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '{_IDENTIFIER}')"
+)
+
+
+def label_faults(path: str, text: str) -> list[FieldError]:
+    """A name that must be an RFC 1123 label."""
+    return checks.bads(path, text, names.label_texts(text))
+
+
+def each(items: Sequence[Any], path: str, check: Callable[[Any, str], Iterable[FieldError]], most: int = -1) -> Any:
+    """What is wrong with the items of a list, and whether there are too many; an item that is null is an empty one."""
+    for index, item in enumerate(items):
+        yield from check({} if item is None else item, f"{path}[{index}]")
+    if 0 <= most < len(items):
+        yield checks.too_many(path, len(items), most)
+
+
+def repeated(items: Sequence[Any], path: str, key: str = "") -> Iterator[FieldError]:
+    """What stands in a list twice; ``key``: the field by which its items are told apart."""
+    seen = []
+    for index, item in enumerate(items):
+        value = (item or {}).get(key, "") if key else item
+        if value in seen:
+            yield refusals.duplicate(f"{path}[{index}].{key}" if key else f"{path}[{index}]", value)
+        seen.append(value)
+
+
+def request_names(devices: Part) -> dict[str, Collection[str]]:
+    """The names of a claim's requests, each with those of its alternatives."""
+    return {
+        (request or {}).get("name", ""): [
+            (other or {}).get("name", "") for other in checks.items(request or {}, "firstAvailable")
+        ]
+        for request in checks.items(devices, "requests")
+    }
+
+
+def claim_spec_faults(spec: Part, path: str, *, stored: bool = False) -> Iterator[FieldError]:
+    """The spec of a ResourceClaim; ``stored``: what was taken before is not measured again."""
+    devices, here = checks.part_of(spec, "devices"), f"{path}.devices"
+    known = request_names(devices)
+    requests = checks.items(devices, "requests")
+    yield from each(requests, f"{here}.requests", _request_faults, MOST)
+    yield from repeated(requests, f"{here}.requests", "name")
+    constraints = checks.items(devices, "constraints")
+    yield from each(constraints, f"{here}.constraints", lambda part, at: _constraint_faults(part, at, known), MOST)
+
+    def configuration(part: Part, at: str) -> Iterator[FieldError]:
+        yield from reference_faults(checks.items(part, "requests"), f"{at}.requests", known)
+        yield from configuration_faults(part, at, stored=stored)
+
+    yield from each(checks.items(devices, "config"), f"{here}.config", configuration, MOST)
+
+
+def _request_faults(request: Part, path: str) -> Iterator[FieldError]:
+    yield from label_faults(f"{path}.name", request.get("name", ""))
+    alternatives, exactly = checks.items(request, "firstAvailable"), request.get("exactly")
+    if alternatives:
+        here = f"{path}.firstAvailable"
+        yield from each(alternatives, here, _alternative_faults, _MOST_ALTERNATIVES)
+        yield from repeated(alternatives, here, "name")
+    if exactly is not None:
+        yield from _wanted_faults(exactly, f"{path}.exactly")
+    text = "exactly one of `exactly` or `firstAvailable` is required"
+    if not alternatives and exactly is None:
+        yield refusals.required(path, text)
+    elif alternatives and exactly is not None:
+        yield refusals.bad(path, None, f"{text}, but multiple fields are set")
+
+
+def _alternative_faults(request: Part, path: str) -> Iterator[FieldError]:
+    yield from label_faults(f"{path}.name", request.get("name", ""))
+    yield from _wanted_faults(request, path)
+
+
+def _wanted_faults(request: Part, path: str) -> Iterator[FieldError]:
+    """Of which class, and how many."""
+    name = request.get("deviceClassName", "")
+    if not name:
+        yield refusals.required(f"{path}.deviceClassName")
+    else:
+        yield from names.subdomain_faults(f"{path}.deviceClassName", name)
+    yield from selectors_faults(checks.items(request, "selectors"), f"{path}.selectors")
+    mode, count = request.get("allocationMode", ""), request.get("count", 0)
+    if mode == "All" and count != 0:
+        yield refusals.bad(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
+    elif mode == "ExactCount" and count <= 0:
+        yield refusals.bad(f"{path}.count", count, "must be greater than zero")
+    elif mode not in _MODES:
+        yield refusals.unsupported(f"{path}.allocationMode", mode, _MODES)
+
+
+def selectors_faults(selectors: Sequence[Part], path: str) -> Iterator[FieldError]:
+    """Expressions over a device."""
+    yield from each(selectors, path, _selector_faults, MOST)
+
+
+def _selector_faults(selector: Part, path: str) -> Iterator[FieldError]:
+    cel, path = selector.get("cel"), f"{path}.cel"
+    if cel is None:
+        yield refusals.required(path)
+        return
+    from mews.kube.cel.expressions import compiled
+
+    path, expression = f"{path}.expression", cel.get("expression", "")
+    if len(expression.encode()) > _LONGEST_EXPRESSION:
+        yield checks.too_long(path, _LONGEST_EXPRESSION)
+        return
+    found = compiled(expression, {"device": _DEVICE})
+    if found.fault:
+        yield refusals.bad(path, expression, f"compilation failed: {found.fault}")
+    elif found.type not in (types.BOOL, types.DYN):
+        yield refusals.bad(path, expression, f"must evaluate to bool or the unknown type, not {found.type}")
+
+
+_DEVICE = types.struct(
+    "kubernetes.DRADevice",
+    {
+        "driver": types.STRING,
+        "attributes": types.map_of(types.STRING, types.map_of(types.STRING, types.DYN)),
+        "capacity": types.map_of(types.STRING, types.map_of(types.STRING, types.opaque("kubernetes.Quantity"))),
+    },
+)
+
+
+def _constraint_faults(constraint: Part, path: str, known: RequestNames) -> Iterator[FieldError]:
+    yield from reference_faults(checks.items(constraint, "requests"), f"{path}.requests", known)
+    attribute, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
+    if attribute is not None:
+        yield from _full_name_faults(attribute, f"{path}.matchAttribute")
+    elif distinct is not None:
+        yield from _full_name_faults(distinct, f"{path}.distinctAttribute")
+    else:
+        yield refusals.required(f"{path}.matchAttribute")
+
+
+def reference_faults(given: Sequence[str], path: str, known: RequestNames) -> Iterator[FieldError]:
+    """Names of requests in the claim."""
+    for index, name in enumerate(given):
+        yield from request_reference_faults(name or "", f"{path}[{index}]", known)
+    if len(given) > MOST:
+        yield checks.too_many(path, len(given), MOST)
+    yield from repeated([name or "" for name in given], path)
+
+
+def request_reference_faults(name: str, path: str, known: RequestNames) -> Iterator[FieldError]:
+    """The name of one request, or of one of its alternatives."""
+    first, *rest = name.split("/")
+    if len(rest) > 1:
+        yield refusals.bad(path, name, _REFERENCE)
+        return
+    for part in (first, *rest):
+        yield from label_faults(path, part)
+    if first not in known or (rest and rest[0] not in known[first]):
+        yield refusals.bad(path, name, _REFERENCE)
+
+
+def configuration_faults(config: Part, path: str, *, stored: bool = False) -> Iterator[FieldError]:
+    """What a driver is told."""
+    opaque, path = config.get("opaque"), f"{path}.opaque"
+    if opaque is None:
+        yield refusals.required(path)
+        return
+    yield from driver_name_faults(opaque.get("driver", ""), f"{path}.driver")
+    yield from raw_faults(opaque.get("parameters"), f"{path}.parameters", stored=stored)
+
+
+def raw_faults(value: Any, path: str, *, stored: bool = False) -> Iterator[FieldError]:
+    """Data of a driver's own: an object."""
+    if value is None:
+        yield refusals.required(path)
+    elif not stored and len(refusals.shown(value).encode()) > LONGEST_DATA:
+        yield checks.too_long(path, LONGEST_DATA)
+    elif not isinstance(value, Mapping):
+        yield refusals.bad(path, "<value omitted>", "must be a valid JSON object")
+
+
+def attribute_name_faults(name: str, path: str) -> Iterator[FieldError]:
+    """The name of an attribute or a capacity: ``example.com/model`` or ``model``."""
+    parts = name.split("/")
+    if not name:
+        yield refusals.required(path, "name required")
+    elif len(parts) == 1:
+        yield from _identifier_faults(name, path)
+    elif len(parts) == 2:
+        if not parts[0]:
+            yield refusals.required(path, "the domain must not be empty")
+        else:
+            yield from driver_name_faults(parts[0], path)
+        if not parts[1]:
+            yield refusals.required(path, "the name must not be empty")
+        else:
+            yield from _identifier_faults(parts[1], path)
+
+
+def _full_name_faults(name: str, path: str) -> Iterator[FieldError]:
+    yield from attribute_name_faults(name, path)
+    if name and "/" not in name:
+        yield refusals.bad(path, name, "must include a domain")
+
+
+def _identifier_faults(text: str, path: str) -> Iterator[FieldError]:
+    if len(text.encode()) > _LONGEST_IDENTIFIER:
+        yield checks.too_long(path, _LONGEST_IDENTIFIER)
+    if not re.fullmatch(_IDENTIFIER, text):
+        yield refusals.bad(path, text, _IDENTIFIER_TEXT)
+
+
+def pool_name_faults(name: str, path: str) -> Iterator[FieldError]:
+    """The name of a pool: parts divided by ``/``."""
+    if not name:
+        yield refusals.required(path)
+        return
+    if len(name.encode()) > 253:
+        yield checks.too_long(path, 253)
+    for part in name.split("/"):
+        yield from names.subdomain_faults(path, part)

@@ -1,0 +1,287 @@
+"""Kinds of resource.k8s.io: claims, their templates, classes and slices (pkg/registry/resource).
+
+Fields behind feature gates that are off by default in 1.34 are dropped before anything is looked at, as upstream does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.objects import Object, labels_of
+from mews.kube.api.resources import NAMESPACES
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults, drop_from_status
+from mews.kube.emulated.apiserver.objects.rules.device_faults import (
+    MOST,
+    attribute_name_faults,
+    claim_spec_faults,
+    configuration_faults,
+    each,
+    label_faults,
+    pool_name_faults,
+    repeated,
+    selectors_faults,
+)
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.kinds import Kind
+    from mews.kube.emulated.apiserver.store.store import Store
+
+Part = Mapping[str, Any]
+
+_ADMIN = "resource.kubernetes.io/admin-access"
+_MOST_DEVICES = 128
+_LONGEST_VALUE = 64
+_NUMBER = r"(0|[1-9]\d*)"
+_EARLY = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+_BUILD = "[0-9a-zA-Z-]+"
+_VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_EARLY}(\.{_EARLY})*)?(\+{_BUILD}(\.{_BUILD})*)?", re.ASCII)
+_TEMPLATE_FIELDS = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields",
+)  # fmt: skip
+_ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+
+
+def _drop(part: Any, *fields: str) -> None:
+    if isinstance(part, MutableMapping):
+        for name in fields:
+            part.pop(name, None)
+
+
+def _drop_from_spec(spec: Part) -> None:
+    for request in checks.items(checks.part_of(spec, "devices"), "requests"):
+        for wanted in ((request or {}).get("exactly"), *checks.items(request or {}, "firstAvailable")):
+            _drop(wanted, "capacity", "tolerations")
+            if isinstance(wanted, MutableMapping):
+                mode = wanted.setdefault("allocationMode", "ExactCount") or "ExactCount"
+                wanted["allocationMode"] = mode
+                if mode == "ExactCount" and not wanted.get("count"):
+                    wanted["count"] = 1
+
+
+def _default_claim(claim: Object) -> None:
+    _drop_from_spec(claim["spec"])
+    drop_from_status(claim.get("status") or {})
+
+
+def _default_template(template: Object) -> None:
+    _drop_from_spec(checks.part_of(template["spec"], "spec"))
+
+
+def _default_class(device_class: Object) -> None:
+    _drop(device_class["spec"], "extendedResourceName")
+
+
+def _default_slice(resource_slice: Object) -> None:
+    spec = resource_slice["spec"]
+    _drop(spec, "sharedCounters", "perDeviceNodeSelection")
+    for device in checks.items(spec, "devices"):
+        _drop(device, "taints", "consumesCounters", "nodeName", "nodeSelector", "allNodes")
+        _drop(device, "bindingConditions", "bindingFailureConditions", "bindsToNode", "allowMultipleAllocations")
+        for capacity in ((device or {}).get("capacity") or {}).values():
+            _drop(capacity, "requestPolicy")
+
+
+def _claim_faults(claim: Object) -> list[FieldError]:
+    return list(claim_spec_faults(claim["spec"], "spec"))
+
+
+def _template_faults(template: Object) -> list[FieldError]:
+    return list(_template_spec_faults(template["spec"]))
+
+
+def _template_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+    metadata = checks.part_of(spec, "metadata")
+    labels = names.metadata_part_faults({"labels": metadata.get("labels")}, labels_and_annotations_only=True)
+    notes = names.metadata_part_faults({"annotations": metadata.get("annotations")}, labels_and_annotations_only=True)
+    for fault in (*notes, *labels):
+        yield FieldError(f"spec.{fault.path}", fault.reason, fault.text)
+    for name in _TEMPLATE_FIELDS:
+        if metadata.get(name) not in (None, "", 0):
+            shown = "uID" if name == "uid" else name
+            yield refusals.forbidden_field(f"spec.metadata.{shown}", "cannot be set")
+    yield from claim_spec_faults(checks.part_of(spec, "spec"), "spec.spec", stored=stored)
+
+
+def _claim_change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    if subresource:
+        return []
+    again = claim_spec_faults(new["spec"], "spec", stored=True)
+    return [*_claim_faults(new), *checks.fixed("spec", new["spec"], old["spec"]), *again]
+
+
+def _template_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
+    again = _template_spec_faults(new["spec"], stored=True)
+    return [*_template_faults(new), *checks.fixed("spec", new["spec"], old["spec"]), *again]
+
+
+def _admit_claim(store: Store, kind: Kind, claim: Object) -> None:
+    _check_admin(store, kind, claim, claim["spec"], _claim_faults)
+
+
+def _admit_template(store: Store, kind: Kind, template: Object) -> None:
+    _check_admin(store, kind, template, checks.part_of(template["spec"], "spec"), _template_faults)
+
+
+def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: Any) -> None:
+    """Administrators' access to devices is for namespaces that are marked for it."""
+    requests = checks.items(checks.part_of(spec, "devices"), "requests")
+    asked = [
+        index for index, request in enumerate(requests) if checks.part_of(request or {}, "exactly").get("adminAccess")
+    ]
+    namespace = store.find(store.kinds.of(NAMESPACES), "", obj["metadata"].get("namespace", "")) if asked else None
+    if asked and labels_of(namespace or {"metadata": {}}).get(_ADMIN) != "true":
+        text = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
+        fault = refusals.forbidden_field(f"spec.devices.requests[{asked[0]}].adminAccess", text)
+        raise refusals.invalid(kind, obj["metadata"].get("name", ""), [fault, *names.faults(kind, obj), *others(obj)])
+
+
+def _class_faults(device_class: Object) -> list[FieldError]:
+    return list(_class_spec_faults(device_class["spec"]))
+
+
+def _class_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+    yield from selectors_faults(checks.items(spec, "selectors"), "spec.selectors")
+    config = checks.items(spec, "config")
+    yield from each(config, "spec.config", lambda part, at: configuration_faults(part, at, stored=stored), MOST)
+
+
+def _class_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
+    stored = new["spec"].get("config") == old["spec"].get("config")
+    return [*_class_faults(new), *_class_spec_faults(new["spec"], stored=stored)]
+
+
+# Slices
+
+
+def _slice_faults(resource_slice: Object) -> list[FieldError]:
+    return list(_slice_spec_faults(resource_slice["spec"], None))
+
+
+def _slice_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
+    return list(_slice_spec_faults(new["spec"], old["spec"]))
+
+
+def _slice_spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
+    pool = checks.part_of(spec, "pool")
+    yield from driver_name_faults(spec.get("driver", ""), "spec.driver")
+    yield from pool_name_faults(pool.get("name", ""), "spec.pool.name")
+    if pool.get("resourceSliceCount", 0) <= 0:
+        count = pool.get("resourceSliceCount", 0)
+        yield refusals.bad("spec.pool.resourceSliceCount", count, "must be greater than zero")
+    if pool.get("generation", 0) < 0:
+        yield refusals.bad("spec.pool.generation", pool["generation"], checks.NOT_NEGATIVE)
+    if before is not None:
+        former = checks.part_of(before, "pool")
+        yield from checks.fixed("spec.pool.name", pool.get("name", ""), former.get("name", ""))
+        yield from checks.fixed("spec.driver", spec.get("driver", ""), before.get("driver", ""))
+        yield from checks.fixed("spec.nodeName", spec.get("nodeName"), before.get("nodeName"))
+    yield from _place_faults(spec)
+    devices = checks.items(spec, "devices")
+    yield from each(devices, "spec.devices", _device_faults, _MOST_DEVICES)
+    yield from repeated(devices, "spec.devices", "name")
+
+
+def _place_faults(spec: Part) -> Iterator[FieldError]:
+    given, name, selector = [], spec.get("nodeName"), spec.get("nodeSelector")
+    if name:
+        given.append("`nodeName`")
+        yield from names.subdomain_faults("spec.nodeName", name)
+    elif name is not None:
+        yield refusals.bad("spec.nodeName", name, "must be either unset or set to a non-empty string")
+    if selector is not None:
+        given.append("`nodeSelector`")
+        yield from node_selector_faults(selector, "spec.nodeSelector")
+        terms = selector.get("nodeSelectorTerms")
+        if len(terms or ()) != 1:
+            shown = None if terms is None else [_shown_term(term or {}) for term in terms]
+            path = "spec.nodeSelector.nodeSelectorTerms"
+            yield refusals.bad(path, shown, "must have exactly one node selector term")
+    if spec.get("allNodes"):
+        given.append("`allNodes`")
+    elif spec.get("allNodes") is not None:
+        yield refusals.bad("spec.allNodes", False, "must be either unset or set to true")
+    if not given:
+        yield refusals.required("spec", _ONE_PLACE)
+    elif len(given) > 1:
+        shown_fields = "{" + ", ".join(given) + "}"
+        yield refusals.bad("spec", shown_fields, f"{_ONE_PLACE}, but multiple fields are set")
+
+
+def _shown_term(term: Part) -> dict[str, Any]:
+    """A term as upstream's internal type is printed."""
+
+    def expressions(name: str) -> list[dict[str, Any]] | None:
+        given = term.get(name)
+        if given is None:
+            return None
+        return [
+            {"Key": part.get("key", ""), "Operator": part.get("operator", ""), "Values": part.get("values")}
+            for part in given
+        ]
+
+    return {"MatchExpressions": expressions("matchExpressions"), "MatchFields": expressions("matchFields")}
+
+
+def _device_faults(device: Part, path: str) -> Iterator[FieldError]:
+    attributes, capacity = checks.part_of(device, "attributes"), checks.part_of(device, "capacity")
+    yield from label_faults(f"{path}.name", device.get("name", ""))
+    total = len(attributes) + len(capacity)
+    if total > MOST:
+        yield refusals.bad(path, total, f"the total number of attributes and capacities must not exceed {MOST}")
+    for name in sorted(attributes):
+        here = f"{path}.attributes[{_shortened(name)}]"
+        yield from attribute_name_faults(name, here)
+        yield from _attribute_faults(attributes[name] or {}, here)
+    for name in sorted(capacity):
+        yield from attribute_name_faults(name, f"{path}.capacity[{_shortened(name)}]")
+
+
+def _shortened(key: str, most: int = 63 + 1 + 32) -> str:
+    if len(key) <= most:
+        return key
+    left = most - 3
+    return f"{key[: (left + 1) // 2]}...{key[len(key) - left // 2 :]}"
+
+
+def _attribute_faults(attribute: Part, path: str) -> Iterator[FieldError]:
+    text, version = attribute.get("string"), attribute.get("version")
+    if text is not None and len(text.encode()) > _LONGEST_VALUE:
+        yield checks.too_long(f"{path}.string", _LONGEST_VALUE)
+    if version is not None:
+        if not _VERSION.fullmatch(version):
+            yield refusals.bad(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0")
+        if len(version.encode()) > _LONGEST_VALUE:
+            yield checks.too_long(f"{path}.version", _LONGEST_VALUE)
+    given = [attribute.get(name) for name in ("int", "bool", "string", "version")]
+    several = sum(value is not None for value in given)
+    if several == 0:
+        yield refusals.required(path, "exactly one value must be specified")
+    elif several > 1:
+        shown = dict(zip(("IntValue", "BoolValue", "StringValue", "VersionValue"), given, strict=True))
+        yield refusals.bad(path, shown, "exactly one value must be specified")
+
+
+CLAIMS = Rules(
+    default=_default_claim,
+    admit=_admit_claim,
+    validate=_claim_faults,
+    validate_change=_claim_change_faults,
+    validate_status=claim_status_faults,
+)
+CLAIM_TEMPLATES = Rules(
+    default=_default_template,
+    admit=_admit_template,
+    validate=_template_faults,
+    validate_change=_template_change_faults,
+)
+CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change_faults)
+SLICES = Rules(default=_default_slice, validate=_slice_faults, validate_change=_slice_change_faults)

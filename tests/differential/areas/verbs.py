@@ -101,7 +101,7 @@ CASES: tuple[Case, ...] = (
     Sent("immutable secret", "POST", f"{N}/secrets", {"metadata": {"name": "i"}, "data": {"a": "Yg=="}, "immutable": True, "type": "x/y"}),
     Sent("immutable secret changes", "PATCH", f"{N}/secrets/i", {"data": {"a": "Yw=="}}, MERGE),
     Sent("priority class", "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "verbs-high"}, "value": 10}),
-    Sent("pod of the class", "POST", f"{N}/pods", pod("important", priorityClassName="verbs-high")),
+    Sent("pod of the class", "POST", f"{N}/pods", pod("important", priorityClassName="verbs-high"), until=201),  # the real one learns of the class in a moment
     Sent("delete class", "DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/verbs-high"),
     Sent("deployment", "POST", f"{APPS}/deployments", workload("d", replicas=2)),
     Sent("deployment scale", "GET", f"{APPS}/deployments/d/scale"),

@@ -43,9 +43,9 @@ test-upstream: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.upstream
 	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_UPSTREAM=1 $(BIN)/python -m pytest -m upstream tests/upstream --durations=0
 
-# Those that the day draws (SEED=N: others), three minutes
+# Those that the day draws (SEED=N: others), some five minutes
 test-upstream-sample: $(BIN)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.upstream --sample 12 $(if $(SEED),--seed $(SEED))
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.upstream --sample 6 $(if $(SEED),--seed $(SEED))
 	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_UPSTREAM=1 $(BIN)/python -m pytest -m upstream tests/upstream -k "kubebuilder and embedded"
 
 # Tools that follow imports do not execute the package's __path__: they get the tree of a plain installation

@@ -14,7 +14,7 @@ from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
-from mews.kube.emulated.apiserver.store.views import stored_form, view_of
+from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
 from mews.kube.emulated.apiserver.types.decoding import decoder
 
@@ -102,7 +102,7 @@ def create(
     store.admission.validate(store, attributes)
     if not request.dry_run:
         stored = stored_form(kind, obj)
-        view_of(kind).show(stored)  # what has to be asked for the answer is asked before anything is changed
+        ask_ahead(kind, stored)
         attributes.settle()
         obj = store.commit(kind, key, stored)
     return view_of(kind).show(obj)

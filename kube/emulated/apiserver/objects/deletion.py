@@ -14,7 +14,7 @@ from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Ad
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.store.views import ask_ahead, view_of
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
@@ -46,7 +46,7 @@ def delete(
     store.admission.validate(store, attributes)
     marked = _marked(store, kind, old, options)
     gone = not is_held(store, kind, marked)
-    view_of(kind).show(marked)  # what has to be asked for the answer is asked before anything is changed
+    ask_ahead(kind, marked)
     last = marked
     if not request.dry_run:
         last = _carry_out(store, kind, old, marked, gone=gone)

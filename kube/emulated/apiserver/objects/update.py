@@ -23,7 +23,7 @@ from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
-from mews.kube.emulated.apiserver.store.views import stored_form, view_of
+from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of, unpatchable
 
@@ -254,7 +254,7 @@ def _write(
         asked["metadata"]["generation"] = new["metadata"]["generation"]  # admission sees the version of the request
     _show_scale(kind, asked, attributes)
     store.admission.validate(store, attributes)
-    view_of(kind).show(new)  # what has to be asked for the answer is asked before anything is changed
+    ask_ahead(kind, new)
     if request.dry_run:
         return new
     attributes.settle()

@@ -119,6 +119,12 @@ def all_shown(kind: Kind, objects: Iterable[Object]) -> list[Object]:
     return found
 
 
+def ask_ahead(kind: Kind, obj: Object) -> None:
+    """Stop with ``PendingCalls``, before anything is changed, where the answer to a write has to be asked for."""
+    if kind.forms is not None:
+        kind.forms[0](obj)
+
+
 def stored_form(kind: Kind, obj: Object) -> Object:
     """An object of a custom kind, checked in its own version, as it is stored."""
     return kind.forms[1](obj) if kind.forms is not None else obj

@@ -10,9 +10,10 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import CRDS
 from mews.kube.emulated.apiserver.objects.ownership import record
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.metadata_faults import common_faults, created_faults
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
@@ -84,7 +85,7 @@ def create(
     rules.birth(obj)
     rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
-    faults = [*names.faults(kind, obj), *rules.validate(obj)]
+    faults = [*created_faults(rules.metadata, obj), *rules.validate(obj)] or common_faults(obj)
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
     request.warnings.extend(rules.warn(obj, None))

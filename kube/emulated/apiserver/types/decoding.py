@@ -60,8 +60,10 @@ def _number(value: Any, _: list[str]) -> Any:
 
 def _coded(value: Any, _: list[str]) -> Any:
     try:
+        if isinstance(value, list):
+            return base64.b64encode(bytes(item or 0 for item in value)).decode()
         base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
-    except (AttributeError, binascii.Error, ValueError):
+    except (AttributeError, TypeError, binascii.Error, ValueError):
         raise Undecodable from None
     return value
 

@@ -310,5 +310,12 @@ INGRESSES = Rules(
 )
 CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change)
 POLICIES = Rules(default=_default_policy, validate=_policy_faults)
+
+
+def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
+    """An IPAddress is named by its address."""
+    return [fault.text.partition(": ")[2] for fault in checks.strict_address("", text)]
+
+
 ADDRESSES = Rules(validate=_address_faults, validate_change=_address_change)
 RANGES = Rules(validate=_range_faults, validate_change=_range_change, validate_status=lambda _new, _old: [])

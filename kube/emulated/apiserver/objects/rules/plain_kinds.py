@@ -64,13 +64,19 @@ def _compare_runtime(new: Object, old: Object) -> list[FieldError]:
     return checks.fixed("handler", new.get("handler", ""), old.get("handler", ""))
 
 
+def named_by_group_and_version(service: Object, text: str, _prefix: bool) -> list[str]:
+    """An APIService bears the name of what it serves."""
+    spec = part_of(service, "spec")
+    required = f"{spec.get('version', '')}.{spec.get('group', '')}"
+    if found := names.segment_texts(text):
+        return found
+    return [] if text == required else [f'must be `spec.version+"."+spec.group`: {refusals.shown(required)}']
+
+
 def _service_faults(service: Object) -> list[FieldError]:
     spec = part_of(service, "spec")
-    version, group, name = spec.get("version", ""), spec.get("group", ""), service["metadata"].get("name", "")
+    version, group = spec.get("version", ""), spec.get("group", "")
     found: list[FieldError] = []
-    if name != f"{version}.{group}" and not names.segment_texts(name):
-        text = f'must be `spec.version+"."+spec.group`: {refusals.shown(f"{version}.{group}")}'
-        found.append(refusals.bad("metadata.name", name, text))
     if not group and version != "v1":
         text = "only v1 may have an empty group and it better be legacy kube"
         found.append(refusals.required("spec.group", text))

@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver.objects.rules.field_references import (
 )
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import key_faults, mode_faults, needed, unreserved
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import part_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
@@ -154,7 +155,7 @@ def _ephemeral_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield refusals.required(f"{path}.volumeClaimTemplate")
         return
     here = f"{path}.volumeClaimTemplate"
-    for fault in names.metadata_part_faults(part_of(template, "metadata")):
+    for fault in part_faults(part_of(template, "metadata")):
         yield FieldError(f"{here}.{fault.path}", fault.reason, fault.text)
     yield from claim_spec_faults(part_of(template, "spec"), f"{here}.spec")
 

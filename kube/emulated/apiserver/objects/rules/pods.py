@@ -10,7 +10,8 @@ from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import USUAL, created_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 def _admit(store: Store, _kind: Kind, pod: Object) -> None:
     if pod["spec"].get("ephemeralContainers"):
         fault = refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create")
-        faults = [*names.faults(_kind, pod), *_validate(pod), fault]
+        faults = [*created_faults(USUAL, pod), *_validate(pod), fault]
         raise refusals.invalid(_kind, pod["metadata"].get("name", ""), faults)
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]

@@ -12,7 +12,8 @@ from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import label_and_annotation_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
@@ -200,7 +201,7 @@ def template_faults(
 ) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
     spec = template.get("spec") or {}
-    for fault in names.metadata_part_faults(template.get("metadata") or {}, labels_and_annotations_only=True):
+    for fault in label_and_annotation_faults(template.get("metadata") or {}):
         yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
     yield from spec_faults(spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):

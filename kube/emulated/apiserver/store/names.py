@@ -115,14 +115,15 @@ def selector_faults(key: str, values: Sequence[str]) -> list[FieldError]:
     return found
 
 
+def label_value_texts(value: str) -> list[str]:
+    """Why a text is no label's value."""
+    found = [f"must be no more than {_MAX_LABEL} characters"] if len(value) > _MAX_LABEL else []
+    return found if re.fullmatch(_VALUE, value) else [*found, _VALUE_TEXT]
+
+
 def label_value_faults(path: str, value: str) -> list[FieldError]:
     """What is wrong with a label's value."""
-    found = []
-    if len(value) > _MAX_LABEL:
-        found.append(refusals.bad(path, value, f"must be no more than {_MAX_LABEL} characters"))
-    if not re.fullmatch(_VALUE, value):
-        found.append(refusals.bad(path, value, _VALUE_TEXT))
-    return found
+    return [refusals.bad(path, value, text) for text in label_value_texts(value)]
 
 
 def label_pair_faults(path: str, key: str, value: str) -> list[FieldError]:

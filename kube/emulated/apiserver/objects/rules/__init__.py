@@ -68,12 +68,7 @@ RULES: Mapping[str, Rules] = {
     "controllerrevisions.apps": plain_kinds.REVISIONS,
     "runtimeclasses.node.k8s.io": plain_kinds.RUNTIME_CLASSES,
     "apiservices.apiregistration.k8s.io": plain_kinds.API_SERVICES,
-    "certificatesigningrequests.certificates.k8s.io": replace(
-        certificates.RULES,
-        validate=plain_kinds.request_faults,
-        validate_change=lambda *_: [],
-        validate_status=plain_kinds.request_status_faults,
-    ),
+    "certificatesigningrequests.certificates.k8s.io": certificates.RULES,
     "persistentvolumes": claims.VOLUMES,
     "endpoints": endpoints.ENDPOINTS,
     "endpointslices.discovery.k8s.io": endpoints.SLICES,
@@ -227,9 +222,7 @@ _VALIDATED_TWICE = (
     "clusterroles.rbac.authorization.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",
     "roles.rbac.authorization.k8s.io",
-    "nodes",
     "persistentvolumes",
-    "persistentvolumeclaims",
     "csinodes.storage.k8s.io",
 )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -20,7 +20,7 @@ _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS, _MOST_LABELS = 1000,
 
 def reachable(path: str, text: str) -> list[FieldError]:
     """An address at which an endpoint can be (ValidateEndpointIP); on loopback too, where pods are."""
-    if not checks.is_address(text):
+    if not addresses.is_address(text):
         return [refusals.bad(path, text, "must be a valid IP address")]
     found = ipaddress.ip_address(re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text)
     texts = []
@@ -52,7 +52,7 @@ def _subset_faults(subset: Part, path: str) -> Iterator[FieldError]:
 
 
 def _address_faults(address: Part, path: str) -> Iterator[FieldError]:
-    yield from checks.address(f"{path}.ip", address.get("ip", ""))
+    yield from addresses.address(f"{path}.ip", address.get("ip", ""))
     if address.get("hostname"):
         yield from checks.label(f"{path}.hostname", address["hostname"])
     if address.get("nodeName") is not None:
@@ -143,11 +143,11 @@ def _typed_address_faults(address: str, path: str, index: int, kind: str) -> Ite
         return
     if kind not in ("IPv4", "IPv6"):
         return
-    wrong = checks.address(here, address) if kind == "IPv4" else checks.strict_address(here, address)
+    wrong = addresses.address(here, address) if kind == "IPv4" else addresses.strict_address(here, address)
     yield from wrong
     if wrong:
         return
-    if checks.family(address) != (4 if kind == "IPv4" else 6):
+    if addresses.family(address) != (4 if kind == "IPv4" else 6):
         yield refusals.bad(path, address, f"must be an {kind} address")
     yield from reachable(here, address)
 

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, annotations_of
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
@@ -54,7 +54,7 @@ def _ingress_spec_faults(spec: Part) -> Iterator[FieldError]:
 def _host_faults(host: str, path: str) -> Iterator[FieldError]:
     if not host:
         return
-    if checks.is_address(host):
+    if addresses.is_address(host):
         yield refusals.bad(path, host, _NO_NAME)
     yield from checks.wildcard_subdomain(path, host) if "*" in host else names.subdomain_faults(path, host)
 
@@ -136,10 +136,10 @@ def _balancer_faults(new: Object, _: Object) -> list[FieldError]:
     for index, point in enumerate(items(part_of(part_of(new, "status"), "loadBalancer"), "ingress")):
         path, host = f"status.loadBalancer.ingress[{index}]", point.get("hostname", "")
         if point.get("ip"):
-            found += checks.address(f"{path}.ip", point["ip"])
+            found += addresses.address(f"{path}.ip", point["ip"])
         if host:
             found += names.subdomain_faults(f"{path}.hostname", host)
-            found += [refusals.bad(f"{path}.hostname", host, _NO_NAME)] if checks.is_address(host) else []
+            found += [refusals.bad(f"{path}.hostname", host, _NO_NAME)] if addresses.is_address(host) else []
     return found
 
 
@@ -237,11 +237,11 @@ def _block_faults(block: Part, path: str) -> Iterator[FieldError]:
     if not whole:
         yield refusals.required(f"{path}.cidr")
         return
-    wrong = checks.address_range(f"{path}.cidr", whole)
+    wrong = addresses.address_range(f"{path}.cidr", whole)
     yield from wrong
     for index, part in enumerate(items(block, "except") if not wrong else ()):
         here = f"{path}.except[{index}]"
-        bad = checks.address_range(here, part)
+        bad = addresses.address_range(here, part)
         yield from bad
         if not bad and not _is_within(part, whole):
             yield refusals.bad(here, part, "must be a strict subset of `cidr`")
@@ -286,8 +286,8 @@ def _range_faults(service_range: Object) -> list[FieldError]:
     if len(given) > 2:
         found.append(refusals.bad(path, {"CIDRs": [*given]}, "may only hold up to 2 values"))
     for index, text in enumerate(given):
-        found += checks.strict_range(f"{path}[{index}]", text)
-    if len(given) == 2 and checks.family(given[0]) == checks.family(given[1]) != 0:
+        found += addresses.strict_range(f"{path}[{index}]", text)
+    if len(given) == 2 and addresses.family(given[0]) == addresses.family(given[1]) != 0:
         text = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
         found.append(refusals.bad(path, [*given], text))
     return found
@@ -314,7 +314,7 @@ POLICIES = Rules(default=_default_policy, validate=_policy_faults)
 
 def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
     """An IPAddress is named by its address."""
-    return [fault.text.partition(": ")[2] for fault in checks.strict_address("", text)]
+    return [fault.text.partition(": ")[2] for fault in addresses.strict_address("", text)]
 
 
 ADDRESSES = Rules(validate=_address_faults, validate_change=_address_change)

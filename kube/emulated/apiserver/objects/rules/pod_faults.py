@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import (
     affinity_faults,
     match_key_faults,
@@ -177,7 +177,7 @@ def _dns_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     if len(servers) > _MOST_SERVERS:
         yield refusals.bad(f"{path}.nameservers", [*servers], f"must not have more than {_MOST_SERVERS} nameservers")
     for index, server in enumerate(servers):
-        yield from checks.address(f"{path}.nameservers[{index}]", server)
+        yield from addresses.address(f"{path}.nameservers[{index}]", server)
     if len(searches) > _MOST_SEARCHES:
         yield refusals.bad(f"{path}.searches", [*searches], f"must not have more than {_MOST_SEARCHES} search paths")
     if len(" ".join(searches)) > _LONGEST_SEARCH:
@@ -240,7 +240,7 @@ def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield from toleration_faults(toleration, f"{path}.tolerations[{index}]")
     for index, alias in enumerate(items(spec, "hostAliases")):
         here = f"{path}.hostAliases[{index}]"
-        yield from checks.address(f"{here}.ip", alias.get("ip", ""))
+        yield from addresses.address(f"{here}.ip", alias.get("ip", ""))
         for number, name in enumerate(items(alias, "hostnames")):
             yield from names.subdomain_faults(f"{here}.hostnames[{number}]", name)
     if spec.get("priorityClassName"):
@@ -283,15 +283,22 @@ def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fiel
 
 def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     """What is wrong with a node's taints."""
+    seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        here = f"{path}[{index}]"
+        here, effect = f"{path}[{index}]", taint.get("effect", "")
         yield from names.qualified_faults(f"{here}.key", taint.get("key", ""))
-        yield from names.label_value_faults(f"{here}.value", taint.get("value", ""))
-        effect = taint.get("effect", "")
+        if texts := names.label_value_texts(taint.get("value", "")):
+            yield refusals.bad(f"{here}.value", taint["value"], ";".join(texts))
         if not effect:
             yield refusals.required(f"{here}.effect")
         elif effect not in _EFFECTS:
             yield refusals.unsupported(f"{here}.effect", effect, _EFFECTS)
+        if (effect, taint.get("key", "")) in seen:
+            shown = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": effect}
+            shown["TimeAdded"] = taint.get("timeAdded")
+            text = f"{refusals.shown(shown)}: taints must be unique by key and effect pair"
+            yield FieldError(here, "FieldValueDuplicate", text)
+        seen.add((effect, taint.get("key", "")))
 
 
 def _spread_faults(constraints: Sequence[Spec], path: str) -> Iterator[FieldError]:

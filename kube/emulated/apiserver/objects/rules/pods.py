@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
+from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.metadata_faults import USUAL, created_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -216,8 +216,8 @@ def _grace(pod: Object, asked_s: int | None) -> int:
     return 1 if grace_s < 0 else int(grace_s)
 
 
-def _warn(new: Object, _: Object | None) -> list[str]:
-    return pod_warnings(new["spec"], "spec")
+def _warn(new: Object, old: Object | None) -> list[str]:
+    return [] if old is not None else [*hostname_warnings(new, "the Pod's hostname"), *pod_warnings(new)]
 
 
 RULES = Rules(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.endpoints import reachable
@@ -86,7 +86,7 @@ def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from _affinity_faults(spec)
     yield from cluster_address_faults(spec)
     for index, address in enumerate(items(spec, "externalIPs")):
-        wrong = checks.address(f"spec.externalIPs[{index}]", address)
+        wrong = addresses.address(f"spec.externalIPs[{index}]", address)
         yield from wrong or reachable(f"spec.externalIPs[{index}]", address)
     if not kind:
         yield refusals.required("spec.type")
@@ -168,7 +168,7 @@ def cluster_address_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             if len(given) > 1:
                 yield refusals.bad(path, given, "'None' must be the first and only value")
         else:
-            yield from checks.address(f"{path}[{index}]", address)
+            yield from addresses.address(f"{path}[{index}]", address)
     if len(given) > 2:
         yield refusals.bad(path, given, "may only hold up to 2 values")
 
@@ -178,7 +178,7 @@ def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]
     if ranges and kind != "LoadBalancer":
         yield refusals.forbidden_field(path, _FOR_BALANCERS)
     for index, source in enumerate(ranges):
-        yield from checks.address_range(f"{path}[{index}]", source.strip())
+        yield from addresses.address_range(f"{path}[{index}]", source.strip())
     if kind != "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not None:
         yield refusals.forbidden_field("spec.allocateLoadBalancerNodePorts", _FOR_BALANCERS)
     yield from _class_faults(spec)
@@ -309,7 +309,7 @@ def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
         here, address = f"{path}[{index}]", (ingress or {}).get("ip", "")
         mode, host = (ingress or {}).get("ipMode"), (ingress or {}).get("hostname", "")
         if address:
-            yield from checks.address(f"{here}.ip", address)
+            yield from addresses.address(f"{here}.ip", address)
         if mode is None and address:
             yield refusals.required(f"{here}.ipMode", "must be specified when `ip` is set")
         elif mode is not None and not address:
@@ -318,7 +318,7 @@ def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
             yield from checks.option(f"{here}.ipMode", mode, ("Proxy", "VIP"))
         if host:
             yield from names.subdomain_faults(f"{here}.hostname", host)
-            if checks.is_address(host):
+            if addresses.is_address(host):
                 yield refusals.bad(f"{here}.hostname", host, "must be a DNS name, not an IP address")
 
 

@@ -30,6 +30,7 @@ from mews.kube.emulated.apiserver.objects.rules import (
     quotas,
     services,
     storage,
+    webhook_configurations,
     workloads,
 )
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
@@ -86,10 +87,10 @@ RULES: Mapping[str, Rules] = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": flow_control.LEVELS,
     "mutatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICIES,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": policies.WEBHOOKS,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": webhook_configurations.WEBHOOKS,
     "validatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICIES,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": policies.WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": webhook_configurations.WEBHOOKS,
     "podtemplates": workloads.POD_TEMPLATES,
     "deviceclasses.resource.k8s.io": devices.CLASSES,
     "resourceclaims.resource.k8s.io": devices.CLAIMS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, clone
@@ -190,12 +190,37 @@ def _compare_volume(new: Object, old: Object) -> list[FieldError]:
         text = "spec.persistentvolumesource is immutable after creation"
         found.append(refusals.forbidden_field("spec.persistentvolumesource", text))
     found += checks.fixed("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
-    if before.get("nodeAffinity") is not None and after.get("nodeAffinity") != before["nodeAffinity"]:
-        found.append(refusals.bad("nodeAffinity", after.get("nodeAffinity"), checks.IMMUTABLE))
+    affinity, former = after.get("nodeAffinity"), before.get("nodeAffinity")
+    if former is not None and not _is_same_affinity(affinity, former):
+        text = f"{checks.IMMUTABLE}, except for updating from beta label to GA"
+        found.append(refusals.bad("nodeAffinity", affinity, text))
     name = "volumeAttributesClassName"
     if before.get(name) is not None and after.get(name) is None:
         found.append(refusals.forbidden_field(f"spec.{name}", "update from non-nil value to nil is forbidden"))
     return found
+
+
+_NEW_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _is_same_affinity(now: Any, before: Any) -> bool:
+    """Old labels of nodes may be written by their new names."""
+    if isinstance(before, list) and isinstance(now, list):
+        return len(now) == len(before) and all(map(_is_same_affinity, now, before))
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = {key for each in (now, before) for key, value in each.items() if value not in (None, [])}
+        return all(
+            (key == "key" and _NEW_LABELS.get(before.get(key, ""), "") == now.get(key))
+            or _is_same_affinity(now.get(key), before.get(key))
+            for key in keys
+        )
+    return bool(now == before)
 
 
 def _source(spec: Part, name: str) -> Any:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.container_faults import config_key_texts
 from mews.kube.emulated.apiserver.store import limits, refusals
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
-_KEY = "[-._a-zA-Z0-9]+"
-_KEY_TEXT = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
-    f"'key-name', regex used for validation is '{_KEY}')"
-)
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
@@ -26,23 +21,12 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 _SSH_KEY = "ssh-privatekey"
 _ACCOUNT = "kubernetes.io/service-account.name"
-_LONGEST_KEY = 253
 _IN_JSON = (".dockerconfigjson", ".dockercfg")
 _FIXED = "field is immutable when `immutable` is set"
 
 
-def key_texts(key: str) -> list[str]:
-    """Why a text may not be the key of a ConfigMap or a Secret."""
-    found = [f"must be no more than {_LONGEST_KEY} characters"] if len(key) > _LONGEST_KEY else []
-    if not re.fullmatch(_KEY, key):
-        found.append(_KEY_TEXT)
-    if key in (".", ".."):
-        return [*found, f"must not be '{key}'"]
-    return [*found, "must not start with '..'"] if key.startswith("..") else found
-
-
 def _key_faults(field: str, key: str) -> list[FieldError]:
-    return [refusals.bad(f"{field}[{key}]", key, text) for text in key_texts(key)]
+    return [refusals.bad(f"{field}[{key}]", key, text) for text in config_key_texts(key)]
 
 
 def _validate_configmap(configmap: Object) -> list[FieldError]:

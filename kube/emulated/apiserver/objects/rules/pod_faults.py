@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.objects.rules.container_faults import (
 )
 from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults, pod_resource_faults
-from mews.kube.emulated.apiserver.objects.rules.security_faults import pod_security_faults
+from mews.kube.emulated.apiserver.objects.rules.security_faults import linux_faults, pod_security_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import pod_source_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -38,7 +38,7 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 _UNDERSCORED = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _UNDERSCORED_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
     "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     f"'{_UNDERSCORED}')"
 )
@@ -256,6 +256,8 @@ def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield refusals.required(f"{path}.os.name")
     elif system is not None:
         yield from checks.option(f"{path}.os", system["name"], ("linux", "windows"))
+        if system["name"] == "linux":
+            yield from linux_faults(spec, path)
 
 
 def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -271,7 +273,8 @@ def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fiel
         text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         yield refusals.bad(f"{path}.effect", effect, text)
     if operator in ("Equal", ""):
-        yield from names.label_value_faults(f"{path}.operator", value)
+        if texts := names.label_value_texts(value):
+            yield refusals.bad(f"{path}.operator", value, ";".join(texts))
     elif operator == "Exists":
         if value:
             yield refusals.bad(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")

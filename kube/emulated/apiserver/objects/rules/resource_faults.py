@@ -150,7 +150,8 @@ def _claim_faults(claims: Any, path: str, known: Collection[str]) -> Iterator[Fi
                 yield refusals.duplicate(here, key)
             seen.add(key)
         if name not in known:
-            which = f": {', '.join(sorted(known))}" if known else " which is empty"
+            given = sorted({other for other in known if other})
+            which = f": {', '.join(given)}" if given else " which is empty"
             text = f"{refusals.shown(name)}: must be one of the names in pod.spec.resourceClaims{which}"
             yield FieldError(here, "FieldValueNotFound", text)
 

@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.types.decoding import decoder
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
-_SERVERS_OWN = (
+SERVERS_OWN = (
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
@@ -30,6 +30,7 @@ _SERVERS_OWN = (
     "generation",
     "selfLink",
 )
+"""Metadata that a new object is not asked for."""
 _CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
 """Kinds that can be taken for one another when a body goes to the wrong path."""
 
@@ -61,7 +62,7 @@ def create(
         metadata.pop("resourceVersion", None)
     elif not request.dry_run:
         raise refusals.version_on_create()
-    for name in _SERVERS_OWN:
+    for name in SERVERS_OWN:
         metadata.pop(name, None)
     metadata.pop("managedFields", None)
     rules = store.rules(kind)
@@ -144,13 +145,14 @@ def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN,
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
-    _drop_repeated_owners(metadata, request)
+    drop_repeated_owners(metadata, request)
     rest = {key: value for key, value in obj.items() if key not in _HEAD}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
     return view_of(kind).store(obj)
 
 
-def _drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:
+def drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:
+    """Keep each owner once, and warn of those that were named again."""
     kept: list[Any] = []
     repeated: list[str] = []
     for owner in metadata.get("ownerReferences") or ():

@@ -106,7 +106,7 @@ def patch(
     return store_patched(store, kind, old, new, subresource=subresource, request=request, refuse=refuse)
 
 
-_METADATA_ORDER = (
+METADATA_ORDER = (
     *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
     *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers"),
     "managedFields",
@@ -122,7 +122,7 @@ def _unpatchable_whole(patched: Any, old: Object) -> Refuse:
             for name in sorted(patched)
         }
         if (metadata := patched.get("metadata")) == old["metadata"]:
-            shown["metadata"] = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+            shown["metadata"] = {name: metadata[name] for name in METADATA_ORDER if name in metadata}
         whole = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
         return unpatchable(json.dumps(whole, ensure_ascii=False)[1:-1])(kind, text)
 

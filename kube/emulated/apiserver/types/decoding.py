@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from mews.kube.api.objects import clone
-from mews.kube.api.quantities import canonical
+from mews.kube.api.quantities import canonical, milli
 from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, struct
 
 Decode = Callable[[Any, list[str]], Any]
@@ -86,6 +86,14 @@ def _quantity(value: Any, _: list[str]) -> Any:
     if value is True or value is False or not isinstance(value, (str, int, float)):
         raise Undecodable
     return canonical(value)
+
+
+def _amounts(value: Any, _: list[str]) -> Any:
+    """Amounts of resources, which hold no less than thousandths (SetDefaults_ResourceList)."""
+    if not isinstance(value, Mapping):
+        raise Undecodable
+    found = {name: "0" if amount is None else _quantity(amount, _) for name, amount in value.items()}
+    return {name: canonical(f"{milli(text)}m") if text[-1] in "un" else text for name, text in found.items()}
 
 
 def _int_or_text(value: Any, _: list[str]) -> Any:
@@ -239,7 +247,7 @@ def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str,
     """Decoders by field and whether they keep what is empty; constants and made values of absent fields."""
     fields = struct(ref).fields
     known = {
-        name: (decoder(field.type), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
+        name: (_field_decoder(field), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
         for name, field in fields.items()
     }
     constants, makers = [], []
@@ -259,8 +267,19 @@ def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str,
     return known, constants, makers
 
 
-# An empty list is stored as none at all, but what refuses it prints it as it was given.
-_REFUSED_EMPTY = frozenset([("apiextensions/v1.CustomResourceDefinitionSpec", "versions")])
+def _field_decoder(field: Field) -> Decode:
+    return _amounts if field.go_type == "v1.ResourceList" else decoder(field.type)
+
+
+# An empty list is stored as none at all, but what refuses it knows it from one that is not given.
+_REFUSED_EMPTY = frozenset(
+    (
+        ("apiextensions/v1.CustomResourceDefinitionSpec", "versions"),
+        ("autoscaling/v2.HPAScalingRules", "policies"),
+        ("core/v1.EphemeralContainer", "ports"),
+        ("core/v1.EphemeralContainer", "resizePolicy"),
+    )
+)
 
 
 def _keeps_empty(field: Field) -> bool:

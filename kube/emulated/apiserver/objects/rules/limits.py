@@ -92,7 +92,7 @@ def _order_faults(item: Mapping[str, Any], name: str, path: str) -> Iterator[Fie
     if parse(ratio) < 1:
         yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, f"ratio {ratio} is less than 1")
     if least is not None and most is not None and parse(least) and parse(ratio) > parse(most) / parse(least):
-        text = f"ratio {ratio} is greater than max/min = {parse(most) / parse(least):f}"
+        text = f"ratio {ratio} is greater than max/min = {float(parse(most) / parse(least)):.6f}"
         yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, text)
 
 

@@ -37,7 +37,7 @@ def _new_ingress_faults(ingress: Object) -> list[FieldError]:
 
 def _ingress_spec_faults(spec: Part) -> Iterator[FieldError]:
     if not items(spec, "rules") and spec.get("defaultBackend") is None:
-        yield refusals.bad("spec", [], "either `defaultBackend` or `rules` must be specified")
+        yield refusals.bad("spec", items(spec, "rules") or None, "either `defaultBackend` or `rules` must be specified")
     if spec.get("defaultBackend") is not None:
         yield from _backend_faults(spec["defaultBackend"], "spec.defaultBackend")
     for index, rule in enumerate(items(spec, "rules")):
@@ -309,7 +309,22 @@ INGRESSES = Rules(
     validate_status=_balancer_faults,
 )
 CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change)
-POLICIES = Rules(default=_default_policy, validate=_policy_faults)
+
+
+def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
+    """Of ranges that are written in an old way."""
+    found: list[str] = []
+    for name, side in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(items(policy["spec"], name)):
+            for place, peer in enumerate(items(rule, side)):
+                path, block = f"spec.{name}[{index}].{side}[{place}].ipBlock", part_of(peer, "ipBlock")
+                found += addresses.range_warnings(f"{path}.cidr", block.get("cidr", ""))
+                for number, text in enumerate(items(block, "except")):
+                    found += addresses.range_warnings(f"{path}.except[{number}]", text)
+    return found
+
+
+POLICIES = Rules(default=_default_policy, validate=_policy_faults, warn=_policy_warnings)
 
 
 def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:

@@ -12,6 +12,7 @@ from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import toleration_faults
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
+from mews.kube.emulated.apiserver.objects.rules.server_conditions import api_service_committed
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -116,4 +117,4 @@ def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
 
 REVISIONS = Rules(validate=_revision_faults, validate_change=_revision_change)
 RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
-API_SERVICES = Rules(validate=_service_faults, validate_status=_service_status_faults)
+API_SERVICES = Rules(committed=api_service_committed, validate=_service_faults, validate_status=_service_status_faults)

@@ -322,7 +322,12 @@ def _inherit(new: Object, old: Object) -> None:
 
 def _change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a Service that is updated: what is fixed first, then all the rest."""
-    return [] if subresource else [*_fixed_faults(new["spec"], old["spec"]), *_faults(new)]
+    if subresource:
+        return []
+    spec = new["spec"]
+    if spec.get("type") != "ExternalName" and (wrong := list(cluster_address_faults(spec)) or family_faults(spec)):
+        return wrong  # addresses are given out before anything else is looked at
+    return [*_fixed_faults(new["spec"], old["spec"]), *_faults(new)]
 
 
 def _fixed_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -12,7 +12,7 @@ from tests.differential.documentation import PAGE, page
 from tests.differential.known import KNOWN
 from tests.differential.model import Pair, Run
 from tests.differential.report import difference, share, table
-from tests.differential.sides import compare, lacking
+from tests.differential.sides import compare_settled, lacking
 
 _ENOUGH, _ENOUGH_IN_AN_AREA = 98.0, 95.0
 _IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in cases]
@@ -22,7 +22,7 @@ _IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in case
 def pairs() -> Sequence[Pair]:
     if why := lacking():
         pytest.skip(why)
-    return compare(AREAS, FILES, namespace="kubectl")
+    return compare_settled(AREAS, FILES, namespace="kubectl", known=KNOWN)
 
 
 def named(area: str, pair_id: str) -> Pair:

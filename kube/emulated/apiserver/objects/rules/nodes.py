@@ -55,8 +55,8 @@ def _pair_faults(ranges: Sequence[str]) -> Iterator[FieldError]:
     if 0 in families:
         index = families.index(0)
         text = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {ranges[index]})"
-        told = f"invalid PodCIDRs. failed to check with dual stack with error:{text}"
-        yield FieldError(_RANGES, "InternalError", told)
+        whole = f"invalid PodCIDRs. failed to check with dual stack with error:{text}"
+        yield FieldError(_RANGES, "InternalError", whole)
     if {*families} != {4, 6} or len(ranges) > 2:
         yield refusals.bad(_RANGES, list(ranges), "may specify no more than one CIDR for each IP family")
 

@@ -64,7 +64,7 @@ def strict_address(path: str, text: str) -> list[FieldError]:
 
 
 def address_warnings(path: str, text: str) -> list[str]:
-    """What is warned of an address that an older field takes."""
+    """What there is to warn of in an address that an older field takes."""
     found, strict = _parsed(text), _read(text)
     if found is None:
         return []
@@ -97,19 +97,19 @@ def _is_strict(text: str) -> bool:
 
 
 def range_warnings(path: str, text: str) -> list[str]:
-    """What is warned of a range that an older field takes."""
+    """What there is to warn of in a range that an older field takes."""
     found, base = network(text), _parsed(text.partition("/")[0])
     if found is None or base is None:
         return []
-    found_texts: list[str] = []
+    texts: list[str] = []
     if base != found.network_address:
         alone = f"{base}/{found.max_prefixlen}"
-        found_texts.append(f'{path}: CIDR value "{text}" is ambiguous in this context (should be "{found}" or "{alone}"?)')
+        texts.append(f'{path}: CIDR value "{text}" is ambiguous in this context (should be "{found}" or "{alone}"?)')
     if not _is_strict(text) or _mapped(base) is not None:
-        found_texts.append(f'{path}: non-standard CIDR value "{text}" {_LATER}: use "{found}"')
-    if not found_texts and found.version == 6 and str(found) != text:
-        found_texts.append(f'{path}: IPv6 CIDR value "{text}" should be in RFC 5952 canonical format ("{found}")')
-    return found_texts
+        texts.append(f'{path}: non-standard CIDR value "{text}" {_LATER}: use "{found}"')
+    if not texts and found.version == 6 and str(found) != text:
+        texts.append(f'{path}: IPv6 CIDR value "{text}" should be in RFC 5952 canonical format ("{found}")')
+    return texts
 
 
 def interface_address(path: str, text: str) -> list[FieldError]:

@@ -9,14 +9,11 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.nvml.compile import SMI
 from mews.harness.clusters.embedded.host_process import HostProcess
 from mews.harness.host_feed import HostFeed
-from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.ports.hosts_http import HttpHosts, WireUsers
 from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
@@ -27,6 +24,9 @@ from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
 from mews.kube.system.gpu_driver import GpuDriver, NvidiaSmi
+
+if TYPE_CHECKING:
+    from mews.harness.ports.hardware_http import HttpHardwareControl
 
 
 class ServedHosts:
@@ -88,6 +88,8 @@ class ServedHosts:
             await control.close()
 
     async def _feed(self) -> None:
+        import aiohttp
+
         feeds = {name: HostFeed(self._journal, name) for name in self._ready["hosts"]}
         while True:
             await self._alive.wait()

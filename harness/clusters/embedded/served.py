@@ -31,7 +31,8 @@ MakeControlPlane = Callable[[Path, "Certificates | None"], "ControlPlane"]
 
 
 class ServedPorts:
-    """Makes the ports, and is the ProcessesPort among them. ``await open()`` before ``ports``.
+    """Makes the ports, and is the ProcessesPort among them. ``await begin()``, then ``await open()`` before
+    ``ports``.
 
     Everything lies in a short folder of its own, since a socket's path has at most 107 bytes; the user's ``folder``
     gets the kubeconfig, the file of whom to trust, and keeps the chassis' tables.
@@ -69,6 +70,7 @@ class ServedPorts:
         self.runtime: ProcessRuntime
         self._served_kubelets: ServedKubelets | None = None
         self._services: ServedServices
+        self._starting: list[asyncio.Future[None]] = []
 
     def ports(self) -> ClusterPorts:
         """All of them."""
@@ -88,28 +90,26 @@ class ServedPorts:
             processes=self,
         )
 
+    async def begin(self) -> None:
+        """Start chassis and hosts; ``open`` waits for them."""
+        self._starting = [asyncio.ensure_future(self._chassis.begin()), asyncio.ensure_future(self._hosts.start())]
+        await asyncio.sleep(0)  # now the processes are there; the hosts' waits for the chassis
+
     async def open(self, kubelets: KubeletDirectory) -> None:
-        """Start API server, chassis and hosts, all at once; follow the chassis from their first event on.
+        """Start the API server; follow the chassis from their first event on.
 
         Raises Lacks, also where the folder has so long a name that no socket can lie in it.
         """
-        beginning = asyncio.ensure_future(self._chassis.begin())
-        booting = asyncio.ensure_future(self._hosts.start())  # they wait for the chassis
-        await asyncio.sleep(0)  # now they are started
-        try:
-            # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
-            certifying = asyncio.ensure_future(self._trust.make())
-            await asyncio.sleep(0)
-            self._make_own_parts()
-            await certifying
-            self._made = self._make_control_plane(self.scratch, self._trust.certificates)
-            self.runtime = self._process_runtime(self._made)
-            await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
-            await beginning
-        except BaseException:
-            booting.cancel()
-            await asyncio.gather(beginning, booting, return_exceptions=True)
-            raise
+        # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
+        certifying = asyncio.ensure_future(self._trust.make())
+        await asyncio.sleep(0)
+        self._make_own_parts()
+        await certifying
+        self._made = self._make_control_plane(self.scratch, self._trust.certificates)
+        self.runtime = self._process_runtime(self._made)
+        await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
+        beginning, booting = self._starting
+        await beginning
         self._control_plane.write_kubeconfig(self._kubeconfig)
         self._trust.write(self._control_plane.authority())
         self._chassis.begin_feeds(await self._chassis.control().table())
@@ -185,6 +185,9 @@ class ServedPorts:
 
     async def close(self) -> None:
         """Give everything back: processes, sockets, the folder."""
+        for starting in self._starting:
+            starting.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
         await self._chassis.stop_following()
         if self._served_kubelets is not None:
             await self._services.close()

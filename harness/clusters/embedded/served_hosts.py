@@ -18,14 +18,13 @@ from mews.harness.ports.hosts_http import HttpHosts, WireUsers
 from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
-from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
-from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
 from mews.kube.system.gpu_driver import GpuDriver, NvidiaSmi
 
 if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.users import DeviceUsers
     from mews.harness.ports.hardware_http import HttpHardwareControl
 
 
@@ -121,6 +120,8 @@ class ServedHosts:
 
     def env(self, host: str) -> dict[str, str]:
         """What a shell needs to see the host's GPUs."""
+        from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
+
         found = {"MEWS_HOST_ROOT": str(self.root(host))}
         if self._ready["without_library"] is None:
             folder = str(self._ready["hosts"][host]["nvml"])
@@ -146,6 +147,8 @@ class ServedHosts:
         """For every container with a device."""
         if self._ready["without_library"] is not None:
             return ContainerExtras()
+        from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
+
         folder = str(self._ready["hosts"][host]["nvml"])
         envs = {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{SEARCH_PATH}"}
         return ContainerExtras(envs=envs, mounts=(Mount(folder, folder, read_only=True),))

@@ -390,7 +390,10 @@ class EmbeddedCluster:
         name = f"kubelet/{host}"
 
         def make(fence: Fence) -> Runnable:
-            process = self._machines[host].kubelet(self._stack.context(name, fence))
+            # In wall-clock time the machines were switched on with the chassis, and boot while the API server starts.
+            first = self.time == "wall" and host not in self._kubelets
+            booting_s = self.journal.elapsed_s if first else 0.0
+            process = self._machines[host].kubelet(self._stack.context(name, fence), booting_for_s=booting_s)
             self._kubelets[host] = process
             return process
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from mews.kube.api.quantities import canonical, parse
@@ -14,6 +15,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE = "hugepages-"
+_NAMES_KNOWN = 1024
 _OF_PODS = ("cpu", "memory")
 _STANDARD = (
     *_NATIVE, "storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
@@ -24,6 +26,7 @@ _STANDARD = (
 _NO_SIZE = "Limit must be set for non overcommitable resources"
 
 
+@lru_cache(maxsize=_NAMES_KNOWN)
 def is_extended(name: str) -> bool:
     """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
     return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-
 class HttpHardwareControl:
     """HardwareControl over HTTP: ``url`` and ``token`` stand in the ready file under ``control``, ``ca`` beside them.
     ``opened`` makes the session where more than the token is needed to get there (a proxy)."""

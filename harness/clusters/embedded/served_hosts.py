@@ -24,8 +24,8 @@ from mews.kube.system.files import FileTree, FolderTree
 from mews.kube.system.gpu_driver import GpuDriver, NvidiaSmi
 
 if TYPE_CHECKING:
-    from mews.kube.emulated.kubelet.users import DeviceUsers
     from mews.harness.ports.hardware_http import HttpHardwareControl
+    from mews.kube.emulated.kubelet.users import DeviceUsers
 
 
 class ServedHosts:

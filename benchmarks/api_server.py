@@ -1,7 +1,7 @@
-"""The embedded API server as a process of its own: ``python -m benchmarks.api_server FOLDER [NODES PODS [CONTROLLERS]]``.
+"""The embedded API server as a process of its own: ``python -m benchmarks.api_server FOLDER [NODES PODS [X]]``.
 
 Serves over TLS to the bearer of a token, and over http beside it; ``FOLDER/ready.json`` tells where. With numbers the
-store holds that many nodes and bound pods before it serves; with ``controllers`` those of ours run in the same process,
+store holds that many nodes and bound pods before it serves; with a third word our controllers run in the same process,
 over HTTP as in ``mews up``, and have read all of it.
 """
 
@@ -54,7 +54,8 @@ def pod(name: str, node_name: str = "") -> dict[str, Any]:
 
 
 async def fill(store: Store, nodes: int, pods: int) -> None:
-    """Nodes with their status, pods bound and running."""
+    """Nodes with their status, pods bound and running, with their owners as if they had come over HTTP."""
+    store.keeps_owners = True
     kube = InProcessKube(store)
     for number in range(nodes):
         await kube.create(NODES, node(f"node-{number}"))

@@ -25,8 +25,8 @@ class Informer:
     """Keeps ``cache`` current. Run ``run()`` as a task; ``await synced()`` before the first read.
 
     A restarted list that finds an object replaced (other uid) or gone tells the handlers so: no change is lost, though
-    states in between may be. ``lean``: objects are kept without ``managedFields``, a third of a pod's room; who replaces
-    one keeps its owners all the same, as the API has it for a body that names none.
+    states in between may be. ``lean``: objects are kept without ``managedFields``, a third of a pod's room; who
+    replaces one keeps its owners all the same, as the API has it for a body that names none.
     """
 
     def __init__(

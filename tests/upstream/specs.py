@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SERIAL = "[Serial]"
 _TAGS = re.compile(r" \[(It|BeforeEach|AfterEach|DeferCleanup[^\]]*)\] ")
-_LABELS = re.compile(r" \[sig-[^\]]*, [^\]]*\]$")
+_LABELS = re.compile(r" \[sig-[^\]]*\]$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ class Kubelet:
         self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")
         self._workers: dict[str, PodWorker] = {}
         self._rejected: set[str] = set()
+        self._taken_up: set[str] = set()
         self._changes: deque[tuple[Object | None, Object | None]] = deque()
         self._changed = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -112,7 +113,8 @@ class Kubelet:
     # What others ask of a kubelet.
 
     def active_pods(self) -> tuple[Object, ...]:
-        """Pods that may hold devices: bound to this node, not rejected, not at their end. {} until the first list."""
+        """Pods that may hold devices: taken up by the loop (one whose admission hangs is, those behind it are not), not
+        rejected, not at their end. {} until the first list."""
         return tuple(self._active())
 
     def known_pod(self, namespace: str, name: str) -> Object | None:
@@ -127,8 +129,11 @@ class Kubelet:
         if not self._looks:
             return
         for pod in self._pods.items():
-            worker = self._workers.get(uid_of(pod))
-            if uid_of(pod) not in self._rejected and not is_terminal(pod) and not (worker and worker.ended):
+            uid = uid_of(pod)
+            worker = self._workers.get(uid)
+            if uid not in self._taken_up or uid in self._rejected:
+                continue
+            if not is_terminal(pod) and not (worker and worker.ended):
                 yield pod
 
     # Changes: one at a time, in order, so that an Allocate that hangs holds up all that come later.
@@ -143,6 +148,7 @@ class Kubelet:
         first = sorted(self._changes, key=lambda change: _age(change[1]))
         self._changes = deque(first)
         known = {uid_of(pod) for pod in self._pods.items()}
+        self._taken_up |= known  # their devices are theirs before the first of them is admitted again
         for sandbox in self._containerd.sandboxes():
             if uid_of(sandbox.pod) not in known:
                 self._live(sandbox.pod).removed()
@@ -161,6 +167,7 @@ class Kubelet:
             await self._changed.wait()
 
     async def _added(self, pod: Object) -> None:
+        self._taken_up.add(uid_of(pod))
         current = self._pods.get(name_of(pod), namespace_of(pod))
         if current is None or uid_of(current) != uid_of(pod) or is_terminal(current):
             return
@@ -199,6 +206,7 @@ class Kubelet:
             self._status.reconcile(pod)
 
     def _removed(self, uid: str) -> None:
+        self._taken_up.discard(uid)
         worker = self._workers.get(uid)
         if worker is not None:
             worker.removed()

@@ -181,11 +181,22 @@ class Kubelet:
             try:
                 await self._devices.admit(current, running=running)
                 if sandbox is None:
-                    check_machine(current, self._admitted(), self._agent.allocatable())
+                    await self._check_machine(current)
             except AdmissionRejected as rejection:
                 self._reject(current, rejection)
                 return
         self._live(current)
+
+    async def _check_machine(self, pod: Object) -> None:
+        """By the Node as seen last; before that refuses a pod, the Node is read anew.
+
+        Raises AdmissionRejected.
+        """
+        try:
+            check_machine(pod, self._admitted(), self._agent.node())
+        except AdmissionRejected:
+            await self._agent.look_again()
+            check_machine(pod, self._admitted(), self._agent.node())
 
     def _admitted(self) -> Iterator[Object]:
         return (worker.pod for worker in self._workers.values() if not worker.ended)

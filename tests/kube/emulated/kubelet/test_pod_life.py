@@ -462,20 +462,3 @@ def test_what_waits_for_an_init_container_that_failed_for_good_goes_on_waiting()
         await bench.containerd.close()
 
     run_virtual(main)
-
-
-def test_a_pod_behind_one_whose_admission_hangs_is_not_active_yet() -> None:
-    async def main() -> None:
-        bench = Bench()
-        bench.devices.admission_s = 30.0
-        async with bench.running() as kubelet:
-            await asyncio.sleep(5)
-            for name in ("first", "second"):
-                await bench.pod(name, ["sleep", "3600"])
-            await asyncio.sleep(1)
-            assert [name_of(pod) for pod in kubelet.active_pods()] == ["first"]
-            assert kubelet.known_pod("default", "second") is not None
-            await asyncio.sleep(30)
-            assert [name_of(pod) for pod in kubelet.active_pods()] == ["first", "second"]
-
-    run_virtual(main)

@@ -36,8 +36,8 @@ class Starter:
         """Start a container, or start it again; False when it has to be tried later. ``exited``: the end that the
         back-off counts from, where it is not the last one (of a container that was just killed for its probe)."""
         pod, tools = state.pod, self._tools
-        container, init = container_of(pod, name)
-        involved = pod_reference(pod, container=name, init=init)
+        container = container_of(pod, name)
+        involved = pod_reference(pod, container=name)
         if not self._may_restart(state, name, exited or state.latest(name), involved):
             return False
         try:

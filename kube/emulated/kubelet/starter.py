@@ -9,7 +9,7 @@ from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.devices import PreStartFailed
-from mews.kube.emulated.kubelet.environment import environment, expand_all
+from mews.kube.emulated.kubelet.environment import check_sub_paths, environment, expand_all
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
 from mews.kube.emulated.kubelet.images import Image
@@ -136,6 +136,7 @@ class Starter:
             sources=sources,
             allocatable=self._tools.allocatable(),
         )
+        check_sub_paths(container, env)
         latest = state.latest(name)
         return Launch(
             pod=pod,

@@ -32,6 +32,7 @@ def test_an_ephemeral_container_starts_beside_the_others_and_is_never_started_ag
             (status,) = _statuses(seen)
             assert (status["name"], status["ready"], "started" in status) == ("debugger", False, False)
             assert seen["status"]["phase"] == "Running"
+            assert seen["metadata"]["generation"] == seen["status"]["observedGeneration"] == 2
             await _put(bench, "p", debugger, {**debugger, "name": "other", "command": ["sleep", "3600"]})
             ended = await bench.until("p", lambda pod: any("terminated" in each["state"] for each in _statuses(pod)))
             assert [sorted(each["state"]) for each in _statuses(ended)] == [["terminated"], ["running"]]

@@ -51,11 +51,8 @@ def main() -> int:
         for name in chosen.list.split(","):
             specs = listed(name)
             if chosen.sample is not None:
-                specs = tuple(
-                    sample(
-                        [spec for spec in specs if spec not in waiting and SLOW not in spec], chosen.sample, chosen.seed
-                    )
-                )
+                quick = [spec for spec in specs if spec not in waiting and SLOW not in spec]
+                specs = tuple(sample(quick, chosen.sample, chosen.seed))
             begin = time.monotonic()
             out = (chosen.out or Path(folder)) / Path(name).stem
             outcomes = play(program, Path(ready["kubeconfig"]), specs, out.absolute(), jobs=chosen.jobs)

@@ -16,12 +16,15 @@ from mews.kube.api.resources import (
     DISRUPTION_BUDGETS,
     JOBS,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
+    VOLUME_ATTRIBUTES_CLASSES,
     Resource,
 )
 
@@ -169,6 +172,24 @@ def _quotas(parts: Parts) -> Runnable:
     return QuotaController(parts.context, informers=parts.informers)
 
 
+def _claims_in_use(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.storage_protection import ClaimProtection
+
+    return ClaimProtection(parts.context, informers=parts.informers)
+
+
+def _volumes_in_use(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.storage_protection import VolumeProtection
+
+    return VolumeProtection(parts.context, informers=parts.informers)
+
+
+def _attributes_classes_in_use(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.storage_protection import AttributesClassProtection
+
+    return AttributesClassProtection(parts.context, informers=parts.informers)
+
+
 def _accounts(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.service_accounts import ServiceAccounts
 
@@ -213,6 +234,9 @@ CONTROLLERS: Mapping[str, Make] = {
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,
+    "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
+    "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),
+    "volumeattributesclass-protection-controller": _asleep(_attributes_classes_in_use, VOLUME_ATTRIBUTES_CLASSES),
     "replicationcontroller-controller": _asleep(_replication_controllers, REPLICATION_CONTROLLERS),
 }
 

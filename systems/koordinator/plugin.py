@@ -317,7 +317,7 @@ class DeviceShare:
         if use is None or not use.offers(given.allocations):
             return unschedulable(insufficient(given.allocations[0].type))
         await self._notes.write(pod, allocations_text(given.allocations))
-        if not await still_offered(self._handle.context.kube, node, given.allocations):
+        if not await still_offered(self._handle.context.kube, node, given.allocations, self._cache):
             return unschedulable(insufficient(given.allocations[0].type))
         return SUCCESS
 

@@ -149,6 +149,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
         rule(GROUP, ["devices"], ["get", *_WATCH]),
+        rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
     ),
     service_port=_PORT,
 )  # fmt: skip

@@ -1,9 +1,9 @@
 """Which of several incarnations of a component acts: the one that holds a Lease, as client-go's election has it.
 
-The holder renews the lease each ``retry_s``. Another one takes it once it has seen no renewal for ``lease_s`` by its own
-clock: clocks of machines need not agree, only to go alike. A holder that could not renew for ``renew_s``, which is
-less, stops; and from that moment on nothing that it still sends gets out, so that one that was suspended writes nothing
-when it wakes up and another leads.
+The holder renews the lease each ``retry_s``. Another one takes it once it has seen no renewal for ``lease_s`` by its
+own clock: clocks of machines need not agree, only to go alike. A holder that could not renew for ``renew_s``, which is
+less, stops; and from that moment on nothing that it still sends gets out, so that one that was suspended writes
+nothing when it wakes up and another leads.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def _device(value: Any, where: str) -> NodeDevice:
         place=DevicePlace(
             a_number(place.get("socketID", -1), f"{where}.topology.socketID"),
             a_number(place.get("nodeID", -1), f"{where}.topology.nodeID"),
-            str(place.get("pcieID") or ""),
+            "" if place.get("pcieID") is None else str(place["pcieID"]),
             str(place.get("busID") or ""),
         ),
         functions=tuple(

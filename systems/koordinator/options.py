@@ -28,7 +28,7 @@ class KoordinatorOptions(OptionsModel):
     leader_elect: bool = Field(
         default=False,
         strict=True,
-        description="the scheduler holds a Lease while it schedules, as one of several would",
+        description="the scheduler holds a Lease while it schedules, as one of several",
     )
     nodes: tuple[str, ...] | None = Field(
         default=None, description="those with a koordlet, which reports their devices; by default all"

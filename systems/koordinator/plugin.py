@@ -173,7 +173,10 @@ class DeviceShare:
 
     def _with(self, use: NodeUse, other: PodInfo, node: str) -> NodeUse:
         """With a pod that waits for room there: as it would be served now, else once those are gone that are going,
-        else once all are that are weaker. What becomes free one by one must not go to others before it is enough."""
+        else once all are that are weaker. What becomes free one by one must not go to others before it is enough. One
+        that has its devices by now is nominated for a moment more: what it has is what counts."""
+        if other.uid in use.pods:
+            return use
         try:
             ask = self._ask_of(other)
         except InvalidRequest:

@@ -76,10 +76,10 @@ class DeviceDemand:
 
     @property
     def whole_devices(self) -> bool:
-        """Whether it asks for nothing but whole devices, whatever else their size."""
-        return all(value >= 100 for name, value in self.each.items() if name != MEMORY) and (
-            self.type != GPU or RATIO in self.each
-        )
+        """Whether nobody else has some of its devices: of a GPU all memory decides, as a ratio, whatever the core."""
+        if self.type == GPU:
+            return self.each.get(RATIO, 0) >= 100
+        return all(value >= 100 for value in self.each.values())
 
 
 def bytes_of(ratio: int, whole: int) -> int:

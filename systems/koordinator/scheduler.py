@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from mews.kube.client.port import KubeApi
-from mews.kube.component import Context
+from mews.kube.component import Context, Runnable
 from mews.kube.leader_election import LeaderElection
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.framework import PluginFactory
@@ -51,7 +51,10 @@ class KoordScheduler:
         name = self._config.scheduler_name
         identity = f"{name}_{self._context.rng.getrandbits(64):016x}"
         election = LeaderElection(self._context, self._config.namespace, name, identity=identity)
-        await election.run(self._made)
+        await election.run(self._term)
+
+    def _term(self, kube: KubeApi) -> Runnable:
+        return _Term(self, self._made(kube))
 
     def _made(self, kube: KubeApi) -> Scheduler:
         """The scheduler of one term: what it must know is in the API."""
@@ -77,6 +80,19 @@ class KoordScheduler:
         return (
             _json(200, found[node[1:]]) if found else _json(404, {"error": f"{node[1:]}: no devices are known of it"})
         )
+
+
+class _Term:
+    """One term of a leader: its books go with it."""
+
+    def __init__(self, holder: KoordScheduler, scheduler: Scheduler) -> None:
+        self._holder, self._scheduler = holder, scheduler
+
+    async def run(self) -> None:
+        try:
+            await self._scheduler.run()
+        finally:
+            self._holder.cache = NodeDeviceCache()
 
 
 def _profile_with(config: KoordinatorConfig, plugin: PluginFactory) -> SchedulerProfile:

@@ -1,4 +1,4 @@
-"""What koordinator v1.6 is known to give on a server with eight GPUs, two and an adapter below each of four switches."""
+"""What koordinator v1.6 is known to give on a server of eight GPUs, two and an adapter below each of four switches."""
 
 from __future__ import annotations
 

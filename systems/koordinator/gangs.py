@@ -36,6 +36,8 @@ def gang_of(labels: Mapping[str, str]) -> GangLabel | None:
     Raises InvalidRequest.
     """
     name = labels.get(POD_GROUP, "")
+    if not name and MIN_AVAILABLE in labels:
+        raise InvalidRequest(f"{MIN_AVAILABLE}: must come with the name of a gang, {POD_GROUP}")
     if not name:
         return None
     text = labels.get(MIN_AVAILABLE, "1")

@@ -88,7 +88,7 @@ class DeviceShare:
         )
 
     def _ask_of(self, pod: PodInfo) -> DeviceAsk | None:
-        return ask_of(pod.requests, annotations_of(pod.pod), self._cache.kinds)
+        return ask_of(pod.requests, annotations_of(pod.pod), self._cache.kinds, pod.labels)
 
     # The cycle
 

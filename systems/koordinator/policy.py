@@ -161,7 +161,7 @@ class _NodeChoice:
         if self._use.exclusive(device) or (hint.exclusive and self._used(device)):
             return False
         if not device.place.pcie:
-            return True
+            return hint.exclusive != "PCIeLevel"  # nobody knows who is near
         near = [d for d in self._use.report.of_type(device.type) if d.place.pcie == device.place.pcie]
         if any("PCIeLevel" in self._use.exclusive(other) for other in near):
             return False

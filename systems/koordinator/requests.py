@@ -23,7 +23,9 @@ from mews.systems.koordinator.names import (
     CORE,
     DOMAIN,
     GPU,
+    HAMI_CORE,
     HINT,
+    ISOLATION,
     MEMORY,
     NVIDIA,
     RATIO,
@@ -119,15 +121,21 @@ class DeviceAsk:
 
 
 def ask_of(
-    requests: Mapping[str, int], annotations: Mapping[str, str], kinds: Mapping[str, str] | None = None
+    requests: Mapping[str, int],
+    annotations: Mapping[str, str],
+    kinds: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> DeviceAsk | None:
-    """What a pod with these requests and annotations asks of devices; None for none.
+    """What a pod with these requests, annotations and labels asks of devices; None for none.
 
     ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequest.
     """
     demands = parse_demands(requests, kinds)
     if not demands:
         return None
+    isolation = (labels or {}).get(ISOLATION, HAMI_CORE)
+    if isolation != HAMI_CORE:
+        raise InvalidRequest(f"{ISOLATION}: {isolation!r}: must be {HAMI_CORE}")
     hints = hints_of(annotations)
     if hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
         raise InvalidRequest(

@@ -183,13 +183,16 @@ def test_an_answer_given_while_a_write_was_under_way_is_remembered() -> None:
     assert play(LATE, 30048) == []
 
 
-def test_a_pod_is_never_assigned_where_answers_are_forgotten_by_an_old_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetting(self: Any, answers: object, held: Any, pods: Any) -> None:
-        forget(self, list(self._given), held, pods)
+def test_annotations_differ_from_variables_where_a_look_strikes_answers_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def striking(
+        self: Any, node: str, seen: Object | None, changes: Any, answers: Mapping[str, Any] | None = None
+    ) -> None:
+        await update(self, node, seen, changes, {})
 
-    forget = allocations.NodeAllocations._forget_answers
-    monkeypatch.setattr(allocations.NodeAllocations, "_forget_answers", forgetting)
-    assert any("never assigned" in text for text in play(LATE, 30048))
+    update = ledger.NodeLedgers.update
+    monkeypatch.setattr(ledger.NodeLedgers, "update", striking)
+    answering: list[Operation] = [("answering", 2, 0), *EQUAL]
+    assert any(play([*answering, *answering], seed) for seed in range(6))
 
 
 def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

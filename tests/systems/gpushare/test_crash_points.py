@@ -4,6 +4,7 @@ incarnation goes on as if it had not."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from mews.kube.deviceplugin.port import PluginError
 from mews.systems.gpushare import names
 from mews.systems.gpushare.node_plan import NodePlan
 from mews.systems.gpushare.policy import SharedGpu
-from mews.systems.gpushare.records import ledger_data, ledger_entries
+from mews.systems.gpushare.records import ledger_entries
 from tests.systems.gpushare.node_bench import NodeBench, on_node, some_slices
 
 SMALL, LARGE = SharedGpu(0, "GPU-0", 8), SharedGpu(1, "GPU-1", 16)
@@ -162,7 +163,7 @@ def test_a_late_annotation_of_a_dead_plugin_does_not_undo_a_newer_one() -> None:
             if resource != PODS:
                 return await patch(resource, name, body, **options)
             late.append((name, body))
-            await asyncio.get_running_loop().create_future()
+            return await asyncio.get_running_loop().create_future()
 
         await served_in_the_place_of_one(bench, some_slices(LARGE, 0, 3))
         api.patch = kept  # type: ignore[attr-defined]
@@ -263,10 +264,8 @@ def test_the_ledger_counts_more_than_annotations_that_a_late_bind_of_a_dead_repl
             pod = await bench.kube.get(PODS, name, namespace="default")
             row = {"uid": pod["metadata"]["uid"], "namespace": "default", "name": name, "version": 1}
             entries[row["uid"]] = {**row, "index": gpu.index, "uuid": gpu.uuid, "memory": 6}
-        import json
-
         ledger = {"metadata": {"name": "gpushare-ledger-a"}, "data": {"pods": json.dumps(list(entries.values()))}}
-        assert ledger_data(ledger_entries(ledger))["pods"]
+        assert ledger_entries(ledger)
         await bench.kube.create(CONFIGMAPS, ledger, namespace="kube-system")
         for name, gpu in (("p", LARGE), ("q", SMALL)):
             told = await bench.serve(name, "c0", some_slices(gpu, 0, 6))

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.harness.clock import VirtualLoop
 from mews.kube.api.objects import Object
-from mews.systems.gpushare import extender, ledger, matching, node_plan
+from mews.systems.gpushare import extender, ledger
 from mews.systems.gpushare.matching import PodCandidate
 from mews.systems.gpushare.node_plan import NodePlan
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
@@ -168,31 +168,16 @@ def test_both_containers_of_a_pod_get_its_gpu_where_others_took_its_slices() -> 
     assert play(SPLIT, 776) == []
 
 
-def test_a_pods_containers_are_told_two_gpus_where_the_gpu_of_the_slices_is_all_that_counts(
+def test_memory_is_given_twice_where_nobody_knows_whom_an_answer_was_taken_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def by_gpu(*given: Any, preferred: object = None, **options: Any) -> Any:
-        return matching.match(*given, **{**options, "admitting": frozenset()})
-
-    monkeypatch.setattr(node_plan, "match", by_gpu)
-    monkeypatch.setattr(NodePlan, "_begun_on", lambda self, pod: None)
-    assert any("never assigned" in text for text in play(SPLIT, 776))
+    assert play(SPLIT, 2) == []
+    monkeypatch.setattr(NodePlan, "_taken_for", lambda self, pod: [])
+    assert any("was given for" in text for text in play(SPLIT, 2))
 
 
 def test_an_answer_given_while_a_write_was_under_way_is_remembered() -> None:
     assert play(LATE, 30048) == []
-
-
-def test_annotations_differ_from_variables_where_a_look_strikes_answers_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def striking(
-        self: Any, node: str, seen: Object | None, changes: Any, answers: Mapping[str, Any] | None = None
-    ) -> None:
-        await update(self, node, seen, changes, {})
-
-    update = ledger.NodeLedgers.update
-    monkeypatch.setattr(ledger.NodeLedgers, "update", striking)
-    answering: list[Operation] = [("answering", 2, 0), *EQUAL]
-    assert any(play([*answering, *answering], seed) for seed in range(6))
 
 
 def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

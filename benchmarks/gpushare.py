@@ -143,8 +143,8 @@ def main() -> None:
     if sys.argv[1:] != ["sequences"]:
         filter_speed()
         list_cost()
+        binds()
     sequences()
-    binds()
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ class NodeAllocations:
         self._pods = pods
         self._gpus = gpus
         self._preferred: tuple[frozenset[str], tuple[str, str]] | None = None
+        self._digested: dict[frozenset[str], HeldSlices] = {}
         self._unseen = ""
         self._split: set[str] = set()
         self._settled = False
@@ -194,12 +195,13 @@ class NodeAllocations:
             return None
         resource = self._config.memory_resource
         found: dict[str, dict[str, HeldSlices]] = {}
+        known, self._digested = self._digested, {}
         for pod in pods:
             by = found.setdefault(f"{pod.namespace}/{pod.name}", {})
             for container, devices in pod.containers:
-                ids = {each for one in devices if one.resource == resource for each in one.device_ids}
+                ids = frozenset(each for one in devices if one.resource == resource for each in one.device_ids)
                 if ids:
-                    by[container] = HeldSlices.of(ids)
+                    by[container] = self._digested[ids] = known.get(ids) or HeldSlices.of(ids)
         return found
 
     # Afterwards

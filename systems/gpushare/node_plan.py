@@ -126,7 +126,12 @@ class NodePlan:
             decision = self._decisions[uid]
             memory = decision.memory if decision is not None else self._held_memory(self._pods[uid])
             self._place(uid, gpu, memory, assigned=True)
-        self._move({uid: place for uid, place in moved.items() if self._begun_on(self._pods[uid]) is None})
+        self._move({uid: place for uid, place in moved.items() if self._may_move(uid)})
+
+    def _may_move(self, uid: str) -> bool:
+        """Whether nothing of it is in an environment yet."""
+        decision = self._decisions[uid]
+        return self._begun_on(self._pods[uid]) is None and not (decision is not None and decision.assigned)
 
     def _given_up(self, uid: str, crossed: Mapping[str, str]) -> str:
         """The GPU (UUID) that became free where this one's place was taken: whoever took it may have lost its own to a

@@ -274,3 +274,18 @@ def test_the_ledger_counts_more_than_annotations_that_a_late_bind_of_a_dead_repl
         assert [await bench.assigned(name) for name in "pq"] == [LARGE.uuid, SMALL.uuid]
 
     on_node(work, UNEQUAL)
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_an_answer_that_came_to_nothing_keeps_nobody_from_its_memory(dies: bool) -> None:
+    async def work(bench: NodeBench) -> None:
+        await bench.pod("one", LARGE, 3, assumed=1)
+        await bench.answers.allocate(sorted(some_slices(LARGE, 0, 3)))  # the kubelet never hears of it
+        if dies:
+            await bench.begin()
+        told = await bench.serve("one", "c0", some_slices(LARGE, 3, 6))
+        assert told[names.VISIBLE] == LARGE.uuid
+        await asyncio.sleep(SETTLED_S)
+        assert await bench.assigned("one") == LARGE.uuid
+
+    on_node(work, UNEQUAL)

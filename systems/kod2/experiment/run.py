@@ -11,14 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from mews.systems.kod2.experiment.cells import Assumptions, cluster, jobs_of
-from mews.systems.kod2.experiment.simulation import (
-    Costs,
-    Pick,
-    SimulationOutcome,
-    TrainingSimulation,
-    pick_default,
-    pick_random,
-)
+from mews.systems.kod2.experiment.default_scheduler import Scoring
+from mews.systems.kod2.experiment.simulation import Costs, SimulationOutcome, TrainingSimulation
 from mews.systems.kod2.model import Mode, Options
 
 
@@ -27,7 +21,7 @@ class Variant:
     """One way to schedule."""
 
     options: Options | None = None
-    pick: Pick | None = None
+    scoring: Scoring | None = None
 
 
 STARVE_LIMITS_S = (10.0, 60.0, 120.0, 300.0, math.inf)
@@ -35,8 +29,8 @@ STARVE_LIMITS_S = (10.0, 60.0, 120.0, 300.0, math.inf)
 VARIANTS: dict[str, Variant] = {
     "kod2": Variant(Options()),
     "literal": Variant(Options(mode=Mode.LITERAL)),
-    "random": Variant(pick=pick_random),
-    "default": Variant(pick=pick_default),
+    "random": Variant(scoring=Scoring.RANDOM),
+    "default": Variant(scoring=Scoring.DEFAULT),
     "no-preemption": Variant(Options(preemption=False)),
     "no-scale-out": Variant(Options(scale_out=False)),
     "no-affinity": Variant(Options(affinity=False)),
@@ -54,7 +48,7 @@ def simulate(model: str, batch: int, seed: int, variant: Variant, given: Assumpt
     chance = random.Random(f"{seed}/{model}/{batch}")
     jobs = jobs_of(model, batch, seed, given)
     return TrainingSimulation(
-        cluster(), jobs, options=variant.options, pick=variant.pick, costs=costs, rng=chance
+        cluster(), jobs, options=variant.options, scoring=variant.scoring, costs=costs, rng=chance
     ).run()
 
 

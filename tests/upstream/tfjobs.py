@@ -46,6 +46,12 @@ def role(image: str, replicas: int = 1, restart: str | None = None, **container:
     return made | ({"restartPolicy": restart} if restart else {})
 
 
+def beside(made: dict[str, Any], image: str) -> dict[str, Any]:
+    """The entry with a second container in its pods."""
+    made["template"]["spec"]["containers"].append({"name": "beside", "image": f"case/{image}"})
+    return made
+
+
 PORTS = [{"name": "tfjob-port", "containerPort": 3333}, {"name": "board", "containerPort": 6006}]
 CASES: dict[str, dict[str, Any]] = {
     "workers": {"tfReplicaSpecs": {"Worker": role("ok", 2)}},
@@ -79,10 +85,15 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "dynamic": {"enableDynamicWorker": True, "tfReplicaSpecs": {"PS": role("long"), "Worker": role("long", 2)}},
     "ports": {"tfReplicaSpecs": {"PS": role("long", ports=PORTS), "Worker": role("long", ports=PORTS)}},
+    "no-backoff": {"runPolicy": {"backoffLimit": 0}, "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails")}},
+    "beside": {"tfReplicaSpecs": {"PS": role("long"), "Worker": beside(role("ok", 1, "ExitCode"), "fails")}},
+    "taken-away": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("long", 2, "OnFailure")}},
     "lower-case": {"tfReplicaSpecs": {"worker": role("long", 2), "ps": role("long")}},
 }
 """Name -> spec."""
 SUSPENDED, RESUMED = ("held-later", "resumed"), ("resumed",)
+TAKEN_AWAY = {"taken-away": "taken-away-worker-1"}
+"""Job -> a pod of it that is deleted once the job runs."""
 _SETTLED_S = 4.0
 _QUIET_S = 30.0
 """Longer than a task takes: nothing more comes."""
@@ -107,6 +118,10 @@ async def stories(kube: HttpKube) -> dict[str, TFJobSight]:
     for name in SUSPENDED:
         await _holds(kube, name, "Running")
         await _suspend(kube, name, True)
+    for name, pod in TAKEN_AWAY.items():
+        await _holds(kube, name, "Running")
+        await _runs(kube, pod)
+        await kube.delete(PODS, pod, namespace="default")
     for name in RESUMED:
         await _holds(kube, name, "Suspended")
         await asyncio.sleep(_SETTLED_S)
@@ -125,6 +140,12 @@ async def _holds(kube: HttpKube, name: str, kind: str) -> None:
             conditions = ((await kube.get(TFJOBS, name, namespace="default")).get("status") or {}).get("conditions")
             if any((c["type"], c["status"]) == (kind, "True") for c in conditions or ()):
                 return
+            await asyncio.sleep(0.3)
+
+
+async def _runs(kube: HttpKube, pod: str) -> None:
+    async with asyncio.timeout(120):
+        while phase_of(await kube.get(PODS, pod, namespace="default")) != "Running":
             await asyncio.sleep(0.3)
 
 

@@ -1,12 +1,12 @@
 """The experiment's baselines: does the simulator say what the whole stack does?
 
-``python -m benchmarks.kod2_baseline [--seeds 30] [--cell CNN-rand/8 …] [--scoring random] [--deadline 3600] [--runs FILE]``:
-each cell and seed submitted to the whole stack (API server, default scheduler, kubelets, operator; virtual time, some four
-seconds of CPU time each) and to the simulator. Chance differs between the two, so that only their distributions can agree:
-the means with their 95 % intervals, the mean difference of the pairs with its own (jobs are the same in both), and how
-probable a difference as large would be if there were none (a permutation test of the pairs' signs). An earlier deadline
-than the experiment's, in seconds, costs less: hanging jobs hang for less long. FILE keeps what has been run on the stack,
-and a later call goes on from there.
+``python -m benchmarks.kod2_baseline [--seeds 30] [--cell CNN-rand/8 …] [--scoring random] [--deadline 3600] [--runs
+FILE]``: each cell and seed submitted to the whole stack (API server, default scheduler, kubelets, operator; virtual
+time, some four seconds of CPU time each) and to the simulator. Chance differs between the two, so that only their
+distributions can agree: the means with their 95 % intervals, the mean difference of the pairs with its own (jobs are
+the same in both), and how probable a difference as large would be if there were none (a permutation test of the pairs'
+signs). An earlier deadline than the experiment's, in seconds, costs less: hanging jobs hang for less long. FILE keeps
+what has been run on the stack, and a later call goes on from there.
 """
 
 from __future__ import annotations

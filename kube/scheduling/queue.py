@@ -89,8 +89,8 @@ class Queue:
         wakes: Mapping[tuple[str, str], Sequence[Wake]],
         call_later: CallLater = later,
     ) -> None:
-        """``wakes``: (scheduler name, plugin name) -> what wakes the pods that plugin refused. ``call_later``: the event
-        loop's; a simulation has an agenda of its own."""
+        """``wakes``: (scheduler name, plugin name) -> what wakes the pods that plugin refused. ``call_later``: the
+        event loop's; a simulation has an agenda of its own."""
         self._config = config
         self._now = now
         self._sort_key = sort_key

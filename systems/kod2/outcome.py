@@ -60,7 +60,9 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int,
             restarted.append(task)
         else:
             failed.setdefault(replicas.role, []).append(task)
-    if job.backoff_limit == 0 and (restarted or any(phase_of(pods[task]) == "Failed" for task in chain(*failed.values()))):
+    if job.backoff_limit == 0 and (
+        restarted or any(phase_of(pods[task]) == "Failed" for task in chain(*failed.values()))
+    ):
         return _too_often(job)
     judged = [role for role in _JUDGED if role in failed and not _may_lack(job, role)]
     if judged:

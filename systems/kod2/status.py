@@ -53,9 +53,9 @@ def with_condition(
     stamp, message = timestamp(now_s), message[:_LONGEST_MESSAGE]
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     known = next((c for c in conditions if c["type"] == kind), None)
-    if known is not None and (known["status"], known.get("reason")) == (value, reason):
-        if kind != STALLED or known.get("message") == message:
-            return status
+    stays = known is not None and (known["status"], known.get("reason")) == (value, reason)
+    if known is not None and stays and (kind != STALLED or known.get("message") == message):
+        return status
     since = known["lastTransitionTime"] if known is not None and known["status"] == value else stamp
     new = {
         "type": kind,

@@ -11,8 +11,8 @@ from mews.kube.scheduling.podinfo import PodInfo
 
 
 class AnyNode:
-    """Scores all nodes alike. A profile that scores nothing at all would not do: its cycle ends with the first node that
-    fits, one after the other in turn, and chance has no part in it."""
+    """Scores all nodes alike. A profile that scores nothing at all would not do: its cycle ends with the first node
+    that fits, one after the other in turn, and chance has no part in it."""
 
     name = "AnyNode"
 

@@ -17,10 +17,10 @@ PodSpan = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class PodTimes:
-    """What a kubelet's steps take: those of the whole stack (``mews.kube.emulated.kubelet.timings``), which a system does
-    not import; a test holds them equal. ``starting``: from a pod's binding to its process, one after the other;
-    ``finished``: from the kubelet's look at a process that has ended (once in ``relist_s``, each node at a moment of its
-    own) to the pod's last phase; ``deleted``: from a pod's deletion to that."""
+    """What a kubelet's steps take: those of the whole stack (``mews.kube.emulated.kubelet.timings``), which a system
+    does not import; a test holds them equal. ``starting``: from a pod's binding to its process, one after the other;
+    ``finished``: from the kubelet's look at a process that has ended (once in ``relist_s``, each node at a moment of
+    its own) to the pod's last phase; ``deleted``: from a pod's deletion to that."""
 
     starting: tuple[PodSpan, ...] = (
         (0.010, 0.015, 0.035),
@@ -44,15 +44,15 @@ class StartedTask:
 
 
 class BaselinePods:
-    """All pods of a run. The simulation tells the time by ``advance``, which returns what was bound since."""
+    """All pods of a run. ``now_s``: the simulation sets the time before it asks for anything."""
 
     def __init__(
         self, cluster: ClusterState, scoring: Scoring, rng: random.Random, times: PodTimes | None = None
     ) -> None:
         self._times = times or PodTimes()
-        self._now_s = 0.0
+        self.now_s = 0.0
         self._rng = rng
-        self._scheduler = SimulatedScheduler(cluster.nodes, scoring, rng, lambda: self._now_s)
+        self._scheduler = SimulatedScheduler(cluster.nodes, scoring, rng, lambda: self.now_s)
         self._phases = {node.name: rng.random() * self._times.relist_s for node in cluster.nodes}
         self._jobs: dict[str, dict[str, str | None]] = {}
         self._pods: dict[str, tuple[str, str]] = {}
@@ -67,17 +67,15 @@ class BaselinePods:
         """When one leaves, or the scheduler tries again what waits."""
         return min((at for at in (self.leaves_s(), self._scheduler.next_s()) if at is not None), default=None)
 
-    def advance(self, now_s: float) -> list[StartedTask]:
-        """What is due by then; and where what waits is placed."""
-        self._now_s = now_s
-        while self._ends and self._ends[0][0] <= now_s:
+    def advance(self) -> list[StartedTask]:
+        """What is due by now; and where what waits is placed."""
+        while self._ends and self._ends[0][0] <= self.now_s:
             self._scheduler.remove(heapq.heappop(self._ends)[1])
         self._scheduler.advance()
         return self._bound()
 
-    def create(self, job: ElasticJob, now_s: float) -> list[StartedTask]:
+    def create(self, job: ElasticJob) -> list[StartedTask]:
         """All of a job's pods, servers first; what of it is placed at once."""
-        self._now_s = now_s
         asks: dict[str, Ask] = {**dict(job.fixed), **{worker_task(i): job.worker for i in range(job.wanted)}}
         self._jobs[job.key] = dict.fromkeys(asks)
         started = []
@@ -93,7 +91,7 @@ class BaselinePods:
         for pod in self._scheduler.decide():
             job, task = self._pods[pod.name]
             self._jobs[job][task] = pod.node
-            up_s = self._now_s + self._spent(self._times.starting)
+            up_s = self.now_s + self._spent(self._times.starting)
             started.append(StartedTask(job, task, pod.node, up_s))
         return started
 
@@ -114,7 +112,7 @@ class BaselinePods:
             if node is None:
                 self._scheduler.remove(pod)
             elif pod not in self._ending:
-                self._end(pod, self._now_s + self._spent(self._times.deleted))
+                self._end(pod, self.now_s + self._spent(self._times.deleted))
 
     def _end(self, pod: str, at_s: float) -> None:
         self._ending.add(pod)
@@ -123,7 +121,7 @@ class BaselinePods:
     def _look_s(self, node: str) -> float:
         """When the kubelet looks at its containers next."""
         phase_s, period_s = self._phases[node], self._times.relist_s
-        return phase_s + (int((self._now_s - phase_s) // period_s) + 1) * period_s
+        return phase_s + (int((self.now_s - phase_s) // period_s) + 1) * period_s
 
     def _spent(self, spans: Iterable[PodSpan]) -> float:
         return sum(self._rng.triangular(low, high, usual) for low, usual, high in spans)

@@ -1,8 +1,9 @@
-"""kube-scheduler on the nodes of a simulation: the queue, the books and the plugins of ``mews.kube.scheduling``, which the
-whole stack runs, without an API and on the simulation's own time.
+"""kube-scheduler on the nodes of a simulation: the queue, the books and the plugins of ``mews.kube.scheduling``, which
+the whole stack runs, without an API and on the simulation's own time.
 
-What waits is tried in the queue's order, not in that of its creation: by the time of its last refusal, after its back-off,
-and whenever a single pod leaves its node. So small pods pass large ones, and jobs that lack some tasks hold the rest.
+What waits is tried in the queue's order, not in that of its creation: by the time of its last refusal, after its
+back-off, and whenever a single pod leaves its node. So small pods pass large ones, and jobs that lack some tasks hold
+the rest.
 """
 
 from __future__ import annotations

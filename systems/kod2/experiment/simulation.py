@@ -1,9 +1,9 @@
 """TFJobs on a small cluster, second by second, without an API: what the operator's policy decides is done at once.
 
-Two ways to schedule: the elastic one asks ``mews.systems.kod2.policy`` at every event, as the operator does; the baseline
-leaves all pods of a job to the default scheduler (``default_scheduler.py``), as Kubeflow's operator does, and a job trains
-once its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training`` in both. Pure
-but for its injected chance.
+Two ways to schedule: the elastic one asks ``mews.systems.kod2.policy`` at every event, as the operator does; the
+baseline leaves all pods of a job to the default scheduler (``default_scheduler.py``), as Kubeflow's operator does, and
+a job trains once its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training``
+in both. Pure but for its injected chance.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from mews.systems.kod2.training import TrainingShape, busy_share, speed
 _EPSILON_S = 1e-6
 _TICK_S = 5.0
 
+
 @dataclass(frozen=True, slots=True)
 class TrainJob:
     """A job as submitted: what the policy sees of it, and how it trains."""
@@ -49,9 +50,10 @@ class TrainJob:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the cluster takes for elastic jobs: ``start_s`` from a pod's placement to its process, ``stop_s`` from the last
-    step until the operator knows, ``leave_s`` until a removed worker's room is free (the baseline's pods come and go one
-    by one: ``baseline.PodTimes``). ``deadline_s`` ends a job as failed so long after its submission; infinity: never."""
+    """What the cluster takes for elastic jobs: ``start_s`` from a pod's placement to its process, ``stop_s`` from the
+    last step until the operator knows, ``leave_s`` until a removed worker's room is free (the baseline's pods come and
+    go one by one: ``baseline.PodTimes``). ``deadline_s`` ends a job as failed so long after its submission; infinity:
+    never."""
 
     start_s: float = 1.4
     stop_s: float = 1.3
@@ -188,6 +190,8 @@ class TrainingSimulation:
         for run in self._running.values():
             run.done += run.rate * (then_s - self._now_s)
         self._now_s = then_s
+        if self._baseline is not None:
+            self._baseline.now_s = then_s
         self._leaving = [entry for entry in self._leaving if entry[0] > then_s + _EPSILON_S]
 
     # What happens
@@ -199,7 +203,7 @@ class TrainingSimulation:
                 self._waiting[entry.job.key] = (entry, False)
             else:
                 self._running[entry.job.key] = _Run(entry, {})
-                self._bind(self._baseline.create(entry.job, self._now_s))
+                self._bind(self._baseline.create(entry.job))
 
     def _finish(self) -> None:
         for key, run in list(self._running.items()):
@@ -209,8 +213,8 @@ class TrainingSimulation:
                 run.ends_s, run.rate = self._stopped_s(run), 0.0
 
     def _stopped_s(self, run: _Run) -> float:
-        """The last step is done: when the operator will know. The first worker's end is that of a job with bounds that no
-        one scales."""
+        """The last step is done: when the operator will know. The first worker's end is that of a job with bounds that
+        no one scales."""
         if self._baseline is None:
             return self._now_s + self._costs.stop_s
         return self._baseline.trained(run.what.job.key, filter(is_worker, run.tasks))["worker-0"]
@@ -230,7 +234,7 @@ class TrainingSimulation:
 
     def _decide(self) -> None:
         if self._baseline is not None:
-            self._bind(self._baseline.advance(self._now_s))
+            self._bind(self._baseline.advance())
         else:
             self._ask_policy()
             self._admit()

@@ -31,7 +31,9 @@ def pod(task, phase, *, code=None, reason=None, restarts=0):
     if reason:
         status["reason"] = reason
     if code is not None:
-        status["containerStatuses"] = [{"name": "tensorflow", "state": {"terminated": {"exitCode": code}}, "restartCount": restarts}]
+        status["containerStatuses"] = [
+            {"name": "tensorflow", "state": {"terminated": {"exitCode": code}}, "restartCount": restarts}
+        ]
     elif restarts:
         status["containerStatuses"] = [{"name": "tensorflow", "state": {"running": {}}, "restartCount": restarts}]
     labels = {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": index}
@@ -180,7 +182,9 @@ def test_without_any_backoff_the_first_failure_is_over_the_limit_and_takes_all_p
     assert outcome.nothing_stays
 
 
-@pytest.mark.parametrize(("code", "beside", "restarted"), [(0, 137, ()), (137, 1, ("worker-0",)), (None, 1, ("worker-0",))])
+@pytest.mark.parametrize(
+    ("code", "beside", "restarted"), [(0, 137, ()), (137, 1, ("worker-0",)), (None, 1, ("worker-0",))]
+)
 def test_the_exit_code_is_that_of_the_container_that_trains_alone(code, beside, restarted):
     failed = pod("worker-0", "Failed", code=code)
     besides = {"name": "logs", "state": {"terminated": {"exitCode": beside}}}
@@ -193,7 +197,9 @@ def test_the_exit_code_is_that_of_the_container_that_trains_alone(code, beside, 
 
 def test_every_role_that_failed_is_told_of_and_the_message_is_of_the_first():
     job = read_tfjob(tfjob(2, ps=1))
-    there = pods(**{f"worker_{i}": pod(f"worker-{i}", "Failed", code=1) for i in (0, 1)}, ps_0=pod("ps-0", "Failed", code=1))
+    there = pods(
+        **{f"worker_{i}": pod(f"worker-{i}", "Failed", code=1) for i in (0, 1)}, ps_0=pod("ps-0", "Failed", code=1)
+    )
     outcome = outcome_of(job, ["ps-0", "worker-0", "worker-1"], there, restarts=0)
     said = ["1 PS replica(s) failed.", "2 Worker replica(s) failed."]
     assert [text for _, text in outcome.events] == [f"TFJob ns/j has failed because {each}" for each in said]

@@ -52,7 +52,7 @@ def _cells(rows: Rows) -> list[tuple[int, str]]:
 
 def _completion(rows: Rows, seeds: int) -> str:
     lines = [
-        "dead ones counted with the time until they were ended; in brackets dead jobs per run of ten. Changes are",
+        f"Mean completion time per cell, seconds, over {seeds} seeds, ± half of its 95 % interval; completed / all jobs,",
         "dead ones counted with the time until they were ended; in brackets dead jobs per run of ten. Changes are",
         "against the random baseline.",
         "",

@@ -52,9 +52,9 @@ def _cells(rows: Rows) -> list[tuple[int, str]]:
 
 def _completion(rows: Rows, seeds: int) -> str:
     lines = [
-        f"Mean completion time per cell, seconds, over {seeds} seeds, ± half of its 95 % interval; completed / all jobs,",
-        "dead ones counted with the time until they were ended; in brackets dead jobs per run of ten. Changes are",
-        "against the random baseline.",
+        f"Mean completion time per cell, seconds, over {seeds} seeds, ± half of its 95 % interval; completed / all",
+        "jobs, dead ones counted with the time until they were ended; in brackets dead jobs per run of ten. Changes",
+        "are against the random baseline.",
         "",
         "| batch | model | KOD2 | literal | tf-operator, random | tf-operator, default | change (completed) | (all) |",
         "|---|---|---|---|---|---|---|---|",

@@ -13,6 +13,7 @@ from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness.backends import Backend, backend_of
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
 from mews.kube.api.quantities import parse
@@ -50,6 +51,9 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return reason
     if cluster in EMULATED:
         check_images(scenario)
+        wanted = container_wanted(scenario, unplayed=True) if time == "virtual" else ""
+        if wanted:
+            return f"{wanted}: container: needs wall-clock time (--time wall)"
     else:
         reason = _unplayed(scenario, cluster)
         if reason is not None:

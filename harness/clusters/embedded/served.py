@@ -11,6 +11,7 @@ from mews.certificates import Certificates
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
+from mews.harness.clusters.embedded.served_engine import ServedEngine
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_kubelets import PLUGINS, POD_RESOURCES, ServedKubelets
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
@@ -27,6 +28,7 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.controllers.service_names import HOSTS_FILE
 from mews.kube.emulated.kubelet.in_cluster import InCluster
 from mews.kube.emulated.kubelet.process import ProcessRuntime
+from mews.kube.emulated.kubelet.runtime import EnginePort
 
 MakeControlPlane = Callable[[Path, Certificates | None], ControlPlane]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
@@ -37,6 +39,8 @@ class ServedPorts:
 
     Everything lies in a short folder of its own, since a socket's path has at most 107 bytes; the user's ``folder``
     gets the kubeconfig, the file of whom to trust, and keeps the chassis' tables.
+
+    ``containers`` names what asks for real containers, "" where nothing does.
 
     Raises Lacks where even that folder's name is too long.
     """
@@ -50,6 +54,7 @@ class ServedPorts:
         control_plane: MakeControlPlane,
         serving: ServingOptions,
         folder: Path | None = None,
+        containers: str = "",
     ) -> None:
         self.scratch = make_runtime_folder("mews-")
         self._owned = RuntimeFolder(self.scratch)
@@ -75,6 +80,8 @@ class ServedPorts:
         self._services = ServedServices(run.rng("services"), self._trust.certificates)
         self.names_file = self.scratch / "hosts"
         self.runtime: ProcessRuntime
+        self._containers = containers
+        self._engine: ServedEngine | None = None
 
     def ports(self) -> ClusterPorts:
         """All of them."""
@@ -93,7 +100,12 @@ class ServedPorts:
         )
 
     async def open(self, kubelets: KubeletDirectory) -> None:
-        """Start API server, chassis and hosts, all at once; follow the chassis from their first event on."""
+        """Start API server, chassis and hosts, all at once; follow the chassis from their first event on.
+
+        Raises Lacks where containers are asked for and there is no engine for them.
+        """
+        if self._containers:
+            self._engine = await asyncio.to_thread(ServedEngine.connect, self.scratch, self._containers)
         beginning = asyncio.ensure_future(self._chassis.begin())
         booting = asyncio.ensure_future(self._hosts.start())  # they wait for the chassis
         try:
@@ -117,9 +129,17 @@ class ServedPorts:
     def _process_runtime(self, control_plane: ControlPlane) -> ProcessRuntime:
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         access = InCluster(control_plane, self.scratch / "accounts")
+        if self._engine is not None:
+            self._engine.serve(access, lambda: control_plane.kube("kubelet"), names=self.names_file)
         return ProcessRuntime(
             self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access
         )
+
+    def engine(self, host: str) -> EnginePort | None:
+        """What runs real images on that host."""
+        if self._engine is None:
+            return None
+        return self._engine.port(host, self._hosts.driver_root(host) or self._hosts.root(host))
 
     @property
     def _control_plane(self) -> ControlPlane:
@@ -165,6 +185,8 @@ class ServedPorts:
 
     async def close(self) -> None:
         """Give everything back: processes, sockets, the folder."""
+        if self._engine is not None:
+            await self._engine.close()
         await self._chassis.stop_following()
         await self._services.close()
         await self._kubelets.close()

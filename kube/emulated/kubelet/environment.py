@@ -56,7 +56,7 @@ def environment(
             if value is not None:
                 env[entry["name"]] = value
         else:
-            found = _from(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
+            found = downward_value(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
             env[entry["name"]] = found
     return env
 
@@ -90,7 +90,7 @@ def expand_all(words: Sequence[str] | None, env: Mapping[str, str]) -> tuple[str
     return tuple(expand(str(word), env) for word in words or ())
 
 
-def _from(
+def downward_value(
     pod: Object,
     container: Mapping[str, Any],
     source: Mapping[str, Any],

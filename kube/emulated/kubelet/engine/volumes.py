@@ -22,9 +22,10 @@ from mews.kube.emulated.kubelet.in_cluster import FOLDER
 
 _MODE = 0o644
 _REASON = "CreateContainerConfigError"
+_RESOURCES = {"configMap": CONFIGMAPS, "secret": SECRETS}
 _KINDS = ("configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret")
 
-_Contents = Iterator[tuple[str, bytes, int]]
+_Entries = list[tuple[str, bytes, int]]
 """Path in the volume, bytes, mode."""
 
 
@@ -60,16 +61,15 @@ class PodVolumes:
     async def _source(self, pod: Object, volume: Mapping[str, Any]) -> Path:
         kind = next((key for key in volume if key != "name"), "emptyDir")
         if kind not in _KINDS:
-            allowed = ", ".join(_KINDS)
-            text = f'volume "{volume["name"]}": {kind}: containers of emulated nodes have no such volumes; allowed: {allowed}'
-            raise StartError(_REASON, text)
+            text = f"containers of emulated nodes have no such volumes; allowed: {', '.join(_KINDS)}"
+            raise StartError(_REASON, f'volume "{volume["name"]}": {kind}: {text}')
         if kind == "hostPath":
             return self._host_path(volume["name"], volume["hostPath"] or {})
         folder = self._root / uid_of(pod) / "volumes" / str(volume["name"])
         if folder.exists():
             return folder
         try:
-            contents = [] if kind == "emptyDir" else [entry async for entry in self._contents(pod, volume)]
+            contents = [] if kind == "emptyDir" else await self._contents(pod, volume)
         except (ApiError, Unavailable) as error:
             raise StartError(_REASON, f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from error
         folder.mkdir(parents=True)
@@ -93,36 +93,28 @@ class PodVolumes:
             raise StartError(_REASON, text)
         return path
 
-    async def _contents(self, pod: Object, volume: Mapping[str, Any]):  # type: ignore[no-untyped-def]
-        usual = _MODE
-        sources = [volume]
-        if "projected" in volume:
-            usual, sources = (
-                int(volume["projected"].get("defaultMode") or _MODE),
-                volume["projected"].get("sources") or [],
-            )
-        for source in sources:
+    async def _contents(self, pod: Object, volume: Mapping[str, Any]) -> _Entries:
+        projected = volume.get("projected")
+        usual = int((projected or {}).get("defaultMode") or _MODE)
+        found: _Entries = []
+        for source in [volume] if projected is None else projected.get("sources") or []:
             for kind, given in source.items():
                 if kind == "name":
                     continue
                 mode = int(given.get("defaultMode") or usual)
                 if kind == "downwardAPI":
-                    entries = _downward(pod, given, mode)
-                elif kind in ("configMap", "secret"):
-                    entries = await self._data(pod, kind, given, mode)
+                    found += _downward(pod, given, mode)
+                elif kind in _RESOURCES:
+                    found += await self._data(pod, kind, given, mode)
                 else:
-                    raise StartError(
-                        _REASON, f'volume "{volume["name"]}": {kind}: not among a container\'s volumes here'
-                    )
-                for entry in entries:
-                    yield entry
+                    text = f"{kind}: containers of emulated nodes have it in their service account's folder alone"
+                    raise StartError(_REASON, f'volume "{volume["name"]}": {text}')
+        return found
 
-    async def _data(self, pod: Object, kind: str, given: Mapping[str, Any], mode: int) -> list[tuple[str, bytes, int]]:
+    async def _data(self, pod: Object, kind: str, given: Mapping[str, Any], mode: int) -> _Entries:
         name = str(given.get("name") or given.get("secretName"))
         try:
-            obj = await self._kube().get(
-                CONFIGMAPS if kind == "configMap" else SECRETS, name, namespace=namespace_of(pod)
-            )
+            obj = await self._kube().get(_RESOURCES[kind], name, namespace=namespace_of(pod))
         except NotFound:
             if given.get("optional"):
                 return []
@@ -134,11 +126,8 @@ class PodVolumes:
         absent = next((item["key"] for item in items if item["key"] not in data), None)
         if absent is not None and not given.get("optional"):
             raise StartError(_REASON, f"references non-existent {kind.lower()} key: {absent}")
-        return [
-            (str(item["path"]), data[item["key"]], int(item.get("mode") or mode))
-            for item in items
-            if item["key"] in data
-        ]
+        there = [item for item in items if item["key"] in data]
+        return [(str(item["path"]), data[item["key"]], int(item.get("mode") or mode)) for item in there]
 
 
 def _bytes(kind: str, obj: Object) -> Iterator[tuple[str, bytes]]:
@@ -148,7 +137,7 @@ def _bytes(kind: str, obj: Object) -> Iterator[tuple[str, bytes]]:
         yield key, base64.b64decode(value)
 
 
-def _downward(pod: Object, given: Mapping[str, Any], mode: int) -> list[tuple[str, bytes, int]]:
+def _downward(pod: Object, given: Mapping[str, Any], mode: int) -> _Entries:
     return [
         (str(item["path"]), _downward_text(pod, item).encode(), int(item.get("mode") or mode))
         for item in given.get("items") or ()

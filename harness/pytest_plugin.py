@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("mews_allow_outside", outside, type="bool", default=False)
     parser.addini("mews_images", "a file with images of yours, as images: of a scenario has them; from rootdir")
     parser.addini(
-        "mews_unknown_images", "what other images do: fail, idle, container (mews_cluster: idle; mews_run: fail)"
+        "mews_unknown_images", "what other images do: fail, idle or container (mews_cluster: idle; mews_run: fail)"
     )
 
 

@@ -24,7 +24,7 @@ def _checked(images: Any) -> Any:
 
     if not isinstance(images, Mapping):
         raise ValueError(
-            "must be a mapping from image, or pattern, to idle, container or to process, simulate, container, image, load"
+            "must be a mapping from image, or pattern, to idle, container, or to process, simulate, image, load"
         )
     for name, entry in images.items():
         try:

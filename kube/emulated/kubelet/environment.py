@@ -99,6 +99,10 @@ def downward_value(
     pod_ip: str,
     host_ip: str,
 ) -> str:
+    """What the downward API gives for a ``fieldRef`` or ``resourceFieldRef``; of the container where none is named.
+
+    Raises StartError.
+    """
     if "fieldRef" in source:
         return _field(pod, str(source["fieldRef"]["fieldPath"]), pod_ip=pod_ip, host_ip=host_ip)
     if "resourceFieldRef" in source:

@@ -158,9 +158,7 @@ def load_images(
         raise ImagesError(f"{where}: not YAML: {' '.join(str(error).split())}") from error
     images = document.get("images") if isinstance(document, dict) else None
     if not isinstance(images, dict):
-        raise ImagesError(
-            f"{where}: images: must be a mapping from image name to process, simulate, container, image, load"
-        )
+        raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image, load")
     book = {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
     book |= {name: _image(name, entry, f"image {name}") for name, entry in further.items()}
     mine = {name: own_image(name, entry) for name, entry in own.items()}
@@ -174,8 +172,8 @@ def _is_pattern(name: str) -> bool:
 
 
 def own_image(name: str, entry: Any) -> Image:
-    """An image of the user's: ``idle``, ``container``, or what images.yaml says of one. What is simulated is played by our component
-    image on real nodes.
+    """An image of the user's: ``idle``, ``container``, or what images.yaml says of one. What is simulated is played by
+    our component image on real nodes.
 
     Raises ImagesError.
     """

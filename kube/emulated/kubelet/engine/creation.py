@@ -100,10 +100,8 @@ def _user(pod: Object, container: Mapping[str, Any], image: LocalImage) -> str:
             text = "container has runAsNonRoot and image will run as root"
             raise StartError("CreateContainerConfigError", f'{text} (pod: "{name_of(pod)}_{namespace_of(pod)}")')
         if not runs_as.isdigit():
-            text = (
-                f"container has runAsNonRoot and image has non-numeric user ({runs_as}), cannot verify user is non-root"
-            )
-            raise StartError("CreateContainerConfigError", text)
+            text = f"image has non-numeric user ({runs_as}), cannot verify user is non-root"
+            raise StartError("CreateContainerConfigError", f"container has runAsNonRoot and {text}")
     if group is not None:
         return f"{runs_as or '0'}:{group}"
     return "" if user is None else runs_as
@@ -120,14 +118,7 @@ def _host_config(pod: Object, container: Mapping[str, Any], added: ContainerAddi
         "PidMode": "host" if spec.get("hostPID") else "",
         "IpcMode": "host" if spec.get("hostIPC") else "private",
         "Mounts": [_bind(mount) for mount in _by_place(added.mounts)],
-        "Devices": [
-            {
-                "PathOnHost": each.host_path,
-                "PathInContainer": each.container_path,
-                "CgroupPermissions": each.permissions,
-            }
-            for each in added.devices
-        ],
+        "Devices": [_device(each) for each in added.devices],
         "Privileged": bool(security.get("privileged")),
         "ReadonlyRootfs": bool(security.get("readOnlyRootFilesystem")),
         "CapAdd": list(capabilities.get("add") or ()),
@@ -147,6 +138,11 @@ def _by_place(mounts: Iterable[Mount]) -> Sequence[Mount]:
 
 def _bind(mount: Mount) -> dict[str, Any]:
     return {"Type": "bind", "Source": mount.host_path, "Target": mount.container_path, "ReadOnly": mount.read_only}
+
+
+def _device(node: DeviceNode) -> dict[str, str]:
+    place = {"PathOnHost": node.host_path, "PathInContainer": node.container_path}
+    return {**place, "CgroupPermissions": node.permissions}
 
 
 def _limits(resources: Mapping[str, Any]) -> dict[str, int]:

@@ -42,7 +42,7 @@ static int show(const char *path) {
 int main(int argc, char **argv) {
   const char *verb = argc > 1 ? argv[1] : "show", *operand = argc > 2 ? argv[2] : "";
   setvbuf(stdout, NULL, _IOLBF, 0);
-  if (!strcmp(verb, "show")) {
+  if (!strcmp(verb, "show") || !strcmp(verb, "wait")) {
     const char *visible = getenv("NVIDIA_VISIBLE_DEVICES");
     DIR *folder = opendir("/dev");
     struct dirent *entry;

@@ -51,9 +51,9 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return reason
     if cluster in EMULATED:
         check_images(scenario)
-        wanted = container_wanted(scenario, unplayed=True) if time == "virtual" else ""
-        if wanted:
-            return f"{wanted}: container: needs wall-clock time (--time wall)"
+        place = container_wanted(scenario, unplayed=True) if time == "virtual" else ""
+        if place:
+            return f"{place}: container: needs wall-clock time (--time wall)"
     else:
         reason = _unplayed(scenario, cluster)
         if reason is not None:

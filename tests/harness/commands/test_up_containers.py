@@ -23,7 +23,7 @@ from tests.containers import built_image, containers_of_owner, image_lacks
 pytestmark = pytest.mark.wall
 
 MEWS = [sys.executable, "-m", "mews.harness.cli"]
-LONG_S = 120.0
+LONG_S = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from mews.kube.emulated.kubelet.errors import EngineUnavailable, PullFailed
 if TYPE_CHECKING:
     from docker import APIClient
 
+_LOG = logging.getLogger("mews.kubelet.engine")
 OWNER_LABEL = "mews.dev/owner"
 """On every container: the runtime folder of the cluster that made it."""
 
@@ -120,7 +122,13 @@ class ContainerEngine:
 
     async def close(self) -> None:
         """Remove all that this engine made, and leave it."""
-        await self._apart(lambda: _remove(self._api, [self._owner].__contains__))
+        from docker.errors import DockerException
+        from requests.exceptions import RequestException
+
+        try:
+            await self._apart(lambda: _remove(self._api, self._owner.__eq__))
+        except (DockerException, RequestException) as error:
+            _LOG.warning("containers of %s are left to the engine: %s", self._owner, explained(error))
         self._threads.shutdown()
         self._api.close()
 
@@ -157,7 +165,10 @@ def _connected() -> APIClient:
     from docker.errors import DockerException
     from docker.utils import kwargs_from_env
 
-    given = kwargs_from_env()
+    try:
+        given = kwargs_from_env()
+    except (DockerException, OSError) as error:
+        raise EngineUnavailable(f"DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH: {_cause(error)}") from error
     url = str(given.get("base_url") or "unix:///var/run/docker.sock")
     if not url.startswith(("unix:", "http+unix:", "/")):
         raise EngineUnavailable(f"DOCKER_HOST={url}: must be a socket of this machine (unix://)")

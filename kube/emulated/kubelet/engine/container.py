@@ -69,6 +69,10 @@ class EngineContainer:
         """Its exit code; 128 + n when signal n ended it."""
         return await asyncio.shield(self._life)
 
+    def abandon(self) -> None:
+        """Look after it no more; nothing where it has ended."""
+        self._life.cancel()
+
     async def _live(self) -> int:
         copying = asyncio.create_task(self._copy())
         try:
@@ -127,8 +131,9 @@ class EngineContainer:
 
     async def _kill(self, name: str) -> None:
         from docker.errors import APIError
+        from requests.exceptions import RequestException
 
-        with contextlib.suppress(APIError):  # it has just ended
+        with contextlib.suppress(APIError, RequestException):  # it has just ended, or the engine has
             await self._engine.call("kill", self._container, signal=name)
 
     async def exec(self, command: Sequence[str]) -> ExecResult:

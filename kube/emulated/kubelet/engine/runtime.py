@@ -28,6 +28,8 @@ from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.output import OutputLog
 from mews.kube.emulated.kubelet.runtime import Launch
 
+_CLOSE_S = 30.0
+
 
 class EngineRuntime:
     """Starts the containers of one node; logs, volumes and hosts files lie below ``folder``. ``kube`` reads what
@@ -126,13 +128,18 @@ class EngineRuntime:
             if folder is not None:
                 folder.chmod(0o755)  # whoever the container runs as; nobody else gets into the folder around it
                 mounts.append(Mount(FOLDER, str(folder), read_only=True))
-        account = any(mount.container_path == FOLDER for mount in mounts)
-        own = await self._volumes.mounts(launch.pod, launch.container, account=account)
+        own = await self._volumes.mounts(launch.pod, launch.container)
         return {name: value for name, value in variables.items() if name not in launch.env}, [*mounts, *own]
 
     async def close(self) -> None:
-        """End every container."""
-        await asyncio.gather(*(container.stop(0.0) for container in list(self._running)))
+        """End every container; one whose engine does not answer is left to whoever removes what this run left."""
+        containers = list(self._running)
+        stopping = [asyncio.create_task(container.stop(0.0)) for container in containers]
+        if stopping:
+            await asyncio.wait(stopping, timeout=_CLOSE_S)
+        for container in containers:
+            container.abandon()
+        await asyncio.gather(*stopping, return_exceptions=True)
         self._running.clear()
         await self._hosts.close()
 

@@ -37,8 +37,8 @@ class PodVolumes:
         self._root = root
         self._place = place
 
-    async def mounts(self, pod: Object, name: str, *, account: bool) -> list[Mount]:
-        """The volume mounts of a container; ``account``: that of the service account is there already.
+    async def mounts(self, pod: Object, name: str) -> list[Mount]:
+        """The volume mounts of a container, without its service account's.
 
         Raises StartError for a volume that cannot be had.
         """
@@ -46,11 +46,12 @@ class PodVolumes:
         found = []
         for mount in container_spec(pod, name).get("volumeMounts") or ():
             path = str(mount["mountPath"])
-            if account and path.rstrip("/") == FOLDER:
+            volume = volumes[str(mount["name"])]
+            if path.rstrip("/") == FOLDER and "projected" in volume:
                 continue
             if mount.get("subPathExpr"):
                 raise StartError(_REASON, f"volumeMounts: {path}: subPathExpr: containers of emulated nodes have none")
-            source = await self._source(pod, volumes[str(mount["name"])])
+            source = await self._source(pod, volume)
             if mount.get("subPath"):
                 source = source / str(mount["subPath"])
                 if not source.exists():

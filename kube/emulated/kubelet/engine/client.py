@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import logging
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,6 +32,7 @@ MACHINE_LABEL = "mews.dev/machine"
 
 _TIMEOUT_S = 120.0
 _AT_ONCE = 16
+_REMOVAL_S, _LOOK_S = 60.0, 0.1
 _GONE = 404
 
 _Answer = TypeVar("_Answer")
@@ -210,11 +213,16 @@ def _remove(api: APIClient, of_owner: Callable[[str], bool]) -> None:
     from docker.errors import APIError
 
     mine = [OWNER_LABEL, f"{MACHINE_LABEL}={_machine()}"]
-    listed: Iterable[Mapping[str, Any]] = api.containers(all=True, filters={"label": mine})
-    for container in listed:
-        if of_owner(str(container["Labels"][OWNER_LABEL])):
-            with contextlib.suppress(APIError):  # it is just being removed
-                api.remove_container(container["Id"], v=True, force=True)
+    pause, until = threading.Event(), time.monotonic() + _REMOVAL_S
+    while time.monotonic() < until:
+        listed: Iterable[Mapping[str, Any]] = api.containers(all=True, filters={"label": mine})
+        found = [each["Id"] for each in listed if of_owner(str(each["Labels"][OWNER_LABEL]))]
+        if not found:
+            return
+        for container in found:
+            with contextlib.suppress(APIError):  # it is just being removed: seen in the next list
+                api.remove_container(container, v=True, force=True)
+        pause.wait(_LOOK_S)
 
 
 def _machine() -> str:

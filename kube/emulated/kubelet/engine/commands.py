@@ -114,11 +114,12 @@ class _Command:
                 os.kill(int(state["Pid"]), signal.SIGKILL)
 
     async def feed(self, streams: StandardStreams) -> None:
-        """From the client to its standard input."""
+        """From the client to its standard input; a terminal stays, as without its input the engine drops its output."""
         with contextlib.suppress(OSError):
             while data := await streams.read():
                 await self._stream.write(data)
-        self._stream.end_input()
+        if not self._tty:
+            self._stream.end_input()
 
     async def resize(self, streams: StandardStreams) -> None:
         """Give its terminal the sizes of the client's."""

@@ -167,7 +167,7 @@ class EngineContainer:
         with contextlib.suppress(OSError):
             while data := await streams.read():
                 await self._stream.write(data)
-        if self._terminal.stdin_once:
+        if self._terminal.stdin_once and not self._terminal.tty:
             self._stream.end_input()
 
     async def _resize(self, streams: StandardStreams) -> None:

@@ -12,6 +12,7 @@ from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.harness.backends import Backend, backend_of
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
 from mews.kube.api.quantities import parse
@@ -48,6 +49,9 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return reason
     if cluster in EMULATED:
         check_images(scenario)
+        place = container_wanted(scenario, unplayed=True) if time == "virtual" else ""
+        if place:
+            return f"{place}: container: needs wall-clock time (--time wall)"
     else:
         reason = _unplayed(scenario, cluster)
         if reason is not None:

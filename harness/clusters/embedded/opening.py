@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mews.harness.clusters.request import ClusterRequest
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.harness.scenario.images import container_wanted
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.inventory import Hardware
@@ -47,6 +48,7 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
         control_plane=control_plane,
         serving=request.options.serving,
         folder=request.options.folder,
+        containers=container_wanted(request.scenario),
     )
     try:
         await served.begin()

@@ -19,12 +19,14 @@ from mews.harness.options import ServingOptions
 from mews.harness.run_context import RunContext
 
 if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.served_engine import ServedEngine
     from mews.harness.clusters.embedded.served_kubelets import ServedKubelets
     from mews.harness.clusters.embedded.served_services import ServedServices
     from mews.harness.clusters.ports import ClusterPorts
     from mews.harness.clusters.programs.control_plane import ControlPlane, Program
     from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
     from mews.kube.emulated.kubelet.process import ProcessRuntime
+    from mews.kube.emulated.kubelet.runtime import EnginePort
 
 MakeControlPlane = Callable[[Path, "Certificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
@@ -38,6 +40,7 @@ class ServedPorts:
     gets the kubeconfig, the file of whom to trust, and keeps the chassis' tables.
 
     What the emulator's processes do not need is imported and made while they start: it takes as long as they do.
+    ``containers`` names what asks for real containers, "" where nothing does.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class ServedPorts:
         control_plane: MakeControlPlane,
         serving: ServingOptions,
         folder: Path | None = None,
+        containers: str = "",
     ) -> None:
         self.scratch = make_runtime_folder("mews-")
         self._owned = RuntimeFolder(self.scratch)
@@ -71,6 +75,8 @@ class ServedPorts:
         self._served_kubelets: ServedKubelets | None = None
         self._services: ServedServices
         self._starting: list[asyncio.Future[None]] = []
+        self._containers = containers
+        self._engine: ServedEngine | None = None
 
     def ports(self) -> ClusterPorts:
         """All of them."""
@@ -91,7 +97,14 @@ class ServedPorts:
         )
 
     async def begin(self) -> None:
-        """Start chassis and hosts; ``open`` waits for them."""
+        """Start chassis and hosts; ``open`` waits for them.
+
+        Raises Lacks where containers are asked for and there is no engine for them.
+        """
+        if self._containers:
+            from mews.harness.clusters.embedded.served_engine import ServedEngine
+
+            self._engine = await asyncio.to_thread(ServedEngine.connect, self.scratch, self._containers)
         self._starting = [asyncio.ensure_future(self._chassis.begin()), asyncio.ensure_future(self._hosts.start())]
         await asyncio.sleep(0)  # now the processes are there; the hosts' waits for the chassis
 
@@ -132,9 +145,17 @@ class ServedPorts:
 
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         access = InCluster(control_plane, self.scratch / "accounts")
+        if self._engine is not None:
+            self._engine.serve(access, lambda: control_plane.kube("kubelet"), names=self.names_file)
         return ProcessRuntime(
             self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access
         )
+
+    def engine(self, host: str) -> EnginePort | None:
+        """What runs real images on that host."""
+        if self._engine is None:
+            return None
+        return self._engine.port(host, self._hosts.driver_root(host) or self._hosts.root(host))
 
     @property
     def _control_plane(self) -> ControlPlane:
@@ -188,6 +209,8 @@ class ServedPorts:
         for starting in self._starting:
             starting.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
+        if self._engine is not None:
+            await self._engine.close()
         await self._chassis.stop_following()
         if self._served_kubelets is not None:
             await self._services.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.certificates import Certificates
-from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.errors import Lacks
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.options import ServingOptions
@@ -84,8 +84,14 @@ class EmbeddedControlPlane:
         return None if self._certificates is None else self._certificates.authority.read_text(encoding="ascii")
 
     def kube(self, actor: str) -> HttpKube:
-        """An HTTP client."""
-        kube = HttpKube(self.url, token=self._token or None, ssl=self._trust, user_agent=f"mews-{actor}")
+        """An HTTP client with the administrator's token, and the actor's name."""
+        kube = HttpKube(
+            self.url,
+            token=self._token or None,
+            ssl=self._trust,
+            user_agent=f"mews-{actor}",
+            headers=acting_as(actor),
+        )
         self._kubes.append(kube)
         return kube
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import ssl
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -20,11 +22,23 @@ BODY_LIMIT = 256 * 1024 * 1024
 class HttpService:
     """A ServicePort on an address of this machine; ``names`` are further ones by which requests call it."""
 
-    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None = None, names: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+        names: Iterable[str] = (),
+        service: str = "",
+        authority: Path | None = None,
+    ) -> None:
+        """``authority``: the file of whom to trust for it, where it is a webhook behind the Service ``service``."""
         self._host = host
         self._port = port
         self._tls = tls
         self._names = tuple(names)
+        self._service = service
+        self._authority = authority
 
     async def serve(self, handler: HttpHandler) -> None:
         """Answer with it until cancelled. Raises OSError where the port is taken."""
@@ -36,10 +50,11 @@ class HttpService:
             await runner.cleanup()
 
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
-        """By the first of its names, else its address; who asks must trust its certificate. Raises ValueError."""
-        if self._tls is None:
-            raise ValueError("webhooks: need TLS: give --certificate and --key")
-        return {"url": f"https://{(*self._names, self._host)[0]}:{self._port}{path}"}
+        """By its Service. Raises ValueError without TLS, OSError where the authority cannot be read."""
+        if self._tls is None or self._authority is None:
+            raise ValueError("webhooks: need TLS: give --certificate, --key and --authority")
+        place = {"namespace": namespace, "name": self._service, "path": path, "port": self._port}
+        return {"service": place, "caBundle": base64.b64encode(self._authority.read_bytes()).decode()}
 
 
 async def serve_on(

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from mews.harness.manifests.parts import Object
+from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.facility import Facility
 from mews.kube.system.system import Component, Pooled, System
@@ -61,6 +62,11 @@ class InstalledSystem:
     def pooled(self) -> Pooled | None:
         """What it moves between nodes, if it does."""
         return self.system.pooled(self.configuration)
+
+    @property
+    def runtime_hooks(self) -> Mapping[str, HookPolicy]:
+        """On which nodes it is asked about containers, and what becomes of them while it does not answer."""
+        return self.system.runtime_hooks(self.configuration) if self.components else {}
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -121,6 +127,11 @@ class StackSpec:
         """All that run, ours or replaced, in order."""
         for installed in self.systems:
             yield from installed.components.items()
+
+    @property
+    def runtime_hooks(self) -> Mapping[str, HookPolicy]:
+        """The nodes on which a system is asked about containers, and what becomes of them while it does not answer."""
+        return {node: policy for each in self.systems for node, policy in each.runtime_hooks.items()}
 
     def component(self, name: str) -> Component | None:
         """The running component of that name."""

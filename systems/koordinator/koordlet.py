@@ -306,7 +306,7 @@ class Koordlet:
     def _hooked_node(self) -> HookedNode:
         there = by_bus(self._functions)
         others = {(d.type, d.minor): there[d.place.bus] for d in self._report.devices if d.place.bus in there}
-        return HookedNode(self._gpus, others, self._node.extras)
+        return HookedNode(self._gpus, others, self._node.extras, self._node.device_folder)
 
 
 def _same(there: object, wanted: str) -> bool:

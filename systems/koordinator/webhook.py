@@ -51,6 +51,8 @@ class KoordWebhook:
                 "validate-binding", self._service.client_config(namespace, BIND), "pods/binding", policy="Fail"
             ),
         }
+        for hook in hooks.values():
+            hook["namespaceSelector"] = _elsewhere(namespace)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._service.serve(self.handle))
             await asyncio.sleep(0)  # it serves before anybody is sent there
@@ -114,6 +116,12 @@ class KoordWebhook:
 
 def _forbidden(message: str) -> dict[str, Any]:
     return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": message}}
+
+
+def _elsewhere(namespace: str) -> dict[str, Any]:
+    """All namespaces but its own and the cluster's: else, while it is away, its own pod could not be bound either."""
+    own = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace, "kube-system"]}
+    return {"matchExpressions": [own]}
 
 
 def _hook(name: str, client: Mapping[str, Any], resource: str, *, policy: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence, Set
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
-from mews.harness.manifests.parts import CA_FILE, MANAGED, TOKEN_SECRET
+from mews.harness.manifests.parts import CA_FILE, MANAGED, TOKEN_SECRET, labels
 from mews.harness.manifests.spec import ServerCertificate
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -64,6 +64,12 @@ class Reset:
             certificate, key = (base64.b64decode(files[name]).decode() for name in ("tls.crt", "tls.key"))
             return ServerCertificate(certificate, key, trusted)
         return fresh
+
+    async def namespaces(self) -> None:
+        """Make the scenario's own, where it has such."""
+        for name in self._target.namespaces.values():
+            with contextlib.suppress(AlreadyExists):
+                await self._kube.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
     async def scenario_objects(self) -> None:
         """Delete what the scenario created, and on nodes of our own all pods and events outside the system's."""

@@ -179,6 +179,11 @@ class StackSpec:
         nodes = self.nodes_of(self.node_component() or "")
         return {host for host, node in hosts.items() if node in nodes}
 
+    def registering(self, hosts: Mapping[str, str]) -> set[str]:
+        """Those of the hosts on which that component offers its kubelet devices."""
+        component = self.component(self.node_component() or "")
+        return self.managed(hosts) if component is not None and deployment_of(component).registers else set()
+
     def nodes_apart(self) -> Sequence[str]:
         """Nodes on which other components use the kubelet's folders, and that one is not."""
         first = self.node_component()

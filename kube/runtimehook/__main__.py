@@ -36,6 +36,9 @@ def parser() -> argparse.ArgumentParser:
         default=HookPolicy.IGNORE,
         help="a container whose hook fails is created as it was asked for (Ignore, the default), or waits (Fail)",
     )
+    made.add_argument(
+        "--without", action="append", default=[], metavar="NAMESPACE", help="about whose pods nobody is asked"
+    )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made
 
@@ -49,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = logging.getLogger(PROXY)
 
     async def made(_: AsyncExitStack) -> RuntimeProxy:
-        return RuntimeProxy(options.listen, options.runtime, options.hooks, options.policy, log)
+        sockets = options.listen, options.runtime, options.hooks
+        return RuntimeProxy(*sockets, options.policy, log, without=options.without)
 
     try:
         asyncio.run(run_until_ended(made))

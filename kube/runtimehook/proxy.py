@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,20 @@ Rewrite = Callable[[bytes], Awaitable[bytes]]
 
 
 class RuntimeProxy:
-    """Serves ``listen``, calls ``runtime``, asks the agent at ``hooks``."""
+    """Serves ``listen``, calls ``runtime``, asks the agent at ``hooks``: not about pods of the namespaces ``without``,
+    among them its own, which could else not be created before it answers."""
 
-    def __init__(self, listen: Path, runtime: Path, hooks: Path, policy: HookPolicy, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        listen: Path,
+        runtime: Path,
+        hooks: Path,
+        policy: HookPolicy,
+        log: logging.Logger,
+        *,
+        without: Collection[str] = (),
+    ) -> None:
+        self._without = frozenset(without)
         self._listen = listen
         self._runtime = runtime
         self._hooks = GrpcHooks(hooks)
@@ -64,6 +75,8 @@ class RuntimeProxy:
     async def _create(self, data: bytes) -> bytes:
         request = cri.CreateContainerRequest.FromString(data)
         config, sandbox = request.config, request.sandbox_config
+        if sandbox.metadata.namespace in self._without:
+            return data
         asked = container_of(config)
         question = _request(sandbox, config.metadata, asked)
         try:
@@ -82,6 +95,8 @@ class RuntimeProxy:
         if container is None:
             return data  # the runtime says so itself
         sandbox = await self._containers.sandbox(container.pod_sandbox_id)
+        if sandbox.metadata.namespace in self._without:
+            return data
         env = await self._containers.environment(request.container_id) or {}
         asked = HookedContainer(env=env, annotations=dict(request.annotations))
         question = _request(sandbox, container.metadata, asked)

@@ -57,7 +57,8 @@ class ComponentDeployment:
     callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
     ``in_others``: rules in further namespaces, by their names. ``service_port``: where it answers the requests of its
     service (``Component.service``), under TLS. ``node_folders``: folders of its node that it has at the same places, to
-    read and to write; they are made where they are not. ``off_control_plane``: it runs on a worker, as any pod does,
+    read and to write; they are made where they are not. ``registers``: one that uses the kubelet's folders offers it
+    devices there. ``off_control_plane``: it runs on a worker, as any pod does,
     else beside the API server where that may be.
     """
 
@@ -74,6 +75,7 @@ class ComponentDeployment:
     part_flags: Mapping[str, str] = field(default_factory=dict)
     off_control_plane: bool = False
     node_folders: Sequence[str] = ()
+    registers: bool = True
 
     @property
     def writes_records(self) -> bool:

@@ -197,6 +197,7 @@ _KOORDLET_DEPLOYMENT = ComponentDeployment(
     kubelet_folders=True,
     host_files=True,
     node_folders=(HOOK_FOLDER,),
+    registers=False,
 )  # fmt: skip
 _GPU_PLUGIN_DEPLOYMENT = ComponentDeployment(
     ("-m", "mews.systems.koordinator", "device-plugin", "--config", CONFIG, "--records", RECORDS),

@@ -10,6 +10,7 @@ from mews.harness.clusters.kind.cluster import KindCluster
 from mews.harness.clusters.kind.runtime_proxy import install, remove
 from mews.harness.clusters.kind.scheduler import DefaultScheduler
 from mews.harness.clusters.kind.tools import call
+from mews.harness.clusters.real.reset import SYSTEM
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.kube.runtimehook.port import HookPolicy
@@ -57,10 +58,10 @@ class KindAdmin:
     async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
         """Put a proxy before the container runtimes of those hosts, and of no other. Raises Lacks."""
         containers = {host: self._cluster.container(host) for host in self.target.nodes}
-        waiting = []
+        waiting, without = [], (self.target.namespace, *SYSTEM)
         for host, container in containers.items():
             if host in policies:
-                waiting.append(asyncio.to_thread(install, container, self.target.image, policies[host]))
+                waiting.append(asyncio.to_thread(install, container, self.target.image, policies[host], without))
             else:
                 waiting.append(asyncio.to_thread(remove, container))
         await asyncio.gather(*waiting)

@@ -271,7 +271,7 @@ class RealCluster:
 
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
-        hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.managed(self._hosts())
+        hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.registering(self._hosts())
         others = self._stack.is_replaced(self._stack.node_component() or "")
         return Readiness(self._admin, self.journal, hosts=hosts, managed=managed, others=others)
 

@@ -195,7 +195,9 @@ def put_container(config: Any, asked: HookedContainer, given: HookedContainer) -
     """Write what a hook has changed into a ContainerConfig; what stays is not touched, nor what is not named here: a
     mount keeps its propagation and its maps."""
     if given.env != asked.env:
-        _replace(config.envs, [cri.KeyValue(key=key, value=value) for key, value in given.env.items()])
+        # A map has no order on the wire; a container's environment has one.
+        names = [*(name for name in asked.env if name in given.env), *sorted(given.env.keys() - asked.env.keys())]
+        _replace(config.envs, [cri.KeyValue(key=name, value=given.env[name]) for name in names])
     if given.args != asked.args:
         _replace(config.args, given.args)
     if given.mounts != asked.mounts:

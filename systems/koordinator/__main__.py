@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import random
-import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -28,7 +27,7 @@ from mews.kube.records_file import RecordsFile
 from mews.kube.runtimehook.grpc_hooks import GrpcHookSocket
 from mews.kube.runtimehook.places import HOOK_SOCKET
 from mews.kube.runtimehook.port import HookPolicy
-from mews.kube.serving import HttpService
+from mews.kube.serving import HttpService, ServedCertificate
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FolderTree
 from mews.kube.system.ports import NodeAccess
@@ -200,16 +199,13 @@ class FolderCheckpoint:
 
 
 def _service(options: argparse.Namespace) -> HttpService:
-    tls = None
+    certificate = None
     if options.certificate is not None:
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
-            tls.load_cert_chain(options.certificate, options.key)
+            certificate = ServedCertificate(options.certificate, options.key, options.authority)
         except OSError as error:  # ssl.SSLError is one
             raise KoordinatorConfigError(f"--certificate {options.certificate}: cannot be used: {error}") from error
-    return HttpService(
-        options.host, options.port, tls=tls, names=options.allow_host, service=WEBHOOK, authority=options.authority
-    )
+    return HttpService(options.host, options.port, names=options.allow_host, service=WEBHOOK, certificate=certificate)
 
 
 if __name__ == "__main__":

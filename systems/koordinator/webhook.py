@@ -28,6 +28,8 @@ VALIDATING = Resource(
 )  # fmt: skip
 NAME = "koordinator"
 _RETRY_S = 1.0
+_HEARD_S = 2.0
+"""Within which API servers have seen whom to trust."""
 
 
 class KoordWebhook:
@@ -44,6 +46,16 @@ class KoordWebhook:
 
     async def run(self) -> None:
         """Serve and be registered, until cancelled. Raises ValueError where it is not served under TLS."""
+        self._hooks()  # before anything is begun
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._service.serve(self.handle))
+            await self._service.reached()  # before anybody is sent there
+            for kind, hook in self._hooks().items():
+                group.create_task(self._register(kind, hook))
+            group.create_task(self._renew_on())
+
+    def _hooks(self, *, trusting: str = "") -> dict[Resource, dict[str, Any]]:
+        """Both, and whom to trust for them: also ``trusting``, as a caBundle."""
         namespace = self._config.namespace
         hooks = {
             MUTATING: _hook("mutate-pod", self._service.client_config(namespace, MUTATE), "pods", policy="Ignore"),
@@ -53,11 +65,34 @@ class KoordWebhook:
         }
         for hook in hooks.values():
             hook["namespaceSelector"] = _elsewhere(namespace)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._service.serve(self.handle))
-            await asyncio.sleep(0)  # it serves before anybody is sent there
-            for kind, hook in hooks.items():
-                group.create_task(self._register(kind, hook))
+            bundle = hook["clientConfig"].get("caBundle", "")
+            if trusting and trusting != bundle:
+                both = base64.b64decode(trusting) + base64.b64decode(bundle)
+                hook["clientConfig"]["caBundle"] = base64.b64encode(both).decode()
+        return hooks
+
+    async def _renew_on(self) -> None:
+        """Show each new certificate once those who ask trust it, and the old one, too: no call is lost between."""
+        trusted = self._bundle()
+        while True:
+            await self._service.superseded()
+            try:
+                hooks = self._hooks(trusting=trusted)
+                for kind, hook in hooks.items():
+                    await self._register(kind, hook)
+                await rest(_HEARD_S)
+                self._service.renew()
+                trusted = self._bundle()
+                for kind, hook in self._hooks().items():
+                    await self._register(kind, hook)
+                record(self._context.log, "certificate-renewed")
+            except (OSError, ValueError) as error:  # it is being replaced: both files are not there yet
+                record(self._context.log, "certificate-not-renewed", error=str(error))
+                await rest(_RETRY_S)
+
+    def _bundle(self) -> str:
+        found = self._service.client_config(self._config.namespace, MUTATE).get("caBundle", "")
+        return str(found)
 
     async def _register(self, kind: Resource, hook: Mapping[str, Any]) -> None:
         body = {"metadata": {"name": NAME}, "webhooks": [dict(hook)]}

@@ -272,8 +272,8 @@ class RealCluster:
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
         hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.registering(self._hosts())
-        others = self._stack.is_replaced(self._stack.node_component() or "")
-        return Readiness(self._admin, self.journal, hosts=hosts, managed=managed, others=others)
+        others, known = self._stack.is_replaced(self._stack.node_component() or ""), (self.records, self._hooked)
+        return Readiness(self._admin, self.journal, *known, hosts=hosts, managed=managed, others=others)
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""

@@ -86,11 +86,7 @@ class Reset:
     async def _sweep(self) -> set[tuple[Resource, str, str | None]]:
         kept = (*SYSTEM, self._target.namespace)
         found: set[tuple[Resource, str, str | None]] = set()
-        for resource in self._swept:
-            with contextlib.suppress(NotFound):  # where the kind has never been installed
-                for obj in (await self._kube.list(resource)).items:
-                    with contextlib.suppress(NotFound):
-                        await self._kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
+        await self._delete_swept()
         for namespace in (await self._kube.list(NAMESPACES)).items:
             if name_of(namespace) in kept:
                 continue
@@ -124,6 +120,14 @@ class Reset:
                     await self._kube.delete(CONFIGMAPS, name, namespace=namespace)
         if self._target.ours:
             await self._delete_notes()
+            await self._delete_swept()  # again: a component that lived has made some anew
+
+    async def _delete_swept(self) -> None:
+        for resource in self._swept:
+            with contextlib.suppress(NotFound):  # where the kind has never been installed
+                for obj in (await self._kube.list(resource)).items:
+                    with contextlib.suppress(NotFound):
+                        await self._kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
 
     async def _delete_notes(self) -> None:
         for where in dict.fromkeys(where for where, _ in self._notes):

@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-fuse test-kind test-kind-leftovers \
+export MEWS_NIGHTLY
+
+.PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-nightly test-fuse test-kind test-kind-leftovers \
   test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
@@ -20,6 +22,10 @@ demo: $(BIN)/.installed
 
 test: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Those of which the daily run takes some only; with a kind cluster's needs at hand `make test-kind MEWS_NIGHTLY=1` too
+test-nightly: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m "nightly and not kind"
 
 # Hosts whose files are served by FUSE; skipped with the reason where this machine has none
 test-fuse: $(BIN)/.installed

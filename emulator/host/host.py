@@ -400,8 +400,8 @@ class Host:
     def do(self, pending: PendingAction) -> PendingAction:
         """Let it happen now, or as soon as it can."""
         self._pending.append(pending)
-        if not pending.advance():
-            self.version += 1
+        pending.advance()
+        self.version += 1
         return pending
 
     def slowly(self, pending: PendingAction, latency: Latency) -> PendingAction:
@@ -431,9 +431,11 @@ class Host:
                 for at_s, action in self._agenda.due(max(now_s, self._now_s)):
                     self._now_s = max(self._now_s, at_s)
                     action(self._now_s)
+                    self.version += 1
                 self._now_s = max(self._now_s, now_s)
                 if not [pending for pending in list(self._pending) if not pending.done and pending.advance()]:
                     break
+                self.version += 1
             self._pending = [pending for pending in self._pending if not pending.done]
         finally:
             self._settling = False

@@ -1,7 +1,8 @@
 """A host's files as a tree of values: sysfs, /proc/driver/nvidia, /dev and the kernel log (contract host.md section 2).
 
-Nothing is stored: every node is computed from the host's state when it is looked at, and writing one acts on it. Paths
-are relative to the host's root folder: ``sys/bus/pci/devices/0000:44:00.0/vendor``.
+Nothing is stored: every node is computed from the host's state when it is looked at, and writing one acts on it. Where
+a path led is remembered until that state changes: programs ask for the same few files every second. Paths are
+relative to the host's root folder: ``sys/bus/pci/devices/0000:44:00.0/vendor``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from mews.emulator.host.rdma import rdma_nodes
 from mews.emulator.host.sysfs import Sysfs
 
 _DEPTH = 40
+_REMEMBERED = 4096
+"""Paths at most whose end is remembered; a walk over a large host's files asks for more, each once."""
 
 
 class HostTree:
@@ -26,6 +29,8 @@ class HostTree:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.operator = HostOperator(host)
+        self._version = -1
+        self._found: dict[tuple[str, bool], Node] = {}
         sysfs = Sysfs(host, self.operator)
         self.root = Folder(
             lambda: {
@@ -58,7 +63,13 @@ class HostTree:
 
         Raises FileNotFoundError, NotADirectoryError, as opening it would.
         """
-        return self._walk_to(_parts(path), follow, 0)[0]
+        if self._version != self.host.version or len(self._found) > _REMEMBERED:
+            self._version = self.host.version
+            self._found.clear()
+        node = self._found.get((path, follow))
+        if node is None:
+            node = self._found[path, follow] = self._walk_to(_parts(path), follow, 0)[0]
+        return node
 
     def _walk_to(self, parts: list[str], follow: bool, depth: int) -> tuple[Node, list[str]]:
         if depth > _DEPTH:

@@ -172,21 +172,27 @@ class LocalUsers:
 
 class CachedTree:
     """A host's files as a component on it sees them (``FileTree``); what was read stays until the host's state
-    changes."""
+    changes, that there is no such file as well: who looks for a device asks every bridge for it."""
 
     def __init__(self, hosts: LocalHosts, host: str) -> None:
         self._hosts = hosts
         self._tree = hosts.trees[host]
         self._version = -1
-        self._read: dict[str, bytes] = {}
+        self._read: dict[str, bytes | OSError] = {}
         self._names: dict[str, Sequence[str]] = {}
 
     async def read(self, path: str) -> bytes:
         """A file's content. Raises OSError."""
         self._fresh()
         if path not in self._read:
-            self._read[path] = self._tree.read(path)
-        return self._read[path]
+            try:
+                self._read[path] = self._tree.read(path)
+            except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+                self._read[path] = error
+        found = self._read[path]
+        if isinstance(found, OSError):
+            raise found.with_traceback(None)
+        return found
 
     async def names(self, path: str) -> Sequence[str]:
         """A folder's names, sorted. Raises OSError."""

@@ -7,12 +7,13 @@ from functools import cache
 
 import pytest
 
+from tests.differential import sides
 from tests.differential.areas import ABOUT, AREAS, FILES
 from tests.differential.documentation import PAGE, page
 from tests.differential.known import KNOWN
-from tests.differential.model import Pair, Run
+from tests.differential.model import Pair, Run, Sent
 from tests.differential.report import difference, share, table
-from tests.differential.sides import compare, lacking
+from tests.differential.sides import compare_settled, lacking
 
 _ENOUGH, _ENOUGH_IN_AN_AREA = 98.0, 95.0
 _IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in cases]
@@ -22,7 +23,7 @@ _IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in case
 def pairs() -> Sequence[Pair]:
     if why := lacking():
         pytest.skip(why)
-    return compare(AREAS, FILES, namespace="kubectl")
+    return compare_settled(AREAS, FILES, namespace="kubectl", known=KNOWN)
 
 
 def named(area: str, pair_id: str) -> Pair:
@@ -57,3 +58,23 @@ def test_the_list_is_long_enough_and_names_each_case_once() -> None:
 def test_known_differences_are_of_cases_that_exist_and_are_told_to_users() -> None:
     assert set(KNOWN) <= set(_IDS)
     assert PAGE.read_text(encoding="utf-8") == page(ABOUT), "write it anew: python -m tests.differential --write-page"
+
+
+def test_only_what_still_differs_after_longer_pauses_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Sequence[str], float]] = []
+
+    def answers(cases: sides.Cases, files: object, *, namespace: str, pauses: float = 1.0) -> list[Pair]:
+        asked.append((tuple(cases), pauses))
+        late, never = {"a": pauses > 1}, {"a": False}
+        return [
+            Pair(area, case, {"a": True}, {"same": {"a": True}, "late": late, "never": never}[area])
+            for area in cases
+            for case in cases[area]
+        ]
+
+    monkeypatch.setattr(sides, "compare", answers)
+    areas = {area: (Sent(area, "GET", "/"),) for area in ("same", "late", "never")}
+    found = {pair.area: pair.same for pair in compare_settled(areas, {}, namespace="default")}
+    assert found == {"same": True, "late": True, "never": False}
+    assert [names for names, _ in asked] == [("same", "late", "never"), ("late", "never")]
+    assert asked[1][1] > asked[0][1]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.kind
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "elastic"
 SPEED = 10.0
 
-NAMES = ("01-scale-in", "03-core-stays", "09-eviction", "11-bad-jobs")
+NAMES = ("01-scale-in", pytest.param("03-core-stays", marks=pytest.mark.nightly), "09-eviction", "11-bad-jobs")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,14 +17,9 @@ NAMES = (
     "demo",
     "01-cpu-pod",
     "02-gpus-at-hand",
-    "04-multi-container",
     "03-unattached-gpu",
-    "07-race-for-the-last",
-    "08-two-at-once",
-    "12-stale-event",
+    "04-multi-container",
     "13-lying-boolean",
-    "14-drop-after-effect",
-    "17-concurrent-editor",
     "22-device-manager-killed",
     "23-kubelet-restart",
     "24-scheduler-restart",
@@ -32,12 +27,20 @@ NAMES = (
     "kubelet/02-kubelet-restart",
     "kubelet/03-plugin-restart",
     "kubelet/05-over-ask",
-    "kubelet/08-unhealthy-free",
     "kubelet/09-succeeded-then-restart",
+)
+AT_NIGHT = (
+    "07-race-for-the-last",
+    "08-two-at-once",
+    "12-stale-event",
+    "14-drop-after-effect",
+    "17-concurrent-editor",
+    "kubelet/08-unhealthy-free",
     "kubelet/10-deleted-while-down",
 )
 """Those on the demo's hardware: one cluster and one image serve them all. Of the kubelet's cases the short ones; the
-others took half a minute to five minutes."""
+others took half a minute to five minutes. At night those whose races and faults
+a control plane's tests play as well."""
 
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "bring-your-own"
@@ -110,7 +113,7 @@ def test_the_users_plugin_manifest_and_extender_take_their_places(shared, tmp_pa
     run_on(shared, parse_scenario(YOURS, DOCS / "yours.yaml", {}), tmp_path)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.nightly) for name in AT_NIGHT)])
 def test_a_scenario_passes_on_kind_as_it_is(name, shared, tmp_path):
     run = run_on(shared, load_scenario(SCENARIOS / f"{name}.yaml"), tmp_path)
     layers = {line.layer for line in run.lines}

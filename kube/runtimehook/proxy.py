@@ -119,7 +119,7 @@ class RuntimeProxy:
         return data
 
 
-class _Calls(grpc.GenericRpcHandler):
+class _Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Every method of every service, to the other side and back. A unary call is a stream of one message."""
 
     def __init__(self, channel: grpc.aio.Channel, rewrites: dict[str, Rewrite]) -> None:

@@ -70,7 +70,7 @@ def answer(request: HookRequest, node: HookedNode) -> HookedContainer:
 
 
 def _with_nodes(asked: HookedContainer, paths: Iterable[str], folder: str) -> HookedContainer:
-    there = {each.container_path for each in (*asked.devices, *asked.mounts)}
+    there = {device.container_path for device in asked.devices} | {mount.container_path for mount in asked.mounts}
     added = [path for path in paths if path not in there]
     if not added:
         return asked

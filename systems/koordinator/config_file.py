@@ -31,14 +31,24 @@ def _one_of(allowed: tuple[str, ...]) -> _Check:
 _SECONDS: _Check = _is_seconds, "seconds above 0"
 _TEXT: _Check = _is_text, "a text"
 _TEXTS: _Check = _are_texts, "a list of texts"
+_NAMED_TEXTS: _Check = (
+    lambda value: isinstance(value, Mapping) and all(_is_text(each) for pair in value.items() for each in pair),
+    "a mapping of texts to texts",
+)
+_MOUNTS: _Check = (
+    lambda value: isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value),
+    "a list of mappings",
+)
 _FLAG: _Check = (lambda value: isinstance(value, bool)), "true or false"
 
 _CHECKS: Mapping[str, _Check] = {
     "device_choice": _one_of(CHOICES),
     "hook_failure_policy": _one_of(tuple(HookPolicy)),
     **dict.fromkeys(("gang_wait_s", "report_s", "poll_s"), _SECONDS),
-    **dict.fromkeys(("scheduler_name", "namespace", "scheduler_account", "scheduler"), _TEXT),
+    **dict.fromkeys(("scheduler_name", "namespace", "scheduler_account", "scheduler", "nvml", "host_files"), _TEXT),
     **dict.fromkeys(("nodes", "adopt"), _TEXTS),
+    "envs": _NAMED_TEXTS,
+    "mounts": _MOUNTS,
     **dict.fromkeys(("device_plugin", "leader_elect", "seed_names", "adopt_env"), _FLAG),
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.certificates import Certificates
-from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.errors import Lacks
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.options import ServingOptions
@@ -81,9 +81,16 @@ class EmbeddedControlPlane:
         return None if self._certificates is None else self._certificates.authority.read_text(encoding="ascii")
 
     def kube(self, actor: str) -> HttpKube:
-        """An HTTP client of this process' own: by a socket in the run's folder, which nobody else may enter. Each watch
-        is a connection, and a handshake of TLS took both sides 4 ms: half a second of what a cluster needs to start."""
-        kube = HttpKube(self.url, token=self._token or None, user_agent=f"mews-{actor}", unix_socket=self._own_door)
+        """An HTTP client of this process' own, with the administrator's token and the actor's name: by a socket in the
+        run's folder, which nobody else may enter. Each watch is a connection, and a handshake of TLS took both sides
+        4 ms: half a second of what a cluster needs to start."""
+        kube = HttpKube(
+            self.url,
+            token=self._token or None,
+            user_agent=f"mews-{actor}",
+            headers=acting_as(actor),
+            unix_socket=self._own_door,
+        )
         self._kubes.append(kube)
         return kube
 

@@ -31,6 +31,8 @@ from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of,
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
+_OF_THE_SPEC = ("", "ephemeralcontainers", "resize")
+"""Subresources whose writes change a spec, and so the generation."""
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 """Metadata that no update changes."""
 
@@ -239,7 +241,7 @@ def _write(
     request.warnings.extend(rules.warn(new, old))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     # In the version of the request, as upstream compares: what the stored version does not know makes a generation too.
-    changed = kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old))
+    changed = kind.generation and subresource in _OF_THE_SPEC and (_spec_changed(old, new) or rules.renewed(new, old))
     asked = new
     old, new = stored, stored_form(kind, new)
     if new == old and not (changed and kind.forms is not None):

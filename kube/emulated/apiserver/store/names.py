@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -37,6 +38,8 @@ _TWICE_QUALIFIED_TEXT = (
 )
 _MAX_SUBDOMAIN = 253
 _MAX_LABEL = 63
+_MAX_QUALIFIED = _MAX_SUBDOMAIN + 1 + _MAX_LABEL
+_NAMES_KNOWN = 4096
 
 DNS_1035_TEXT = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
@@ -83,6 +86,16 @@ def qualified_texts(text: str) -> list[str]:
 
 def qualified_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
+    return [] if len(text) <= _MAX_QUALIFIED and _is_qualified(text) else _qualified_faults(path, text)
+
+
+@lru_cache(maxsize=_NAMES_KNOWN)
+def _is_qualified(text: str) -> bool:
+    """The same few labels and resources are named by every pod."""
+    return not _qualified_faults("", text)
+
+
+def _qualified_faults(path: str, text: str) -> list[FieldError]:
     parts = text.split("/")
     if len(parts) > 2:
         return [refusals.bad(path, text, _TWICE_QUALIFIED_TEXT)]

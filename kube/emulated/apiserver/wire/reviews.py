@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import BadRequest, Invalid
-from mews.kube.api.objects import Object, timestamp
+from mews.kube.api.objects import Object, node_name_of, timestamp
+from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
 from mews.kube.emulated.apiserver.access.authorization import Attributes
 from mews.kube.emulated.apiserver.objects.creation import SERVERS_OWN
@@ -183,12 +184,18 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
         text = f"cannot bind token for serviceaccount {call.route.name!r} to this kind of object"
         raise _unfit(refusals.bad("spec.boundObjectRef.kind", reference.get("kind") or "", text))
     place = call.namespace if resource.namespaced else ""
-    found = store.get(store.kinds.of(resource), place, reference.get("name") or "")["metadata"]
+    obj = store.get(store.kinds.of(resource), place, reference.get("name") or "")
+    found = obj["metadata"]
     if reference.get("uid") and reference["uid"] != found["uid"]:
         text = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
         kind = store.kinds.of(resource)
         raise refusals.conflict(kind, found["name"], f"{text} The object might have been deleted and then recreated")
-    return {resource.kind: {"name": found["name"], "uid": found["uid"]}}
+    bound = {resource.kind: {"name": found["name"], "uid": found["uid"]}}
+    host = node_name_of(obj) if resource == PODS else ""
+    if host:
+        node = store.find(store.kinds.of(NODES), "", host)
+        bound[NODES.kind] = {"name": host} if node is None else {"name": host, "uid": node["metadata"]["uid"]}
+    return bound
 
 
 def _unfit(fault: FieldError) -> Invalid:

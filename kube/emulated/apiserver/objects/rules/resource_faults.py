@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE = "hugepages-"
+_NAMES_KNOWN = 1024
 _OF_PODS = ("cpu", "memory")
 _STANDARD = (
     *_NATIVE, "storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
@@ -24,7 +25,7 @@ _STANDARD = (
 _NO_SIZE = "Limit must be set for non overcommitable resources"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_NAMES_KNOWN)
 def is_extended(name: str) -> bool:
     """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
     return not _is_native(name) and not name.startswith("requests.") and not names.qualified_texts(f"requests.{name}")

@@ -25,17 +25,16 @@ from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.runtimehook.grpc_hooks import GrpcHookSocket
-from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.serving import HttpService
 from mews.kube.system.files import FolderTree
 from mews.kube.system.ports import NodeAccess
 from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.config_file import check_values
 from mews.systems.koordinator.device_kinds import KINDS, kinds_of
 from mews.systems.koordinator.errors import KoordinatorConfigError
 from mews.systems.koordinator.gpu_plugin import GpuDevicePlugin
 from mews.systems.koordinator.koordlet import Koordlet
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.policy import CHOICES
 from mews.systems.koordinator.scheduler import KoordScheduler
 
 COMPONENTS = ("scheduler", "koordlet", "device-plugin")
@@ -85,28 +84,14 @@ def config_of(path: Path | None) -> KoordinatorConfig:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise KoordinatorConfigError(f"{path}: {' '.join(str(error).split())}") from error
     given = _known(read, KoordinatorConfig, str(path))
-    policy = given.get("hook_failure_policy", HookPolicy.IGNORE.value)
-    if policy not in set(HookPolicy):
-        raise KoordinatorConfigError(f"{path}: hook_failure_policy: {policy!r}: must be one of {', '.join(HookPolicy)}")
-    _check(given, str(path))
+    check_values(given, str(path))
     koordlet = _known(given.pop("koordlet", {}), KoordletConfig, f"{path}: koordlet")
+    check_values(koordlet, f"{path}: koordlet")
     kinds = koordlet.pop("kinds", None)
     if "adopt" in koordlet:
         koordlet["adopt"] = tuple(koordlet["adopt"])
     own = KoordletConfig(**koordlet, kinds=KINDS if kinds is None else kinds_of(kinds, f"{path}: koordlet.kinds"))
     return KoordinatorConfig(**{**given, "nodes": tuple(given.get("nodes", ())), "koordlet": own})
-
-
-def _check(given: Mapping[str, Any], where: str) -> None:
-    """What the scheduler reads."""
-    choice, wait_s = given.get("device_choice", "auto"), given.get("gang_wait_s", 1.0)
-    if choice not in CHOICES:
-        raise KoordinatorConfigError(f"{where}: device_choice: {choice!r}: must be one of {', '.join(CHOICES)}")
-    if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or wait_s <= 0:
-        raise KoordinatorConfigError(f"{where}: gang_wait_s: {wait_s!r}: must be seconds above 0")
-    for name in ("scheduler_name", "namespace"):
-        if not isinstance(given.get(name, ""), str):
-            raise KoordinatorConfigError(f"{where}: {name}: {given[name]!r}: must be a text")
 
 
 def _known(read: Any, kind: type, where: str) -> dict[str, Any]:

@@ -16,7 +16,8 @@ class KoordinatorConfig:
     for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is told ``koordlet``.
     ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or Fail.
     ``device_plugin``: one of ``nvidia.com/gpu`` runs beside. ``scheduler_account``: the user as which alone the
-    webhook lets pods with devices be bound, "": see ``scheduler_accounts``."""
+    webhook lets pods with devices be bound, "": see ``scheduler_accounts``. ``leader_elect``: of several schedulers the
+    one that holds the Lease ``scheduler_name`` in ``namespace`` schedules."""
 
     scheduler_name: str = SCHEDULER
     namespace: str = NAMESPACE
@@ -27,6 +28,7 @@ class KoordinatorConfig:
     koordlet: KoordletConfig = field(default_factory=KoordletConfig)
     device_plugin: bool = False
     scheduler_account: str = ""
+    leader_elect: bool = False
 
     def scheduler_accounts(self) -> tuple[str, ...]:
         """The users as which the scheduler binds: that of its service account, or of its name as a component of the

@@ -87,6 +87,7 @@ class Koordlet:
             record(self._context.log, "device-unreadable", node=self._node.name, error=str(error))
             return
         self._health = GpuHealth(self._report.devices)
+        self._adoption.recall(self._report)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         before = self._withdrawals.requests

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from mews.kube.api.objects import Object, name_of
 from mews.kube.component import Runnable
 from mews.kube.runtimehook.port import HookPolicy
@@ -42,6 +44,7 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
     for name in chosen or ():
         if known and name not in known:
             raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    _refuse_idle(options, chosen)
     policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
     names = given.pop("names", "today")
     given.pop("webhook", None)  # whether that component runs is all of it
@@ -57,6 +60,20 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
         koordlet=koordlet,
         **given,
     )
+
+
+_KOORDLETS = ("report_s", "poll_s", "names", "kinds", "adopt", "adopt_env", "hook_failure_policy", "device_plugin")
+
+
+def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> None:
+    """Raises ValueError for an option that would change nothing."""
+    if options.scheduler_account and not options.webhook:
+        raise ValueError("schedulerAccount: is the webhook's: must come with webhook: true")
+    for name in _KOORDLETS if nodes is not None and not nodes else ():
+        if name in options.model_fields_set and getattr(options, name):
+            raise ValueError(f"{to_camel(name)}: no node has a koordlet (nodes: []): must be left out")
+    if "poll_s" in options.model_fields_set and options.poll_s > options.report_s:
+        raise ValueError(f"pollS: {options.poll_s:g}: must not be above reportS, {options.report_s:g}")
 
 
 def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
@@ -149,6 +166,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
         rule(GROUP, ["devices"], ["get", *_WATCH]),
+        rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
     ),
     service_port=_PORT,
 )  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mews.kube.api.resources import (
     CRON_JOBS,
@@ -26,11 +27,12 @@ from mews.kube.api.resources import (
     VOLUME_ATTRIBUTES_CLASSES,
     Resource,
 )
-from mews.kube.clock import Pace
-from mews.kube.component import Context, Runnable
-from mews.kube.emulated.controllers.lazy_controller import LazyController
-from mews.kube.emulated.controllers.owners import Informers
-from mews.kube.events import EventRecorder
+
+if TYPE_CHECKING:  # the names alone are asked of scenarios
+    from mews.kube.clock import Pace
+    from mews.kube.component import Context, Runnable
+    from mews.kube.emulated.controllers.owners import Informers
+    from mews.kube.events import EventRecorder
 
 ALL = "*"
 ROOT_CA = "root-ca-certificate-publisher-controller"
@@ -49,7 +51,7 @@ class Parts:
     authority: str | None = None
 
 
-Make = Callable[[Parts], Runnable]
+Make = Callable[[Parts], "Runnable"]
 
 
 def _nodes(parts: Parts) -> Runnable:
@@ -205,6 +207,8 @@ def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
     def dormant(parts: Parts) -> Runnable:
+        from mews.kube.emulated.controllers.lazy_controller import LazyController
+
         return LazyController(tuple(parts.informers.of(resource) for resource in resources), lambda: make(parts))
 
     return dormant

@@ -56,7 +56,7 @@ def environment(
             if value is not None:
                 env[entry["name"]] = value
         else:
-            found = _from(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
+            found = downward_value(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
             env[entry["name"]] = found
     return env
 
@@ -111,7 +111,7 @@ def check_sub_paths(container: Mapping[str, Any], env: Mapping[str, str]) -> Non
             raise StartError("CreateContainerConfigError", text)
 
 
-def _from(
+def downward_value(
     pod: Object,
     container: Mapping[str, Any],
     source: Mapping[str, Any],
@@ -120,6 +120,10 @@ def _from(
     pod_ip: str,
     host_ip: str,
 ) -> str:
+    """What the downward API gives for a ``fieldRef`` or ``resourceFieldRef``; of the container where none is named.
+
+    Raises StartError.
+    """
     if "fieldRef" in source:
         return _field(pod, str(source["fieldRef"]["fieldPath"]), pod_ip=pod_ip, host_ip=host_ip)
     if "resourceFieldRef" in source:

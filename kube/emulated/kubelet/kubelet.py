@@ -46,7 +46,7 @@ class Kubelet:
     """One start of a node's kubelet. A dead one leaves ``containerd`` running; the next one adopts it.
 
     ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet;
-    ``hooks`` is asked about each container before it is created.
+    ``hooks`` is asked about each container before it is created; ``booting_for_s`` of its boot are over.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Kubelet:
         timings: Timings = MEASURED,
         open_sockets: OpenSockets = no_sockets,
         hooks: ContainerHooks | None = None,
+        booting_for_s: float = 0.0,
     ) -> None:
         self.spec = spec
         self._context = context
@@ -70,6 +71,7 @@ class Kubelet:
         self._devices = devices
         self._model = overhead
         self._open_sockets = open_sockets
+        self._booting_for_s = booting_for_s
         self._status = StatusManager(context)
         self._events = EventRecorder(context, "kubelet", spec.name)
         self._tools = Tools(
@@ -96,7 +98,7 @@ class Kubelet:
                 self._tasks = tasks
                 tasks.create_task(self._events.run())
                 tasks.create_task(self._status.run())
-                await self._tools.sleep(self._tools.timings.boot)
+                await asyncio.sleep(max(0.0, self._tools.span_s(self._tools.timings.boot) - self._booting_for_s))
                 registered = tasks.create_task(self._agent.register())
                 await asyncio.wait((registered,), timeout=self._tools.pace.loop_s(_PATIENCE_S))
                 await self._open_sockets()

@@ -74,7 +74,7 @@ class NodePlan:
     def _by(self, pod: Object) -> Mapping[str, HeldSlices]:
         return (self._state.held or {}).get(key_of(pod), {})
 
-    def _told(self, slices: HeldSlices) -> SharedGpu | None:
+    def _env_gpu(self, slices: HeldSlices) -> SharedGpu | None:
         """The GPU in the environment of the container that holds them."""
         answer = self._answers.get(slices.digest)
         if answer is not None:
@@ -82,7 +82,7 @@ class NodePlan:
         # Nothing is written down, as before this plugin: slices were preferred of the GPU that was told.
         return next((gpu for gpu in self._state.gpus if gpu.uuid == slices.gpu), None)
 
-    def _told_all(self, pod: Object) -> SharedGpu | None:
+    def _env_gpu_of_all(self, pod: Object) -> SharedGpu | None:
         """The GPU in the environment of all its containers, once each has its slices; None before."""
         by, wanted = self._by(pod), lasting_requests(pod, self._state.resource)
         if not wanted:
@@ -91,7 +91,7 @@ class NodePlan:
             return own[asked[0]] if asked and all(name in own for name in asked) else None
         if any(name not in by for name, _ in wanted):
             return None
-        gpus = [self._told(by[name]) for name, _ in wanted]
+        gpus = [self._env_gpu(by[name]) for name, _ in wanted]
         uuids = {gpu.uuid if gpu is not None else "" for gpu in gpus}
         if len(uuids) > 1:
             self.split[uid_of(pod)] = tuple(sorted(uuids))
@@ -113,7 +113,7 @@ class NodePlan:
             decision = self._decisions[uid]
             if decision is not None and decision.assigned:
                 continue
-            gpu = self._told_all(pod)
+            gpu = self._env_gpu_of_all(pod)
             if gpu is None:
                 continue
             if decision is None and not any(each.digest in self._answers for each in self._by(pod).values()):
@@ -161,8 +161,8 @@ class NodePlan:
             by, wanted = self._by(pod), lasting_requests(pod, self._state.resource)
             if uid in self.corrections or not wanted or any(name not in by for name, _ in wanted):
                 continue
-            decision, told = self._decisions[uid], [self._answers.get(by[name].digest) for name, _ in wanted]
-            nothing = not any(answer.gpu for answer in told if answer is not None) if any(told) else decision is None
+            decision, there = self._decisions[uid], [self._answers.get(by[name].digest) for name, _ in wanted]
+            nothing = not any(answer.gpu for answer in there if answer is not None) if any(there) else decision is None
             if nothing and (decision is None or not decision.assigned):
                 self._place(uid, None, 0)
 
@@ -219,7 +219,7 @@ class NodePlan:
 
     def _begun_on(self, pod: Object) -> SharedGpu | None:
         """The GPU in the environment of those of its containers that are served; None where none has one."""
-        return next((gpu for slices in self._by(pod).values() if (gpu := self._told(slices))), None)
+        return next((gpu for slices in self._by(pod).values() if (gpu := self._env_gpu(slices))), None)
 
     def _usable(self, uid: str) -> SharedGpu | None:
         """The GPU that was decided on, while it is there and well."""

@@ -132,7 +132,7 @@ def test_annotations_differ_from_variables_where_a_container_gets_another_gpu_an
 ) -> None:
     def trusting(self: Any) -> None:
         for uid, decision in list(self._decisions.items()):
-            if decision is not None and not decision.assigned and self._told_all(self._pods[uid]) is not None:
+            if decision is not None and not decision.assigned and self._env_gpu_of_all(self._pods[uid]) is not None:
                 gpu = SharedGpu(decision.index, decision.uuid, 8)
                 self._place(uid, gpu, decision.memory, assigned=True)
 

@@ -22,6 +22,7 @@ BENCHES = (
     "koordinator",
     "kod2_pass",
     "kod2_placement",
+    "kod2_apply",
     "kod2_pool",
     "hotplug",
     "removal",

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mews.emulator.hostd.fuse_mount import unmount
+from mews.emulator.hostd.mounts import unmount
 from mews.harness.errors import Lacks
 
 OWNER = "MEWS_OWNER"

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from mews.dialects import DIALECTS, OURS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness.backends import Backend, backend_of
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import Lacking
@@ -18,7 +17,6 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
-from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.system.facility import Facility
 
 EMULATED = ("embedded", "control-plane")
@@ -59,11 +57,17 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         if reason is not None:
             return reason
     for kind in _faults(scenario):
-        if cluster in ("kind", "kubeconfig") and kind not in (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()):
+        if cluster in ("kind", "kubeconfig") and not _is_shipped(kind):
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
         if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None
+
+
+def _is_shipped(fault: str) -> bool:
+    from mews.emulator.host.faults.registry import HOST_FAULTS
+
+    return fault in CHASSIS_FAULTS.ours() or fault in HOST_FAULTS.ours()
 
 
 def check_images(scenario: Scenario) -> None:
@@ -78,6 +82,8 @@ def check_images(scenario: Scenario) -> None:
 
 def image_argv(image: str, own: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...] | None:
     """What runs as a process for an image, None for one that none stands for. ``own``: the images of the scenario."""
+    from mews.kube.emulated.kubelet.images import load_images
+
     known = load_images(own=own).find(image)
     return None if known is None else known.process
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.resources import Resource
@@ -22,6 +22,18 @@ from mews.kube.scheduling.framework import Action, QueuedPod, Status, Wake
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import ANY_CHANGE
 from mews.kube.scheduling.wake import EXTENDER
+
+
+class Cancellable(Protocol):
+    """A call that is due later."""
+
+    def cancel(self) -> None:
+        """It is not made."""
+        ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Cancellable]
+"""Make a call after so many seconds."""
 
 
 class QueuePlace(Enum):
@@ -54,7 +66,7 @@ class Entry:
     called: bool = False
     annotated: bool = False
     token: int = 0
-    timer: asyncio.TimerHandle | None = field(default=None, repr=False)
+    timer: Cancellable | None = field(default=None, repr=False)
 
 
 def backoff_s(count: int, config: SchedulerConfig) -> float:
@@ -75,13 +87,16 @@ class Queue:
         sort_key: Callable[[QueuedPod], tuple[Any, ...]],
         may_queue: Callable[[PodInfo], Status],
         wakes: Mapping[tuple[str, str], Sequence[Wake]],
+        call_later: CallLater = later,
     ) -> None:
-        """``wakes``: (scheduler name, plugin name) -> what wakes the pods that plugin refused."""
+        """``wakes``: (scheduler name, plugin name) -> what wakes the pods that plugin refused. ``call_later``: the
+        event loop's; a simulation has an agenda of its own."""
         self._config = config
         self._now = now
         self._sort_key = sort_key
         self._may_queue = may_queue
         self._wakes = wakes
+        self._later = call_later
         self._entries: dict[str, Entry] = {}
         self._parked: dict[str, Entry] = {}
         self._active: list[tuple[tuple[Any, ...], int, int, Entry]] = []
@@ -150,11 +165,16 @@ class Queue:
     async def pop(self) -> Entry:
         """The next pod to decide; waits for one."""
         while True:
-            entry = self._next()
+            entry = self.pop_now()
             if entry is not None:
-                return self._take(entry)
+                return entry
             self._filled.clear()
             await self._filled.wait()
+
+    def pop_now(self) -> Entry | None:
+        """The next pod to decide; None where there is none."""
+        entry = self._next()
+        return None if entry is None else self._take(entry)
 
     def _next(self) -> Entry | None:
         while self._active:
@@ -192,7 +212,7 @@ class Queue:
         self._leave(entry)
         entry.place = QueuePlace.UNSCHEDULABLE
         self._parked[entry.pod.uid] = entry
-        entry.timer = later(self._config.leftover_s, lambda: self._wake(entry))
+        entry.timer = self._later(self._config.leftover_s, lambda: self._wake(entry))
 
     def fail(self, entry: Entry) -> None:
         """Deciding or binding the popped pod went wrong; retried after its back-off."""
@@ -277,7 +297,7 @@ class Queue:
         """``early``: may be taken before its time when nothing else is queued."""
         self._leave(entry)
         entry.place = QueuePlace.BACKOFF
-        entry.timer = later(delay_s, lambda: self._activate(entry))
+        entry.timer = self._later(delay_s, lambda: self._activate(entry))
         if early:
             heappush(self._backing_off, (self._now() + delay_s, entry.number, entry.token, entry))
             self._filled.set()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from mews.kube.api.objects import Object, is_deleting, phase_of, seconds
 from mews.systems.kod2.model import is_server, is_worker
-from mews.systems.kod2.tfjob import RestartPolicy, Role, TFJob
+from mews.systems.kod2.tfjob import CONTAINER, RestartPolicy, Role, TFJob
 
 Pods = Mapping[str, Object]
 """Task -> pod."""
@@ -45,26 +46,41 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int,
     restarted: list[str] = []
     failed: dict[Role, list[str]] = {}
     for task in sorted(tasks):
-        pod = pods.get(task)
-        if pod is None or phase_of(pod) != "Failed" or is_deleting(pod):
+        pod, replicas = pods.get(task), job.role_of(task)
+        if pod is None:
             continue
-        replicas = job.role_of(task)
-        if was_refused(pod) and not baseline:
+        if is_deleting(pod):
+            if baseline and _was_taken_away(job, pod):
+                failed.setdefault(replicas.role, []).append(task)
+        elif phase_of(pod) != "Failed":
+            continue
+        elif was_refused(pod) and not baseline:
             refused.append(task)
         elif _is_retried(replicas.restart, pod):
             restarted.append(task)
-        elif not (job.dynamic and replicas.role is Role.WORKER):
+        else:
             failed.setdefault(replicas.role, []).append(task)
-    for role in _JUDGED:
-        if role in failed:
-            return _failure(job, role, failed[role])
+    if job.backoff_limit == 0 and (
+        restarted or any(phase_of(pods[task]) == "Failed" for task in chain(*failed.values()))
+    ):
+        return _too_often(job)
+    judged = [role for role in _JUDGED if role in failed and not _may_lack(job, role)]
+    if judged:
+        return _failure(job, {role: [pods[task] for task in failed[role]] for role in judged})
     total = restarts + sum(_restarts_in_place(job, task, pods[task]) for task in tasks if task in pods)
-    if job.backoff_limit == 0:
-        total += len(restarted)
     if job.backoff_limit is not None and total >= max(1, job.backoff_limit):
-        text = f"Job {job.name} has failed because it has reached the specified backoff limit"
-        return over_a_limit(text)
+        return _too_often(job)
     return JobOutcome(refused=tuple(refused), restarted=tuple(restarted))
+
+
+def _was_taken_away(job: TFJob, pod: Object) -> bool:
+    """Whether somebody deletes a pod that runs, which to Kubeflow's operator is one that failed."""
+    return phase_of(pod) == "Running" and not job.restart_on_resize
+
+
+def _may_lack(job: TFJob, role: Role) -> bool:
+    """Whether the job goes on without those of a role that failed for good."""
+    return job.dynamic and role is Role.WORKER and job.roles[role].restart is not RestartPolicy.EXIT_CODE
 
 
 _JUDGED = (Role.CHIEF, Role.EVALUATOR, Role.MASTER, Role.PS, Role.WORKER)
@@ -76,17 +92,29 @@ def over_a_limit(text: str) -> JobOutcome:
     return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),), nothing_stays=True)
 
 
-def _failure(job: TFJob, role: Role, tasks: Collection[str]) -> JobOutcome:
-    text = f"TFJob {job.key} has failed because {len(tasks)} {role} replica(s) failed."
-    if job.roles[role].restart is not RestartPolicy.EXIT_CODE:
-        return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),))
-    reason = f'job "{job.name}" is failing because "{role}" replica(s) failed.'
-    return JobOutcome("Failed", "TFJobFailed", reason, events=(("Warning", reason), ("Normal", text)))
+def _too_often(job: TFJob) -> JobOutcome:
+    return over_a_limit(f"Job {job.name} has failed because it has reached the specified backoff limit")
+
+
+def _failure(job: TFJob, failed: Mapping[Role, Collection[Object]]) -> JobOutcome:
+    """The end for these roles, in the order in which they are judged. Each is told of; the message is of the first."""
+    by_code = [
+        ("Warning", f'job "{job.name}" is failing because "{role}" replica(s) failed.')
+        for role, pods in failed.items()
+        if job.roles[role].restart is RestartPolicy.EXIT_CODE and any(phase_of(pod) == "Failed" for pod in pods)
+    ]
+    counted = [
+        ("Normal", f"TFJob {job.key} has failed because {len(pods)} {role} replica(s) failed.")
+        for role, pods in failed.items()
+    ]
+    events = (*by_code, *counted)
+    return JobOutcome("Failed", "TFJobFailed", events[0][1], events=events)
 
 
 def _is_retried(policy: RestartPolicy, pod: Object) -> bool:
     if policy is RestartPolicy.EXIT_CODE:
-        return was_refused(pod) or exit_code(pod) >= RETRYABLE
+        code = exit_code(pod)
+        return code is None or code >= RETRYABLE
     return policy in (RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS)
 
 
@@ -111,29 +139,26 @@ def was_refused(pod: Object) -> bool:
     """Whether the kubelet would not have it (OutOfcpu, UnexpectedAdmissionError) or threw it out: no word of the
     program's."""
     reason = (pod.get("status") or {}).get("reason") or ""
-    return reason in DISRUPTIONS or not any(True for _ in _exit_codes(pod))
+    return reason in DISRUPTIONS or not any(True for _ in _terminated(pod))
 
 
-def exit_code(pod: Object) -> int:
-    """The first exit code other than 0, else 0."""
-    return next((code for code in _exit_codes(pod) if code), 0)
+def exit_code(pod: Object) -> int | None:
+    """That of the container that trains, whatever became of others beside it; None where it never ended."""
+    codes = (ended.get("exitCode", 0) for name, ended in _terminated(pod) if name == CONTAINER)
+    return next((int(code) for code in codes), None)
 
 
 def ended_s(pod: Object) -> float:
     """When the last container of an ended pod ended, unix s; 0 where nothing tells it."""
-    return max((seconds(ended["finishedAt"]) for ended in _terminated(pod) if ended.get("finishedAt")), default=0.0)
+    return max((seconds(ended["finishedAt"]) for _, ended in _terminated(pod) if ended.get("finishedAt")), default=0.0)
 
 
-def _exit_codes(pod: Object) -> Iterator[int]:
-    for ended in _terminated(pod):
-        yield int(ended.get("exitCode", 0))
-
-
-def _terminated(pod: Object) -> Iterator[Mapping[str, Any]]:
+def _terminated(pod: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The containers that have ended, by name."""
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (container.get("state") or {}).get("terminated")
         if ended is not None:
-            yield ended
+            yield str(container.get("name")), ended
 
 
 def _restarts_in_place(job: TFJob, task: str, pod: Object) -> int:

@@ -223,10 +223,10 @@ class Reconciler:
             self._metrics.count(Kod2Counter.RESTARTED, len(outcome.restarted))
             restarts = int((status.get("elastic") or {}).get("restarts") or 0) + len(outcome.restarted)
             status = statuses.with_elastic(status, restarts=restarts)
-            roles = dict.fromkeys(job.role_of(task).role.value for task in outcome.restarted)
-            text = f"job {job.name} is restarting because {', '.join(roles)} replica(s) failed."
-            status = statuses.with_condition(status, statuses.RESTARTING, "TFJobRestarting", text, now_s=now_s)
-            await self._events.emit(tfjob, "Warning", "TFJobRestarting", text)
+            for role in dict.fromkeys(job.role_of(task).role for task in outcome.restarted):
+                text = f"job {job.name} is restarting because {role} replica(s) failed."
+                status = statuses.with_condition(status, statuses.RESTARTING, "TFJobRestarting", text, now_s=now_s)
+                await self._events.emit(tfjob, "Warning", "TFJobRestarting", text)
         elif not was_running and is_running(job, tasks, pods):
             text = f"TFJob {job.key} is running."
             status = statuses.with_condition(status, statuses.RUNNING, "TFJobRunning", text, now_s=now_s)

@@ -48,11 +48,13 @@ def with_condition(
     status: Status, kind: str, reason: str, message: str, *, now_s: float, value: str = "True"
 ) -> Status:
     """The condition set and moved to the end; others that it excludes made false or dropped, as Kubeflow's operator
-    does: Running and Restarting exclude each other, the end makes Running false."""
+    does: Running and Restarting exclude each other, the end makes Running false. One that is there with that value and
+    reason stays as it is, message included."""
     stamp, message = timestamp(now_s), message[:_LONGEST_MESSAGE]
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     known = next((c for c in conditions if c["type"] == kind), None)
-    if known is not None and (known["status"], known.get("reason"), known.get("message")) == (value, reason, message):
+    stays = known is not None and (known["status"], known.get("reason")) == (value, reason)
+    if known is not None and stays and (kind != STALLED or known.get("message") == message):
         return status
     since = known["lastTransitionTime"] if known is not None and known["status"] == value else stamp
     new = {

@@ -133,12 +133,15 @@ class EmbeddedCluster:
         await self._recorder.synced()
         await self._make_namespaces()
         await self._apply_manifests()
+        if not devices:
+            # What a node needs comes first: schedulers and systems start once the nodes are there.
+            for unit in (self._controllers, *(self._units[f"kubelet/{host}"] for host in self._machines)):
+                unit.start()
+            await self._nodes_ready({name: {} for name in self._machines})
         for unit in (self._controllers, *self._units.values()):
             unit.start()
         if devices:
             await self.announced()
-        else:
-            await self._nodes_ready({name: {} for name in self._machines})
         self._check_programs()
 
     async def announced(self) -> None:
@@ -396,7 +399,10 @@ class EmbeddedCluster:
         name = f"kubelet/{host}"
 
         def make(fence: Fence) -> Runnable:
-            process = self._machines[host].kubelet(self._stack.context(name, fence))
+            # In wall-clock time the machines were switched on with the chassis, and boot while the API server starts.
+            first = self.time == "wall" and host not in self._kubelets
+            booting_s = self.journal.elapsed_s if first else 0.0
+            process = self._machines[host].kubelet(self._stack.context(name, fence), booting_for_s=booting_s)
             self._kubelets[host] = process
             return process
 

@@ -31,6 +31,7 @@ from mews.kube.runtimehook.port import RunningEnvironment
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.extenders import SchedulerExtender, settings_of
 from mews.kube.scheduling.plugins import Strategy, default_plugins
+from mews.kube.scheduling.plugins.any_node import any_node_profile
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.gpu_driver import GpuDriver
@@ -238,7 +239,10 @@ def default_profile(options: DefaultSchedulerOptions) -> SchedulerProfile:
     """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the KOD2 paper
     says of it (section 5.2)."""
     given = options.given()
-    weights: dict[str, int] | None = {} if given.pop("scoring", "default") == "random" else None
+    scoring = given.pop("scoring", "default")
     if "strategy" in given:
         given["strategy"] = Strategy(given["strategy"])
-    return SchedulerProfile(DEFAULT_SCHEDULER, default_plugins(**given), score_weights=weights)
+    plugins = default_plugins(**given)
+    if scoring == "random":
+        return any_node_profile(DEFAULT_SCHEDULER, plugins)
+    return SchedulerProfile(DEFAULT_SCHEDULER, plugins)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, all_containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.kubelet.errors import NoSuchContainer
@@ -311,7 +311,7 @@ class Containerd:
 
 
 def _ends_with_log(pod: Object, name: str) -> bool:
-    found = next((c for c in (*init_containers_of(pod), *containers_of(pod)) if c["name"] == name), {})
+    found = next((c for c in all_containers_of(pod) if c["name"] == name), {})
     return bool(found.get("terminationMessagePolicy") == "FallbackToLogsOnError")
 
 

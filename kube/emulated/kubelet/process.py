@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from mews.kube.api.objects import containers_of, init_containers_of, uid_of
+from mews.kube.api.objects import all_containers_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
@@ -250,8 +250,7 @@ class ProcessRuntime:
     async def _started(
         self, launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None = None
     ) -> RealProcess:
-        known = (*init_containers_of(launch.pod), *containers_of(launch.pod)) if "spec" in launch.pod else ()
-        spec = next((container for container in known if container["name"] == launch.container), {})
+        spec = next((each for each in all_containers_of(launch.pod) if each["name"] == launch.container), {})
         try:
             if spec.get("tty"):
                 return await _on_a_terminal(launch, log, around, start)

@@ -9,7 +9,7 @@ from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.devices import PreStartFailed
-from mews.kube.emulated.kubelet.environment import environment, expand_all
+from mews.kube.emulated.kubelet.environment import check_sub_paths, environment, expand_all
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
 from mews.kube.emulated.kubelet.image_pulls import ImagePulls
@@ -37,8 +37,8 @@ class Starter:
         """Start a container, or start it again; False when it has to be tried later. ``exited``: the end that the
         back-off counts from, where it is not the last one (of a container that was just killed for its probe)."""
         pod, tools = state.pod, self._tools
-        container, init = container_of(pod, name)
-        involved = pod_reference(pod, container=name, init=init)
+        container = container_of(pod, name)
+        involved = pod_reference(pod, container=name)
         if not self._may_restart(state, name, exited or state.latest(name), involved):
             return False
         try:
@@ -108,6 +108,7 @@ class Starter:
             sources=sources,
             allocatable=self._tools.allocatable(),
         )
+        check_sub_paths(container, env)
         latest = state.latest(name)
         return Launch(
             pod=pod,

@@ -10,7 +10,7 @@ from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, 
 from mews.systems.kod2.experiment.cells import BATCHES, MODELS, Assumptions, cells
 from mews.systems.kod2.experiment.figures import figures
 from mews.systems.kod2.experiment.report import best_changes, markdown
-from mews.systems.kod2.experiment.run import VARIANTS, mean_of, reduction, run_cell
+from mews.systems.kod2.experiment.run import VARIANTS, intervals_of, mean_of, reduction, run_cell
 
 SIZES: dict[str, tuple[int, ...]] = {"2-5": (2, 3, 4, 5), "3-6": (3, 4, 5, 6), "4-8": (4, 5, 6, 7, 8)}
 DEADLINES_S = (3600.0, 7200.0, 10800.0)
@@ -28,12 +28,13 @@ def cell_tasks(seeds: int) -> list[Task]:
 
 
 def cell_rows(seeds: int, results: Sequence[Numbers]) -> list[Row]:
-    """Every cell and variant: rows with model, batch, variant and the means over the seeds."""
+    """Every cell and variant: rows with model, batch, variant, the means over the seeds and how sure they are."""
     rows: list[Row] = []
     for number, (model, batch) in enumerate(cells()):
         of_cell = results[number * seeds : (number + 1) * seeds]
         for name in VARIANTS:
-            rows.append({"model": model, "batch": batch, "variant": name, **mean_of([run[name] for run in of_cell])})
+            runs = [run[name] for run in of_cell]
+            rows.append({"model": model, "batch": batch, "variant": name, **mean_of(runs), **intervals_of(runs)})
     return rows
 
 

@@ -11,14 +11,9 @@ from statistics import fmean
 from typing import Any
 
 from mews.systems.kod2.experiment.cells import Assumptions, cluster, jobs_of
-from mews.systems.kod2.experiment.simulation import (
-    Costs,
-    Pick,
-    SimulationOutcome,
-    TrainingSimulation,
-    pick_default,
-    pick_random,
-)
+from mews.systems.kod2.experiment.default_scheduler import Scoring
+from mews.systems.kod2.experiment.simulation import Costs, SimulationOutcome, TrainingSimulation
+from mews.systems.kod2.experiment.statistics import half_width
 from mews.systems.kod2.model import Mode, Options
 
 
@@ -27,7 +22,7 @@ class Variant:
     """One way to schedule."""
 
     options: Options | None = None
-    pick: Pick | None = None
+    scoring: Scoring | None = None
 
 
 STARVE_LIMITS_S = (10.0, 60.0, 120.0, 300.0, math.inf)
@@ -35,8 +30,8 @@ STARVE_LIMITS_S = (10.0, 60.0, 120.0, 300.0, math.inf)
 VARIANTS: dict[str, Variant] = {
     "kod2": Variant(Options()),
     "literal": Variant(Options(mode=Mode.LITERAL)),
-    "random": Variant(pick=pick_random),
-    "default": Variant(pick=pick_default),
+    "random": Variant(scoring=Scoring.RANDOM),
+    "default": Variant(scoring=Scoring.DEFAULT),
     "no-preemption": Variant(Options(preemption=False)),
     "no-scale-out": Variant(Options(scale_out=False)),
     "no-affinity": Variant(Options(affinity=False)),
@@ -54,12 +49,13 @@ def simulate(model: str, batch: int, seed: int, variant: Variant, given: Assumpt
     chance = random.Random(f"{seed}/{model}/{batch}")
     jobs = jobs_of(model, batch, seed, given)
     return TrainingSimulation(
-        cluster(), jobs, options=variant.options, pick=variant.pick, costs=costs, rng=chance
+        cluster(), jobs, options=variant.options, scoring=variant.scoring, costs=costs, rng=chance
     ).run()
 
 
 def numbers_of(outcome: SimulationOutcome) -> dict[str, Any]:
-    """What is kept of a run. ``jct_s`` is over completed jobs, ``jct_all_s`` counts dead ones with their time, too."""
+    """What is kept of a run. ``jct_s`` is over completed jobs, ``jct_all_s`` counts dead ones with their time, too;
+    ``end_s`` is when the last job ended, ``done_s`` when the last one that was completed did."""
     lives = outcome.lives.values()
     done = [life.jct_s for life in lives if life.jct_s is not None and not life.dead]
     every = [life.jct_s for life in lives if life.jct_s is not None]
@@ -68,6 +64,7 @@ def numbers_of(outcome: SimulationOutcome) -> dict[str, Any]:
         "jct_all_s": fmean(every) if every else None,
         "dead": sum(life.dead for life in lives),
         "end_s": outcome.end_s,
+        "done_s": max((life.ended_s for life in lives if life.ended_s is not None and not life.dead), default=None),
         "utilisation": outcome.utilisation(),
         "added": outcome.added,
         "removed": outcome.removed,
@@ -76,7 +73,8 @@ def numbers_of(outcome: SimulationOutcome) -> dict[str, Any]:
 
 def run_cell(task: tuple[str, int, int, tuple[str, ...], Assumptions]) -> dict[str, dict[str, Any]]:
     """All variants of one cell and seed: variant -> numbers. Baselines are also measured over the elastic run's time,
-    and at batch 64 the utilisation over time is kept."""
+    and by how much later than that they end (``later_s``; their last completed job: ``done_later_s``); at batch 64 the
+    utilisation over time is kept."""
     model, batch, seed, names, given = task
     found: dict[str, dict[str, Any]] = {}
     span_s: float | None = None
@@ -85,6 +83,9 @@ def run_cell(task: tuple[str, int, int, tuple[str, ...], Assumptions]) -> dict[s
         found[name] = numbers_of(outcome)
         span_s = outcome.end_s if span_s is None else span_s
         found[name]["utilisation_in_span"] = outcome.utilisation(span_s)
+        found[name]["later_s"] = outcome.end_s - span_s
+        done_s = found[name]["done_s"]
+        found[name]["done_later_s"] = None if done_s is None else done_s - span_s
         if batch == 64 and name in ("kod2", "random", "default"):
             found[name]["busy"] = _sampled(outcome)
     return found
@@ -109,6 +110,19 @@ def mean_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         padded = [row["busy"] + [0.0] * (length - len(row["busy"])) for row in rows]
         found["busy"] = [round(fmean(column), 4) for column in zip(*padded, strict=True)]
     return found
+
+
+def intervals_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Number + ``_ci`` -> half of the 95 % interval of its mean, None where there are fewer than two; ``seeds``: of so
+    many runs."""
+    found: dict[str, Any] = {"seeds": len(rows)}
+    for key in _SURE:
+        values = [row[key] for row in rows if row.get(key) is not None]
+        found[f"{key}_ci"] = half_width(values) if len(values) > 1 else None
+    return found
+
+
+_SURE = ("jct_s", "jct_all_s", "dead", "end_s", "later_s", "done_later_s", "utilisation_in_span")
 
 
 def reduction(ours: float | None, theirs: float | None) -> float:

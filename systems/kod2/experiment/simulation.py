@@ -1,21 +1,22 @@
 """TFJobs on a small cluster, second by second, without an API: what the operator's policy decides is done at once.
 
-Two ways to schedule: ``elastic`` asks ``mews.systems.kod2.policy`` at every event, as the operator does; ``fifo``
-places single pods in the order of their creation, as the default scheduler does for Kubeflow's operator, and a job
-trains once its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training`` in
-both. Pure but for its injected chance.
+Two ways to schedule: the elastic one asks ``mews.systems.kod2.policy`` at every event, as the operator does; the
+baseline leaves all pods of a job to the default scheduler (``default_scheduler.py``), as Kubeflow's operator does, and
+a job trains once its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training``
+in both. Pure but for its injected chance.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mews.systems.kod2.experiment.baseline import BaselinePods, StartedTask
+from mews.systems.kod2.experiment.default_scheduler import Scoring
 from mews.systems.kod2.model import (
     CPU,
-    MEMORY,
     Ask,
     ClusterState,
     ElasticJob,
@@ -30,7 +31,6 @@ from mews.systems.kod2.model import (
     WaitingJob,
     is_server,
     is_worker,
-    worker_task,
 )
 from mews.systems.kod2.policy import decide, next_look_s
 from mews.systems.kod2.room import Room
@@ -38,9 +38,6 @@ from mews.systems.kod2.training import TrainingShape, busy_share, speed
 
 _EPSILON_S = 1e-6
 _TICK_S = 5.0
-
-Pick = Callable[[Room, Ask, Sequence[int], random.Random], int]
-"""Chooses one of the nodes that fit, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +50,10 @@ class TrainJob:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the cluster takes: ``start_s`` from a pod's placement to its process, ``stop_s`` from the last step until
-    the operator knows, ``leave_s`` until a removed worker's room is free. ``deadline_s`` ends a job as failed so long
-    after its submission; infinity: never."""
+    """What the cluster takes for elastic jobs: ``start_s`` from a pod's placement to its process, ``stop_s`` from the
+    last step until the operator knows, ``leave_s`` until a removed worker's room is free (the baseline's pods come and
+    go one by one: ``baseline.PodTimes``). ``deadline_s`` ends a job as failed so long after its submission; infinity:
+    never."""
 
     start_s: float = 1.4
     stop_s: float = 1.3
@@ -117,7 +115,7 @@ class _Run:
 
 
 class TrainingSimulation:
-    """One run. ``pick`` given: FIFO with that choice of nodes; else elastic with ``options``."""
+    """One run. ``scoring`` given: the baseline, whose scheduler chooses nodes so; else elastic with ``options``."""
 
     def __init__(
         self,
@@ -125,15 +123,15 @@ class TrainingSimulation:
         jobs: Sequence[TrainJob],
         *,
         options: Options | None = None,
-        pick: Pick | None = None,
+        scoring: Scoring | None = None,
         costs: Costs | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._cluster = cluster
         self._options = options or Options()
-        self._pick = pick
         self._costs = costs or Costs()
-        self._rng = rng or random.Random(0)
+        rng = rng or random.Random(0)
+        self._baseline = None if scoring is None else BaselinePods(cluster, scoring, rng)
         self._coming = sorted(jobs, key=lambda entry: (entry.job.arrived_s, entry.job.key))
         self._waiting: dict[str, tuple[TrainJob, bool]] = {}
         self._running: dict[str, _Run] = {}
@@ -167,9 +165,16 @@ class TrainingSimulation:
             times += [at for at in run.up.values() if at > self._now_s]
         if not math.isinf(self._costs.deadline_s):
             times += [self._deadline(key) for key in (*self._waiting, *self._running)]
-        if self._pick is None and (self._waiting or self._running):
+        if self._baseline is None and (self._waiting or self._running):
             times += self._looks()
+        if self._baseline is not None:
+            times += self._turns(self._baseline, alone=not times)
         return min((at for at in times if at >= self._now_s - _EPSILON_S), default=None)
+
+    def _turns(self, baseline: BaselinePods, *, alone: bool) -> list[float]:
+        """When the baseline's pods come or go; not the scheduler's further tries where nothing else can happen."""
+        turn_s = baseline.leaves_s() if alone else baseline.next_s()
+        return [] if turn_s is None else [turn_s]
 
     def _looks(self) -> list[float]:
         look_s = next_look_s(self._queues(), self._now_s, self._options)
@@ -185,6 +190,8 @@ class TrainingSimulation:
         for run in self._running.values():
             run.done += run.rate * (then_s - self._now_s)
         self._now_s = then_s
+        if self._baseline is not None:
+            self._baseline.now_s = then_s
         self._leaving = [entry for entry in self._leaving if entry[0] > then_s + _EPSILON_S]
 
     # What happens
@@ -192,14 +199,25 @@ class TrainingSimulation:
     def _arrive(self) -> None:
         while self._coming and self._coming[0].job.arrived_s <= self._now_s + _EPSILON_S:
             entry = self._coming.pop(0)
-            self._waiting[entry.job.key] = (entry, False)
+            if self._baseline is None:
+                self._waiting[entry.job.key] = (entry, False)
+            else:
+                self._running[entry.job.key] = _Run(entry, {})
+                self._bind(self._baseline.create(entry.job))
 
     def _finish(self) -> None:
         for key, run in list(self._running.items()):
             if run.ends_s is not None and run.ends_s <= self._now_s + _EPSILON_S:
                 self._end(key, dead=False)
             elif run.ends_s is None and run.rate > 0 and run.done >= run.what.shape.steps - 1e-6:
-                run.ends_s, run.rate = self._now_s + self._costs.stop_s, 0.0
+                run.ends_s, run.rate = self._stopped_s(run), 0.0
+
+    def _stopped_s(self, run: _Run) -> float:
+        """The last step is done: when the operator will know. The first worker's end is that of a job with bounds that
+        no one scales."""
+        if self._baseline is None:
+            return self._now_s + self._costs.stop_s
+        return self._baseline.trained(run.what.job.key, filter(is_worker, run.tasks))["worker-0"]
 
     def _expire(self) -> None:
         for key in [*self._waiting, *self._running]:
@@ -209,15 +227,25 @@ class TrainingSimulation:
     def _end(self, key: str, *, dead: bool) -> None:
         self._waiting.pop(key, None)
         self._running.pop(key, None)
+        if self._baseline is not None:
+            self._baseline.delete(key)
         life = self.outcome.lives[key]
         life.ended_s, life.dead = self._now_s, dead
 
     def _decide(self) -> None:
-        if self._pick is not None:
-            self._place_pods(self._pick)
+        if self._baseline is not None:
+            self._bind(self._baseline.advance())
         else:
             self._ask_policy()
-        self._admit()
+            self._admit()
+
+    # Baseline: the default scheduler
+
+    def _bind(self, started: Iterable[StartedTask]) -> None:
+        for each in started:
+            run = self._running[each.job]
+            run.tasks[each.task] = each.node
+            run.up[each.task] = each.up_s
 
     # Elastic: the operator's policy
 
@@ -269,28 +297,6 @@ class TrainingSimulation:
                     room.take(node, ask)
                     run.up[task] = self._now_s + self._costs.start_s
 
-    # FIFO: pod after pod
-
-    def _place_pods(self, pick: Pick) -> None:
-        room = Room(self._cluster)
-        for run in self._running.values():
-            room.take_all(run.what.job, run.tasks)
-        for entry, _ in self._waiting.values():
-            self._running[entry.job.key] = _Run(entry, {})
-        self._waiting.clear()
-        for run in self._running.values():
-            job = run.what.job
-            for task in (*(name for name, _ in job.fixed), *(worker_task(index) for index in range(job.wanted))):
-                if task in run.tasks:
-                    continue
-                ask = _ask(job, task)
-                fitting = [number for number in range(len(room.nodes)) if room.fits(number, ask)]
-                if fitting:
-                    number = pick(room, ask, fitting, self._rng)
-                    run.tasks[task] = room.nodes[number].name
-                    room.take(run.tasks[task], ask)
-        self._running = dict(sorted(self._running.items(), key=lambda item: (item[1].what.job.arrived_s, item[0])))
-
     # Training
 
     def _speeds(self) -> None:
@@ -300,7 +306,7 @@ class TrainingSimulation:
             up = [task for task, at in run.up.items() if at <= self._now_s + _EPSILON_S]
             servers = [run.tasks[task] for task in up if is_server(task)]
             workers = [run.tasks[task] for task in up if is_worker(task)]
-            quorum = 1 if self._pick is None else job.wanted
+            quorum = 1 if self._baseline is None else job.wanted
             run.begun = run.begun or len(workers) >= quorum
             ready = run.begun and run.ends_s is None and len(servers) == sum(is_server(task) for task, _ in job.fixed)
             near = sum(node in servers for node in workers)
@@ -318,20 +324,3 @@ class TrainingSimulation:
 
 def _ask(job: ElasticJob, task: str) -> Ask:
     return job.worker if is_worker(task) else dict(job.fixed)[task]
-
-
-def pick_random(room: Room, ask: Ask, fitting: Sequence[int], rng: random.Random) -> int:
-    """Any node that fits: what the paper says of the default scheduler."""
-    return rng.choice(fitting)
-
-
-def pick_default(room: Room, ask: Ask, fitting: Sequence[int], rng: random.Random) -> int:
-    """As kube-scheduler scores: LeastAllocated and BalancedAllocation of CPU and memory, ties at random."""
-
-    def score(number: int) -> int:
-        allocatable, free = room.nodes[number].allocatable, room.free[number]
-        left = [(free[d] - ask.amounts[d]) / allocatable[d] for d in (CPU, MEMORY)]
-        return int(100 * sum(left) / 2) + int(100 * (1 - abs(left[0] - left[1]) / 2))
-
-    best = max(score(number) for number in fitting)
-    return rng.choice([number for number in fitting if score(number) == best])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -11,9 +13,10 @@ import pytest
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.cache import Cache
 from mews.kube.scheduling.config import SchedulerProfile, Ties
-from mews.kube.scheduling.cycle import Decider, choose, nodes_to_find
+from mews.kube.scheduling.cycle import Decider, best, choose, nodes_to_find
 from mews.kube.scheduling.framework import CycleState, Handle, Status, unresolvable, unschedulable
 from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins.any_node import any_node_profile
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.kube.scheduling.points import Points
 from mews.kube.scheduling.waiting import go_duration
@@ -44,6 +47,22 @@ class Even:
 
     async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         return Status()
+
+
+def test_a_profile_for_any_node_leaves_the_choice_among_all_that_fit_to_chance() -> None:
+    cache = Cache()
+    for name in ("a", "b", "c"):
+        cache.set_node(node(name))
+    decider = Decider(cache, lambda node: (), lambda: False)
+    points = Points(any_node_profile("x", (Even,)), cast(Handle, None))
+    rng = random.Random(1)
+    taken = []
+    for _ in range(300):
+        found = decider.find(points, CycleState(), pod_info(pod("p")))
+        taken.append(best(points, CycleState(), pod_info(pod("p")), found.feasible, rng))
+    pairs = Counter(pairwise(taken))
+    assert len(pairs) == 9, "each may follow on each: they do not take turns"
+    assert min(pairs.values()) > 15
 
 
 def test_samples_go_round_robin_over_the_nodes() -> None:

@@ -8,7 +8,8 @@ from mews.systems.kod2.experiment.cells import Assumptions
 from mews.systems.kod2.experiment.figures import figures
 from mews.systems.kod2.experiment.parts import sensitivity_rows, sensitivity_tasks
 from mews.systems.kod2.experiment.report import markdown
-from mews.systems.kod2.experiment.run import STARVE_LIMITS_S, VARIANTS, reduction, run_cell
+from mews.systems.kod2.experiment.run import STARVE_LIMITS_S, VARIANTS, intervals_of, reduction, run_cell
+from mews.systems.kod2.experiment.statistics import sign_test
 
 
 @functools.cache
@@ -16,7 +17,10 @@ def rows():
     found = []
     for batch in (64, 128):
         cell = run_cell(("VGG-16", batch, 3, tuple(VARIANTS), Assumptions()))
-        found += [{"model": "VGG-16", "batch": batch, "variant": name, **numbers} for name, numbers in cell.items()]
+        found += [
+            {"model": "VGG-16", "batch": batch, "variant": name, **numbers, **intervals_of([numbers, numbers])}
+            for name, numbers in cell.items()
+        ]
     return found
 
 
@@ -53,6 +57,29 @@ def test_the_tables_name_every_cell_and_what_the_paper_found():
     for line in ("| 64 | VGG-16 |", "| 128 | VGG-16 |", "-84 %", "+92 %", "| no-affinity |", "| never |"):
         assert line in text
     assert "| 3-6 | 3600 | -10 % / -20 % | 1.5 | +50 % |" in text
+
+
+def test_how_sure_means_are_and_when_the_whole_work_ends_are_printed_with_the_number_of_seeds():
+    text = markdown(rows(), [], seeds=2)
+    assert "over 2 seeds, ± half of its 95 % interval" in text
+    ours, random = of("kod2"), of("random")
+    later = f"{random['done_later_s'] / 60:.0f} ± 0 / {random['later_s'] / 60:.0f} ± 0"
+    assert f"| 64 | VGG-16 | {ours['end_s'] / 60:.0f} ± 0 | {later} |" in text
+    assert random["later_s"] == random["end_s"] - ours["end_s"] > 0 == ours["later_s"]
+    assert f"({random['dead']:.1f} ± 0.0)" in text
+
+
+def test_an_interval_needs_two_runs_and_shrinks_with_more():
+    one, two, many = ([{"dead": float(n % 2)} for n in range(count)] for count in (1, 2, 30))
+    assert intervals_of(one)["dead_ci"] is None
+    assert intervals_of(two)["dead_ci"] == pytest.approx(12.71 * 0.5**0.5 / 2**0.5)
+    assert intervals_of(many)["dead_ci"] == pytest.approx(2.045 * 0.5085 / 30**0.5, rel=1e-2)
+    assert intervals_of(many)["seeds"] == 30
+
+
+def test_a_difference_that_is_always_there_is_no_chance_and_one_of_either_sign_is():
+    assert sign_test([1.0] * 12) < 0.01
+    assert sign_test([1.0, -1.0] * 6) > 0.5
 
 
 def test_the_figures_show_completion_and_busy_cores():

@@ -22,14 +22,14 @@ from mews.systems.kod2.operator import Kod2Operator
 from tests.systems.kod2.test_pods import tfjob
 
 
-def cluster_doc(**kod2):
+def cluster_doc(default_scheduler=None, **kod2):
     return Scenario.model_validate(
         {
             "apiVersion": "mews/v1",
             "kind": "Scenario",
             "metadata": {"name": "operator"},
             "hardware": str(Path(mews.fixtures.__file__).parent / "hardware" / "three-nodes.yaml"),
-            "stack": {"kubecomp": None, "defaultScheduler": None, "kod2": kod2},
+            "stack": {"kubecomp": None, "defaultScheduler": default_scheduler, "kod2": kod2},
         }
     )
 

@@ -31,9 +31,11 @@ def pod(task, phase, *, code=None, reason=None, restarts=0):
     if reason:
         status["reason"] = reason
     if code is not None:
-        status["containerStatuses"] = [{"state": {"terminated": {"exitCode": code}}, "restartCount": restarts}]
+        status["containerStatuses"] = [
+            {"name": "tensorflow", "state": {"terminated": {"exitCode": code}}, "restartCount": restarts}
+        ]
     elif restarts:
-        status["containerStatuses"] = [{"state": {"running": {}}, "restartCount": restarts}]
+        status["containerStatuses"] = [{"name": "tensorflow", "state": {"running": {}}, "restartCount": restarts}]
     labels = {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": index}
     return {"metadata": {"name": f"j-{task}", "labels": labels}, "status": status}
 
@@ -172,6 +174,55 @@ def test_as_many_restarts_as_the_backoff_limit_fail_the_job_whoever_made_them():
         assert outcome_of(job, ["worker-0"], there, restarts=before).ended == ended
 
 
+@pytest.mark.parametrize("restart", ["Never", "OnFailure", "ExitCode"])
+def test_without_any_backoff_the_first_failure_is_over_the_limit_and_takes_all_pods(restart):
+    job = read_tfjob(tfjob(1, ps=0, restart=restart, backoffLimit=0))
+    outcome = outcome_of(job, ["worker-0"], pods(worker_0=pod("worker-0", "Failed", code=1)), restarts=0)
+    assert outcome.message == "Job j has failed because it has reached the specified backoff limit"
+    assert outcome.nothing_stays
+
+
+@pytest.mark.parametrize(
+    ("code", "beside", "restarted"), [(0, 137, ()), (137, 1, ("worker-0",)), (None, 1, ("worker-0",))]
+)
+def test_the_exit_code_is_that_of_the_container_that_trains_alone(code, beside, restarted):
+    failed = pod("worker-0", "Failed", code=code)
+    besides = {"name": "logs", "state": {"terminated": {"exitCode": beside}}}
+    failed["status"]["containerStatuses"] = [besides, *failed["status"].get("containerStatuses", ())]
+    outcome = outcome_of(
+        read_tfjob(tfjob(1, ps=0, restart="ExitCode")), ["worker-0"], pods(worker_0=failed), restarts=0
+    )
+    assert (outcome.ended, outcome.restarted) == ("" if restarted else "Failed", restarted)
+
+
+def test_every_role_that_failed_is_told_of_and_the_message_is_of_the_first():
+    job = read_tfjob(tfjob(2, ps=1))
+    there = pods(
+        **{f"worker_{i}": pod(f"worker-{i}", "Failed", code=1) for i in (0, 1)}, ps_0=pod("ps-0", "Failed", code=1)
+    )
+    outcome = outcome_of(job, ["ps-0", "worker-0", "worker-1"], there, restarts=0)
+    said = ["1 PS replica(s) failed.", "2 Worker replica(s) failed."]
+    assert [text for _, text in outcome.events] == [f"TFJob ns/j has failed because {each}" for each in said]
+    assert outcome.message == outcome.events[0][1]
+
+
+def test_a_running_pod_that_somebody_deletes_has_failed_to_the_baseline_alone():
+    there = pods(worker_0=pod("worker-0", "Running"), worker_1=pod("worker-1", "Running"))
+    there["worker-1"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    job = read_tfjob(tfjob(2, ps=0, restart="OnFailure"))
+    assert outcome_of(job, ["worker-0", "worker-1"], there, restarts=0).ended == ""
+    outcome = outcome_of(job, ["worker-0", "worker-1"], there, restarts=0, baseline=True)
+    assert outcome.message == "TFJob ns/j has failed because 1 Worker replica(s) failed."
+
+
+def test_a_dynamic_worker_that_failed_fails_the_job_by_its_exit_code_alone():
+    there = pods(worker_0=pod("worker-0", "Running"), worker_1=pod("worker-1", "Failed", code=1))
+    for restart, ended in (("Never", ""), ("ExitCode", "Failed")):
+        given = tfjob(2, ps=0, restart=restart)
+        given["spec"]["enableDynamicWorker"] = True
+        assert outcome_of(read_tfjob(given), ["worker-0", "worker-1"], there, restarts=0).ended == ended
+
+
 def test_an_elastic_job_trains_with_its_servers_and_any_worker_a_rigid_one_with_all():
     there = pods(ps_0=pod("ps-0", "Running"), worker_1=pod("worker-1", "Running"), worker_0=pod("worker-0", "Pending"))
     tasks = ["ps-0", "worker-0", "worker-1"]
@@ -191,7 +242,8 @@ def test_conditions_exclude_each_other_as_kubeflows_do():
 
 def test_a_condition_that_stays_true_keeps_the_time_at_which_it_became_so():
     first = with_condition({}, "Restarting", "TFJobRestarting", "once", now_s=100.0)
-    again = with_condition(first, "Restarting", "TFJobRestarting", "twice", now_s=160.0)
+    assert with_condition(first, "Restarting", "TFJobRestarting", "twice", now_s=160.0) == first
+    again = with_condition(first, "Restarting", "Otherwise", "twice", now_s=160.0)
     (condition,) = again["conditions"]
     assert seconds(condition["lastTransitionTime"]) == 100.0
     assert seconds(condition["lastUpdateTime"]) == 160.0

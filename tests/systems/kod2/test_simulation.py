@@ -1,20 +1,20 @@
 """The lean simulator of training jobs: its own rules, and that the whole stack does what it says."""
 
-import asyncio
+import dataclasses
 import random
+from statistics import fmean
 
 import pytest
 
-from mews.harness.clock import run_virtual
-from mews.harness.clusters import open_cluster
-from mews.kube.api.objects import seconds
+from mews.kube.emulated.kubelet.timings import MEASURED, Span
+from mews.systems.kod2.experiment.baseline import PodTimes
 from mews.systems.kod2.experiment.cells import Assumptions, cells, cluster, jobs_of
+from mews.systems.kod2.experiment.default_scheduler import Scoring, SimulatedScheduler
 from mews.systems.kod2.experiment.run import VARIANTS, mean_of, numbers_of, simulate
-from mews.systems.kod2.experiment.simulation import Costs, TrainingSimulation, TrainJob, pick_default, pick_random
-from mews.systems.kod2.install import TFJOBS
-from mews.systems.kod2.model import Ask, ElasticJob
+from mews.systems.kod2.experiment.simulation import Costs, TrainingSimulation, TrainJob
+from mews.systems.kod2.model import Ask, ElasticJob, NodeRoom
 from mews.systems.kod2.training import TrainingShape, environment_in, loss, speed
-from tests.systems.kod2.test_operator import cluster_doc
+from tests.systems.kod2.whole_stack import baseline_lives, elastic_lives
 
 GIB = 2**30
 
@@ -57,7 +57,7 @@ def test_busy_cores_are_the_workers_and_the_servers():
 
 def test_a_baseline_job_begins_when_all_of_its_pods_run_and_a_hanging_one_ends_at_its_deadline():
     large = train_job("large", workers=12, cores=3)
-    outcome = TrainingSimulation(cluster(), [large], pick=pick_default, costs=Costs(deadline_s=500.0)).run()
+    outcome = TrainingSimulation(cluster(), [large], scoring=Scoring.DEFAULT, costs=Costs(deadline_s=500.0)).run()
     assert (outcome.lives["large"].dead, outcome.lives["large"].ended_s) == (True, 500.0)
     elastic = TrainingSimulation(cluster(), [large]).run()
     assert not elastic.lives["large"].dead
@@ -68,7 +68,9 @@ def test_two_baseline_jobs_can_hold_what_the_other_lacks_and_the_elastic_ones_do
     for seed in range(10):
         jobs = [train_job(f"j{i}", workers=3 + i % 3, cores=4 + i % 2, at=5.0 * i, steps=300) for i in range(6)]
         costs = Costs(deadline_s=5000.0)
-        baseline = TrainingSimulation(cluster(), jobs, pick=pick_random, costs=costs, rng=random.Random(seed)).run()
+        baseline = TrainingSimulation(
+            cluster(), jobs, scoring=Scoring.RANDOM, costs=costs, rng=random.Random(seed)
+        ).run()
         hang += sum(life.dead for life in baseline.lives.values())
         assert not any(life.dead for life in TrainingSimulation(cluster(), jobs, costs=costs).run().lives.values())
     assert hang > 0
@@ -90,54 +92,71 @@ def test_the_cells_are_the_papers_and_their_jobs_differ_from_one_another():
 
 @pytest.mark.parametrize(("model", "batch", "seed"), [("VGG-16", 64, 1), ("CNN-rand", 8, 1), ("CNN-rand", 8, 2)])
 def test_the_whole_stack_takes_as_long_as_the_simulator_says(model, batch, seed):
-    jobs = jobs_of(model, batch, seed, Assumptions())
-    simulated = TrainingSimulation(cluster(), jobs).run()
-
-    async def main():
-        running = await open_cluster(cluster_doc(), seed=1)
-        try:
-            return await submitted(running, jobs)
-        finally:
-            await running.close()
-
-    times = run_virtual(main)
-    expected = {key: life.jct_s for key, life in simulated.lives.items()}
-    for key, jct_s in expected.items():
-        assert times[key] == pytest.approx(jct_s, rel=0.02, abs=3.0)
+    simulated = TrainingSimulation(cluster(), jobs_of(model, batch, seed, Assumptions())).run()
+    found = elastic_lives(model, batch, seed)
+    for key, life in simulated.lives.items():
+        assert found[key].jct_s == pytest.approx(life.jct_s, rel=0.02, abs=3.0)
 
 
-async def submitted(running, jobs):
-    """Submit the jobs as they arrive; key -> completion time."""
-    loop = asyncio.get_running_loop()
-    start_s = loop.time()
-    for entry in jobs:
-        await asyncio.sleep(max(0.0, start_s + entry.job.arrived_s - loop.time()))
-        await running.kube.create(TFJOBS, tfjob_of(entry), namespace="default")
-    while True:
-        await asyncio.sleep(30)
-        found = (await running.kube.list(TFJOBS)).items
-        elastic = {f"default/{job['metadata']['name']}": job["status"]["elastic"] for job in found}
-        if all(part["state"] == "COMPLETED" for part in elastic.values()):
-            return {k: seconds(part["finishedAt"]) - seconds(part["waitingSince"]) for k, part in elastic.items()}
-
-
-def tfjob_of(entry):
-    job, shape = entry.job, entry.shape
-    names = {"steps": shape.steps, "step-s": shape.step_s, "near-s": shape.near_s, "far-s": shape.far_s}
-    notes = {f"mews.dev/train-{k}": repr(v) for k, v in {**names, "server-rate": shape.server_rate}.items()}
-
-    def role(count, ask):
-        asks = {"cpu": f"{ask.amounts[0]}m", "memory": str(ask.amounts[1])}
-        container = {"name": "tensorflow", "image": "mews/tf-trainer", "resources": {"requests": asks}}
-        spec = {"containers": [container], "terminationGracePeriodSeconds": 1}
-        return {"replicas": count, "template": {"metadata": {"annotations": notes}, "spec": spec}}
-
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "TFJob",
-        "metadata": {"name": job.key.partition("/")[2], "namespace": "default"},
-        "spec": {
-            "elasticPolicy": {"minReplicas": job.minimum, "maxReplicas": job.maximum},
-            "tfReplicaSpecs": {"PS": role(1, job.fixed[0][1]), "Worker": role(job.wanted, job.worker)},
-        },
+def test_the_baselines_pods_take_as_long_as_the_emulated_kubelets():
+    spans = {
+        name: (span.low_s, span.usual_s, span.high_s) for name, span in vars_of(MEASURED) if isinstance(span, Span)
     }
+    times = PodTimes()
+    assert times.starting == tuple(spans[name] for name in ("see_pod", "sandbox", "create", "start"))
+    assert (times.finished, times.deleted) == (spans["finished"], (spans["see_deletion"], spans["killed"]))
+    assert times.relist_s == MEASURED.relist_s
+
+
+def vars_of(value):
+    return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+
+
+def scheduler_of(cores, clock):
+    nodes = [NodeRoom("n", (cores * 1000, 32 * GIB, 110), (cores * 1000, 32 * GIB, 110))]
+    return SimulatedScheduler(nodes, Scoring.DEFAULT, random.Random(1), lambda: clock[0])
+
+
+def test_what_waits_is_tried_whenever_a_pod_leaves_so_that_small_pods_pass_large_ones():
+    clock = [0.0]
+    scheduler = scheduler_of(4, clock)
+    for name, cores in (("a", 2), ("b", 2), ("large", 4), ("small", 1)):
+        scheduler.add(name, Ask((cores * 1000, GIB, 1)))
+        clock[0] += 1.0
+    assert [pod.name for pod in scheduler.decide()] == ["a", "b"]
+    clock[0] = 100.0
+    scheduler.remove("a")
+    assert [pod.name for pod in scheduler.decide()] == ["small"], "the older pod needs both to leave"
+    scheduler.remove("b")
+    assert scheduler.decide() == []
+    clock[0] = 200.0
+    scheduler.remove("small")
+    assert [pod.name for pod in scheduler.decide()] == ["large"]
+
+
+def test_what_waits_is_tried_by_its_last_refusal_not_by_its_age():
+    clock = [0.0]
+    scheduler = scheduler_of(4, clock)
+    scheduler.add("holds", Ask((4000, GIB, 1)))
+    scheduler.decide()
+    for name in ("older", "younger"):
+        scheduler.add(name, Ask((3000, GIB, 1)))
+        scheduler.decide()
+        clock[0] += 10.0
+    while (due_s := scheduler.next_s()) is not None and due_s <= 300.0:  # the older one's turn, whatever happens
+        clock[0] = due_s
+        scheduler.advance()
+        assert scheduler.decide() == []
+    clock[0] = 305.0
+    scheduler.remove("holds")
+    assert [pod.name for pod in scheduler.decide()] == ["younger"]
+
+
+@pytest.mark.parametrize("scoring", Scoring)
+def test_the_baseline_on_the_whole_stack_takes_as_long_as_the_simulator_says_where_nothing_hangs(scoring):
+    given = Assumptions(deadline_s=900.0, workers=(2,), worker_cores=(1,))
+    found = baseline_lives("CNN-rand", 64, 1, scoring, given)
+    simulated = simulate("CNN-rand", 64, 1, VARIANTS[scoring.value], given).lives
+    means = [fmean(life.jct_s for life in lives.values()) for lives in (found, simulated)]
+    assert means[0] == pytest.approx(means[1], rel=0.1)
+    assert not any(life.dead for lives in (found, simulated) for life in lives.values())

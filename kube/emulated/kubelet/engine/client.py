@@ -177,6 +177,7 @@ def _connected() -> APIClient:
         raise EngineUnavailable(f"DOCKER_HOST={url}: must be a socket of this machine (unix://)")
     api: APIClient | None = None
     try:
+        _knock(url)
         api = docker.APIClient(**{**given, "base_url": url}, version="auto", timeout=_TIMEOUT_S)
         about = api.info()
     except (DockerException, OSError) as error:
@@ -188,6 +189,12 @@ def _connected() -> APIClient:
         api.close()
         raise EngineUnavailable(f"the Docker engine at {url} {reason}")
     return api
+
+
+def _knock(url: str) -> None:
+    """Raises OSError where nobody listens: the SDK would leave its socket open."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
+        knocking.connect("/" + url.partition(":")[2].lstrip("/") if ":" in url else url)
 
 
 def _cause(error: Exception) -> str:

@@ -7,7 +7,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 export MEWS_NIGHTLY
 
 .PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-nightly test-fuse test-kind test-kind-leftovers \
-  test-kind-gpushare test-upstream test-upstream-sample lint dist bench clean
+  test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -42,6 +42,10 @@ test-kind-leftovers: $(BIN)/.installed
 # GPU Share on kind: on hosts of its own, so that it shares no cluster with test-kind; five minutes
 test-kind-gpushare: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_gpushare.py --durations=0
+
+# Koordinator on kind: a proxy before each node's container runtime; on hosts of its own, too
+test-kind-koordinator: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_koordinator.py --durations=0
 
 # Upstream's own judges, built from their Go modules where Go is there: every listed spec of Kubernetes' conformance suite
 # before `mews up`, controller-runtime's suites, an operator's and helm before `mews envtest` (half an hour)

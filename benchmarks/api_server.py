@@ -1,13 +1,15 @@
-"""The embedded API server as a process of its own: ``python -m benchmarks.api_server FOLDER [NODES PODS]``.
+"""The embedded API server as a process of its own: ``python -m benchmarks.api_server FOLDER [NODES PODS [X]]``.
 
 Serves over TLS to the bearer of a token, and over http beside it; ``FOLDER/ready.json`` tells where. With numbers the
-store holds that many nodes and bound pods before it serves.
+store holds that many nodes and bound pods before it serves; with a third word our controllers run in the same process,
+over HTTP as in ``mews up``, and have read all of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import sys
 from pathlib import Path
@@ -15,13 +17,18 @@ from typing import Any
 
 from mews.certificates import make_certificates
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.clock import Clock
+from mews.kube.client.http import HttpKube
+from mews.kube.clock import Clock, Pace
+from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.controllers.manager import ControllerManager
 
 TOKEN = "bench"
+SETTLE_S = 30.0
+"""Below the grace of nodes whose kubelets do not report."""
 
 
 def node(name: str) -> dict[str, Any]:
@@ -47,7 +54,8 @@ def pod(name: str, node_name: str = "") -> dict[str, Any]:
 
 
 async def fill(store: Store, nodes: int, pods: int) -> None:
-    """Nodes with their status, pods bound and running."""
+    """Nodes with their status, pods bound and running, with their owners as if they had come over HTTP."""
+    store.keeps_owners = True
     kube = InProcessKube(store)
     for number in range(nodes):
         await kube.create(NODES, node(f"node-{number}"))
@@ -58,6 +66,15 @@ async def fill(store: Store, nodes: int, pods: int) -> None:
         condition = {"type": "Ready", "status": "True", "lastTransitionTime": store.timestamp()}
         status = {"phase": "Running", "podIP": "10.1.0.1", "conditions": [condition]}
         await kube.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
+
+
+async def idle_controllers(url: str, clock: Clock) -> asyncio.Task[None]:
+    """Ours, once they have read all pods; they find nothing to do for as long as nodes may be silent."""
+    context = Context(HttpKube(url), clock, random.Random(2), logging.getLogger("controllers"))
+    manager = ControllerManager(context, Pace(1.0))
+    running = asyncio.create_task(manager.run())
+    await asyncio.sleep(SETTLE_S)
+    return running
 
 
 async def main() -> None:
@@ -72,10 +89,11 @@ async def main() -> None:
     plain = ApiServer(store)
     await secure.start()
     await plain.start()
+    running = await idle_controllers(plain.url, clock) if len(sys.argv) > 4 else None
     ready = {"https": secure.url, "http": plain.url, "authority": str(made.authority), "token": TOKEN}
     (folder / "ready.part").write_text(json.dumps(ready))
     (folder / "ready.part").rename(folder / "ready.json")
-    await asyncio.Event().wait()
+    await (asyncio.Event().wait() if running is None else running)
 
 
 if __name__ == "__main__":

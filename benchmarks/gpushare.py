@@ -128,6 +128,8 @@ def sequences() -> None:
         if wrong:
             found += 1
             progress(f"gpushare: sequence {seed}: {chosen}: {wrong}")
+        if (played := seed - first + 1) % 250 == 0:
+            progress(f"gpushare: {played} of {wanted} sequences, {found} with a violation")
     report("gpushare sequences", wanted, "sequences")
     report("gpushare sequences with a violation", found, "sequences")
     report("gpushare sequences speed", wanted / (time.perf_counter() - begun), "1/s")
@@ -141,8 +143,8 @@ def main() -> None:
     if sys.argv[1:] != ["sequences"]:
         filter_speed()
         list_cost()
+        binds()
     sequences()
-    binds()
 
 
 if __name__ == "__main__":

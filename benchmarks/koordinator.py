@@ -1,6 +1,6 @@
 """Koordinator: pods placed per second with DeviceShare beside our scheduler without it, and the best of 16 GPUs.
 
-usage: python -m benchmarks.koordinator [sequences]
+usage: python -m benchmarks.koordinator [sequences [NUMBER] [FIRST]]
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import logging
 import random
 import statistics
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from benchmarks.common import progress, report
 from mews.harness.clock import run_virtual, virtual_clock
@@ -115,16 +117,25 @@ def best_of_sixteen() -> None:
     report("koordinator best 8 of 16, worst", max(took), "ms")
 
 
-def sequences(wanted: int) -> None:
-    """Sequences of crashes, lost Devices, sick and held GPUs, without a device given over its sum."""
+WHOLE_EVERY = 200
+"""One of so many sequences is played with kubelets, koordlet and hooks as well."""
+
+
+def sequences(wanted: int, first: int = 0) -> None:
+    """Sequences of crashes, changes of the leader, stale watches, lost Devices, sick and held GPUs, without a device
+    given over its sum."""
     from tests.systems.koordinator.test_stateful import STEPS, happens
+    from tests.systems.koordinator.test_whole_sequences import happens_whole
 
     logging.disable(logging.CRITICAL)
-    progress(f"koordinator: {wanted} sequences of crashes, lost Devices, sick and held GPUs")
+    progress(f"koordinator: {wanted} sequences of crashes, leaders, stale watches, lost Devices, sick and held GPUs")
     begun = time.perf_counter()
-    for seed in range(wanted):
+    for seed in range(first, first + wanted):
         rng = random.Random(seed)
         happens(seed, [rng.choice(STEPS) for _ in range(rng.randint(5, 20))])
+        if seed % WHOLE_EVERY == 0:
+            with tempfile.TemporaryDirectory() as folder:
+                happens_whole(seed, Path(folder))
     report("koordinator sequences without a violation", float(wanted), "sequences")
     report("koordinator sequences", wanted / (time.perf_counter() - begun), "sequences/s")
 
@@ -137,6 +148,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["sequences"]:
-        sequences(int(sys.argv[2]) if len(sys.argv) > 2 else SEQUENCES)
+        sequences(*(map(int, sys.argv[2:]) if sys.argv[2:] else (SEQUENCES,)))
     else:
         main()

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any
 
 import yaml
@@ -75,6 +76,11 @@ async def churn(kube: HttpKube, pid: int, lasts_s: float) -> tuple[list[float], 
     return sizes, number
 
 
+def slope_mib_per_min(sizes: list[float]) -> float:
+    """Of the line that fits sizes taken every half minute best; 0 for a single one."""
+    return linear_regression([_SAY_S / 60 * n for n in range(len(sizes))], sizes).slope if len(sizes) > 1 else 0.0
+
+
 async def _soak(ready: dict[str, Any], token: str, lasts_s: float) -> tuple[list[float], int]:
     kube = HttpKube(ready["api"], token=token, ssl=ssl.create_default_context(cafile=ready["ca"]))
     try:
@@ -89,13 +95,15 @@ def main(minutes: float = _MINUTES) -> None:
         argv = [sys.executable, "-m", "mews.harness.cli", "up", "--stack", "none", "--name", "soak", "--dir", folder]
         with process(*argv):
             file = Path(folder) / "ready.json"
-            await_condition(file.exists, "mews up", 120)
+            await_condition(file.exists, "mews up", 600)
             ready = json.loads(file.read_text("utf-8"))
             config = yaml.safe_load(Path(ready["kubeconfig"]).read_text("utf-8"))
             sizes, number = asyncio.run(_soak(ready, config["users"][0]["user"]["token"], 60 * minutes))
+    second = sizes[len(sizes) // 2 :]
     half = sizes[len(sizes) // 2]
     report("soak: memory at the end", sizes[-1], "MiB", baseline=sizes[0], baseline_name="at the start")
     report("soak: growth in the second half", sizes[-1] - half, "MiB")
+    report("soak: slope of the second half", slope_mib_per_min(second), "MiB/min")
     report("soak: Deployments", number, "created and deleted")
 
 

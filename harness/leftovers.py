@@ -21,13 +21,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mews.emulator.hostd.fuse_mount import unmount
+from mews.emulator.hostd.mounts import unmount
 from mews.harness.errors import Lacks
 
 OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
 
 _FILE = "owner.json"
+ENGINE_FILE = "engine.owned"
+"""In a runtime folder whose run has containers of the container engine."""
 _CONTAINERS_S = 60.0
 _DELETE_S = 120.0
 
@@ -133,8 +135,26 @@ def end_own() -> None:
 def _remove(folder: Path) -> None:
     for pid in list(_belonging(folder)):
         _kill(pid)
+    end_containers(folder)
     unmount_below(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_containers(folder: Path) -> None:
+    """Remove the engine's containers of a runtime folder; where the engine does not answer, they are left to the next
+    run that has containers."""
+    if not (folder / ENGINE_FILE).exists():
+        return
+    from mews.kube.emulated.kubelet.engine.client import remove_containers
+    from mews.kube.emulated.kubelet.errors import EngineUnavailable
+
+    with contextlib.suppress(EngineUnavailable):
+        remove_containers(str(folder).__eq__)
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether the owner of what bears the name of a runtime folder is dead."""
+    return not (folder / _FILE).exists() or not _owner_lives(folder)
 
 
 def end_creation(folder: Path) -> None:

@@ -54,7 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--mews-allow-outside", action="store_true", help=outside)
     parser.addini("mews_allow_outside", outside, type="bool", default=False)
     parser.addini("mews_images", "a file with images of yours, as images: of a scenario has them; from rootdir")
-    parser.addini("mews_unknown_images", "what other images do: fail or idle (mews_cluster: idle; mews_run: fail)")
+    parser.addini(
+        "mews_unknown_images", "what other images do: fail, idle or container (mews_cluster: idle; mews_run: fail)"
+    )
 
 
 def _speed(text: str) -> float:
@@ -152,8 +154,8 @@ def _images(config: pytest.Config) -> tuple[Path | None, str | None]:
     Raises pytest.UsageError.
     """
     file, unknown = str(config.getini("mews_images") or ""), str(config.getini("mews_unknown_images") or "")
-    if unknown not in ("", "fail", "idle"):
-        raise pytest.UsageError(f"mews_unknown_images = {unknown}: must be fail or idle")
+    if unknown not in ("", "fail", "idle", "container"):
+        raise pytest.UsageError(f"mews_unknown_images = {unknown}: must be fail, idle or container")
     if file and not (config.rootpath / file).is_file():
         raise pytest.UsageError(f"mews_images = {file}: no such file in {config.rootpath}")
     return config.rootpath / file if file else None, unknown or None

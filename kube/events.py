@@ -10,7 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
-from mews.kube.api.objects import Object, timestamp
+from mews.kube.api.objects import Object, ephemeral_containers_of, init_containers_of, timestamp
 from mews.kube.api.resources import EVENTS
 from mews.kube.client.port import Patch
 from mews.kube.clock import rest
@@ -63,10 +63,17 @@ def reference(obj: Mapping[str, Any], *, field_path: str = "", kind: str = "") -
     return {key: value for key, value in made.items() if value}
 
 
-def pod_reference(pod: Object, *, container: str = "", init: bool = False) -> dict[str, Any]:
+def pod_reference(pod: Object, *, container: str = "") -> dict[str, Any]:
     """A reference to a pod, or to one of its containers."""
-    where = f"spec.{'initContainers' if init else 'containers'}{{{container}}}" if container else ""
+    where = f"spec.{_list_of(pod, container)}{{{container}}}" if container else ""
     return reference({**pod, "kind": "Pod", "apiVersion": "v1"}, field_path=where)
+
+
+def _list_of(pod: Object, container: str) -> str:
+    if any(container == each["name"] for each in init_containers_of(pod)):
+        return "initContainers"
+    is_ephemeral = any(container == each["name"] for each in ephemeral_containers_of(pod))
+    return "ephemeralContainers" if is_ephemeral else "containers"
 
 
 def node_reference(name: str) -> dict[str, Any]:

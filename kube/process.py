@@ -32,10 +32,18 @@ def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:
     named = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
     if not named and is_in_cluster():
         return in_cluster_kube(user_agent)
+    return kubeconfig_kube(options.kubeconfig, options.context)
+
+
+def kubeconfig_kube(file: str | None, context: str | None = None) -> HttpKube:
+    """The API server of that file, or of the usual one.
+
+    Raises KubeconfigError.
+    """
     try:
-        return HttpKube.from_kubeconfig(options.kubeconfig, options.context)
+        return HttpKube.from_kubeconfig(file, context)
     except _refusals() as error:
-        shown = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        shown = file or os.environ.get("KUBECONFIG") or "~/.kube/config"
         raise KubeconfigError(f"kubeconfig {shown}: {' '.join(str(error).split())}") from error
 
 

@@ -10,7 +10,6 @@ import errno
 import os
 import shutil
 import stat
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree
+from mews.emulator.hostd.mounts import unmount
 from mews.emulator.hostd.nvml_files import program_name
 from mews.emulator.hostd.rack import HostRack
 
@@ -95,20 +95,6 @@ class FuseMount:
         """Unmount it; who still has files open gets errors."""
         unmount(self._point)
         self._thread.join(2.0)
-
-
-def unmount(point: Path) -> None:
-    """Take a mount away, also one whose process is dead."""
-    if not _is_mounted(point):
-        return
-    tool = shutil.which("fusermount3")
-    command = [tool, "-u", "-z", str(point)] if tool else ["umount", "-l", str(point)]
-    subprocess.run(command, capture_output=True, check=False)
-
-
-def _is_mounted(point: Path) -> bool:
-    with open("/proc/self/mounts", encoding="utf-8") as mounts:
-        return any(line.split()[1] == str(point) for line in mounts)
 
 
 class _Operations:

@@ -25,13 +25,13 @@ from mews.emulator.control_tls import add_control_tls_arguments, control_certifi
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
-from mews.emulator.hostd import fuse_mount
 from mews.emulator.hostd.chassis_control import ChassisControl, Lost
 from mews.emulator.hostd.control import HostControl
 from mews.emulator.hostd.driver_root import DriverRoot
 from mews.emulator.hostd.follower import ChassisFollower
-from mews.emulator.hostd.fuse_mount import FuseMount
+from mews.emulator.hostd.fuse_mount import FuseMount, lacking
 from mews.emulator.hostd.mirror import Mirror
+from mews.emulator.hostd.mounts import unmount
 from mews.emulator.hostd.nvml_files import NvmlFolder
 from mews.emulator.hostd.rack import HostRack
 from mews.emulator.hostd.telemetry import TelemetryFollower
@@ -72,7 +72,7 @@ class HostServer:
         self.token = secrets.token_urlsafe(24) if token is None else token
         self.rack = HostRack(hardware, clock=EmulatedClock(speed), seed=seed)
         self._root = root.resolve()
-        self.without_fuse = fuse_mount.lacking() if fuse != "no" else "switched off"
+        self.without_fuse = lacking() if fuse != "no" else "switched off"
         if fuse == "yes" and self.without_fuse is not None:
             raise OSError(f"FUSE: {self.without_fuse}")
         self.without_library: str | None = None
@@ -83,7 +83,7 @@ class HostServer:
         self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
         files = self._root / FILES
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
-        fuse_mount.unmount(files)
+        unmount(files)
         self._mirror = Mirror(self.rack, files) if self._mount is None else None
         address, port = control
         admit = gate(callers(address, allow_hosts))

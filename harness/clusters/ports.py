@@ -19,7 +19,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PodResources
 from mews.kube.emulated.kubelet.devices import CheckpointStore
 from mews.kube.emulated.kubelet.machine import KubeletFolder
-from mews.kube.emulated.kubelet.runtime import Runtime
+from mews.kube.emulated.kubelet.runtime import EnginePort, Runtime
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.runtimehook.port import RuntimeHooks
 from mews.kube.system.facility import ContainerExtras
@@ -174,6 +174,10 @@ class ProcessesPort(Protocol):
     @property
     def runtime(self) -> Runtime:
         """What runs containers as processes."""
+        ...
+
+    def engine(self, host: str) -> EnginePort | None:
+        """What runs real images on that host; None where no image asks for it."""
         ...
 
     @property

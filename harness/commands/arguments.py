@@ -24,7 +24,7 @@ ImagesOption = Annotated[
 ]
 UnknownImagesOption = Annotated[
     str | None,
-    typer.Option("--unknown-images", metavar="fail|idle", help="what other images do; default: idle"),
+    typer.Option("--unknown-images", metavar="fail|idle|container", help="what other images do; default: idle"),
 ]
 WaitOption = Annotated[
     str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")

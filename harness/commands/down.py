@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mews.harness.commands.instances import UpInstance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import kept_sites, sweep, sweep_kind, sweep_sites
+from mews.harness.leftovers import end_containers, kept_sites, sweep, sweep_kind, sweep_sites
 
 PATIENCE_S = 15.0
 LEFTOVERS = ("ready.json", "kubeconfig", "ca.crt")
@@ -72,6 +72,7 @@ def end(instance: UpInstance) -> None:
 def clear(folder: Path) -> None:
     """Remove what an instance writes into its folder, and its runtime folder; nothing else."""
     for root in _runtime_folders(folder / "ready.json"):
+        end_containers(root)
         shutil.rmtree(root, ignore_errors=True)
     for name in LEFTOVERS:
         with contextlib.suppress(OSError):  # a folder of that name is not ours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from mews.harness.manifests.parts import (
     AGENT_PORT,
@@ -18,6 +19,7 @@ from mews.harness.manifests.parts import (
     volume_file,
 )
 from mews.harness.manifests.spec import StackSpec
+from mews.kube.runtimehook.places import HOOK_FOLDER, PROXY_RECORDS
 from mews.kube.system.deployment import ON_NODE
 
 NODE_AGENT = "node-agent"
@@ -37,6 +39,19 @@ HOST_VOLUME = {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "Director
 HOST_MOUNT: Object = {"name": "host", "mountPath": HOST_ROOT}
 
 
+def node_folder_volumes(folders: Sequence[str], name: str = "node") -> list[Object]:
+    """Volumes of folders of the node."""
+    return [
+        {"name": f"{name}-{number}", "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+        for number, path in enumerate(folders)
+    ]
+
+
+def node_folder_mounts(folders: Sequence[str], name: str = "node") -> list[Object]:
+    """Where a container has them: at the same places."""
+    return [{"name": f"{name}-{number}", "mountPath": path} for number, path in enumerate(folders)]
+
+
 def node_name_env() -> Object:
     """The name of the pod's node, as a component that runs on each is told it."""
     return {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
@@ -47,15 +62,16 @@ def agent_pod(spec: StackSpec) -> Object:
     return {
         "automountServiceAccountToken": False,
         "containers": [agent(spec), host(spec)],
-        "volumes": node_volumes(),
+        "volumes": node_volumes(spec),
     }
 
 
-def node_volumes() -> list[Object]:
+def node_volumes(spec: StackSpec) -> list[Object]:
     """Those of agent and host."""
     return [
         RUN,
         *FOLDERS,
+        *node_folder_volumes([HOOK_FOLDER] if spec.runtime_hooks else [], "hooks"),
         {"name": "hardware", "configMap": {"name": HARDWARE}},
         HOST_VOLUME,
     ]
@@ -65,6 +81,8 @@ def agent(spec: StackSpec) -> Object:
     """Reports to a harness what the node's kubelet does; may read the kubelet's folders only."""
     argv = ["-m", "mews.harness.clusters.real.agent", "--device-plugins", f"{KUBELET}/device-plugins"]
     argv += ["--pod-resources", f"{KUBELET}/pod-resources", "--records", RECORDS_FILE, "--port", str(AGENT_PORT)]
+    hooked = [HOOK_FOLDER] if spec.runtime_hooks else []
+    argv += ["--records", PROXY_RECORDS] if hooked else []
     argv += [word for name in spec.allow_hosts for word in ("--allow-host", name)]
     return {
         "name": "agent",
@@ -75,7 +93,9 @@ def agent(spec: StackSpec) -> Object:
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
         "readinessProbe": {"tcpSocket": {"port": AGENT_PORT}, "periodSeconds": 1},
         "securityContext": dict(ON_NODE),
-        "volumeMounts": [{**mount, "readOnly": True} for mount in FOLDER_MOUNTS] + [{**RUN_MOUNT, "readOnly": True}],
+        "volumeMounts": [
+            {**mount, "readOnly": True} for mount in (*FOLDER_MOUNTS, RUN_MOUNT, *node_folder_mounts(hooked, "hooks"))
+        ],
     }
 
 

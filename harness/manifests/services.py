@@ -45,7 +45,8 @@ def services(spec: StackSpec) -> list[Object]:
         return []
     made = [_service(spec, name) for name in names]
     if spec.service_certificate is not None:
-        files = {"tls.crt": spec.service_certificate.certificate, "tls.key": spec.service_certificate.key}
+        made_of = spec.service_certificate
+        files = {"tls.crt": made_of.certificate, "tls.key": made_of.key, CA_FILE: made_of.trusted}
         data = {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}
         secret: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(spec, SERVICES_TLS)}
         made.append({**secret, "type": "kubernetes.io/tls", "data": data})

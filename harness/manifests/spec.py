@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from mews.harness.manifests.parts import Object
+from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.facility import Facility
 from mews.kube.system.system import Component, Pooled, System
@@ -61,6 +62,11 @@ class InstalledSystem:
     def pooled(self) -> Pooled | None:
         """What it moves between nodes, if it does."""
         return self.system.pooled(self.configuration)
+
+    @property
+    def runtime_hooks(self) -> Mapping[str, HookPolicy]:
+        """On which nodes it is asked about containers, and what becomes of them while it does not answer."""
+        return self.system.runtime_hooks(self.configuration) if self.components else {}
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -122,6 +128,11 @@ class StackSpec:
         for installed in self.systems:
             yield from installed.components.items()
 
+    @property
+    def runtime_hooks(self) -> Mapping[str, HookPolicy]:
+        """The nodes on which a system is asked about containers, and what becomes of them while it does not answer."""
+        return {node: policy for each in self.systems for node, policy in each.runtime_hooks.items()}
+
     def component(self, name: str) -> Component | None:
         """The running component of that name."""
         return dict(self.components()).get(name)
@@ -167,6 +178,11 @@ class StackSpec:
         """Those of the hosts whose nodes have that component; others have an agent alone."""
         nodes = self.nodes_of(self.node_component() or "")
         return {host for host, node in hosts.items() if node in nodes}
+
+    def registering(self, hosts: Mapping[str, str]) -> set[str]:
+        """Those of the hosts on which that component offers its kubelet devices."""
+        component = self.component(self.node_component() or "")
+        return self.managed(hosts) if component is not None and deployment_of(component).registers else set()
 
     def nodes_apart(self) -> Sequence[str]:
         """Nodes on which other components use the kubelet's folders, and that one is not."""

@@ -18,10 +18,13 @@ from mews.harness.manifests.nodes import (
     agent,
     agent_pod,
     host,
+    node_folder_mounts,
+    node_folder_volumes,
     node_name_env,
     node_volumes,
 )
 from mews.harness.manifests.parts import (
+    CA_FILE,
     PASSWORD,
     RUN,
     RUN_MOUNT,
@@ -39,7 +42,7 @@ from mews.harness.manifests.services import SERVICES_TLS, TLS_FOLDER, service_ho
 from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
 from mews.harness.manifests.workloads import daemon_set, deployment
 from mews.kube.metrics_options import METRICS_ALLOW_HOST, METRICS_HOST
-from mews.kube.system.deployment import CERTIFICATE, CONFIG, KEY, RECORDS, SERVICE_HOST, ComponentDeployment
+from mews.kube.system.deployment import AUTHORITY, CERTIFICATE, CONFIG, KEY, RECORDS, SERVICE_HOST, ComponentDeployment
 
 
 def configuration(spec: StackSpec, installed: InstalledSystem) -> Object:
@@ -98,18 +101,21 @@ def _pod(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
             config_volume(installed.deployment.config_map),
             RUN,
             *volumes,
+            *node_folder_volumes(declared.node_folders),
             *replacements.trust_volumes(spec),
         ],
     }
 
 
 def _pod_with_agent(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
+    declared = deployment_of(installed.components[name])
     return {
         "serviceAccountName": name,
         "containers": [_container(spec, installed, name, records=RECORDS_FILE), agent(spec), host(spec)],
         "volumes": [
             config_volume(installed.deployment.config_map),
-            *node_volumes(),
+            *node_volumes(spec),
+            *node_folder_volumes(declared.node_folders),
             *replacements.trust_volumes(spec),
         ],
     }
@@ -144,6 +150,7 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
         made["volumeMounts"] += FOLDER_MOUNTS
     if declared.host_files:
         made["volumeMounts"].append(HOST_MOUNT)
+    made["volumeMounts"] += node_folder_mounts(declared.node_folders)
     if _serves_tls(spec, declared):
         made["volumeMounts"].append(volume_file("service-tls", TLS_FOLDER))
     return made
@@ -154,7 +161,7 @@ def _serves_tls(spec: StackSpec, declared: ComponentDeployment) -> bool:
 
 
 def _service_words(spec: StackSpec, service: str) -> Mapping[str, str]:
-    files = {CERTIFICATE: f"{TLS_FOLDER}/tls.crt", KEY: f"{TLS_FOLDER}/tls.key"}
+    files = {CERTIFICATE: f"{TLS_FOLDER}/tls.crt", KEY: f"{TLS_FOLDER}/tls.key", AUTHORITY: f"{TLS_FOLDER}/{CA_FILE}"}
     return {SERVICE_HOST: service_host(spec.namespace, service), **files} if service else {}
 
 

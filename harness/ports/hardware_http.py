@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
-
-from mews.harness.ports.control_http import ControlClient
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class HttpHardwareControl:
@@ -22,6 +21,8 @@ class HttpHardwareControl:
         opened: Callable[[], aiohttp.ClientSession] | None = None,
         ca: str | None = None,
     ) -> None:
+        from mews.harness.ports.control_http import ControlClient  # and aiohttp: while the other process starts
+
         self._client = ControlClient(url, token, timeout_s, opened, ca)
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:

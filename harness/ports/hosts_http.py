@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol
-
-import aiohttp
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mews.emulator.telemetry.load import parse_load
-from mews.harness.ports.control_http import ControlClient
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class HttpHosts:
@@ -24,6 +24,8 @@ class HttpHosts:
         ca: str | None = None,
         opened: Callable[[], aiohttp.ClientSession] | None = None,
     ) -> None:
+        from mews.harness.ports.control_http import ControlClient  # and aiohttp: while the other process starts
+
         self._client = ControlClient(url, token, opened=opened, ca=ca)
 
     async def view(self) -> dict[str, dict[str, Any]]:
@@ -89,6 +91,8 @@ class WireUsers:
 
     async def run(self) -> None:
         """Tell what is queued, until cancelled."""
+        import aiohttp
+
         while True:
             host, action = await self._queue.get()
             hosts = self._hosts()

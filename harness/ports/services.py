@@ -84,6 +84,17 @@ class LocalServicePort:
         finally:
             self._services.remove(self._service, handler)
 
+    async def reached(self) -> None:
+        """At once."""
+        await asyncio.sleep(0)
+
+    async def superseded(self) -> None:
+        """Never."""
+        await asyncio.get_running_loop().create_future()
+
+    def renew(self) -> None:
+        """There is nothing to show."""
+
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
         """By its name; there are no sockets, and so no TLS."""
         return {"service": {"namespace": namespace, "name": self._service, "path": path}}

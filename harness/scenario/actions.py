@@ -19,7 +19,6 @@ from pydantic_core import CoreSchema
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.act import Do
-from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
 from mews.harness.scenario.base import REFERENCE, KubeObject, Listed, Model, OrOne, OrScalar, Pattern
@@ -95,6 +94,8 @@ class FaultSchema:
     """In the JSON Schema: the kinds of faults that there are."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        from mews.emulator.host.faults.registry import HOST_FAULTS
+
         kinds = dict.fromkeys((*CHASSIS_FAULTS.names(), *HOST_FAULTS.names()))
         kind = {"anyOf": [{"enum": list(kinds)}, {"type": "string", "pattern": REFERENCE}]}
         return {**handler(core), "properties": {"kind": kind}, "required": ["kind"]}
@@ -113,8 +114,12 @@ class FaultAction(Model):
     def _one(self) -> FaultAction:
         if (self.add is None) == (self.clear is None):
             raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
-        if self.add is not None:
-            parse_fault(self.add, CHASSIS_FAULTS if self.host is None else HOST_FAULTS)
+        if self.add is not None and self.host is None:
+            parse_fault(self.add, CHASSIS_FAULTS)
+        elif self.add is not None:
+            from mews.emulator.host.faults.registry import HOST_FAULTS
+
+            parse_fault(self.add, HOST_FAULTS)
         return self
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from mews.harness.errors import BadInput
 
-UNKNOWN = ("fail", "idle")
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
+
+UNKNOWN = ("fail", "idle", "container")
 """What containers of unknown images may do."""
 
 
@@ -20,7 +23,9 @@ def _checked(images: Any) -> Any:
     from mews.kube.emulated.kubelet.images import own_image
 
     if not isinstance(images, Mapping):
-        raise ValueError("must be a mapping from image, or pattern, to idle or to process, simulate, image, load")
+        raise ValueError(
+            "must be a mapping from image, or pattern, to idle, container, or to process, simulate, image, load"
+        )
     for name, entry in images.items():
         try:
             own_image(name, entry)
@@ -59,13 +64,14 @@ _SIMULATE = {
 }
 _IMAGE = {
     "anyOf": [
-        {"const": "idle"},
+        {"enum": ["idle", "container"]},
         {
             "type": "object",
             "additionalProperties": False,
             "properties": {
                 "process": {"type": "array", "minItems": 1, "description": "argv on this machine"},
                 "simulate": _SIMULATE,
+                "container": {"type": "string", "description": "what the container engine runs, in wall-clock time"},
                 "image": {"type": "string", "description": "what real nodes run instead"},
                 "load": {"description": "what its containers ask of their devices"},
             },
@@ -77,6 +83,18 @@ OwnImages = Annotated[
     BeforeValidator(_checked),
     WithJsonSchema({"type": "object", "additionalProperties": _IMAGE}),
 ]
+
+
+def container_wanted(scenario: Scenario, *, unplayed: bool = False) -> str:
+    """The first place of a scenario that asks for real containers, "" where none does; ``unplayed``: for one that
+    cannot be simulated in their place."""
+    from mews.kube.emulated.kubelet.images import own_image
+
+    if scenario.unknown_images == "container":
+        return "unknownImages"
+    known = ((name, own_image(name, entry)) for name, entry in scenario.images.items())
+    found = (name for name, image in known if image.container and not (unplayed and image.simulate is not None))
+    return next((f"images.{name}" for name in found), "")
 
 
 def read_images(file: Path) -> dict[str, Any]:

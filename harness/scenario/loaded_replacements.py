@@ -14,7 +14,6 @@ import yaml
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Replacement
-from mews.kube.scheduling.config import load_callable, load_plugin
 from mews.kube.scheduling.errors import BadPlugin
 from mews.systems import registry
 
@@ -50,11 +49,15 @@ class LoadedReplacements:
         """
         yours = self.of(component)
         found: dict[str, Callable[..., Any]] = {}
-        if yours is not None and yours.plugin is not None:
+        if yours is None:
+            return found
+        from mews.kube.scheduling.config import load_callable, load_plugin
+
+        if yours.plugin is not None:
             with self._importable(yours, "plugin", yours.plugin):
                 _check_options(load_callable(yours.plugin, _HANDLE), yours.options)
                 found["plugin"] = load_plugin(yours.plugin, yours.options)
-        if yours is not None and yours.policy is not None:
+        if yours.policy is not None:
             with self._importable(yours, "policy", yours.policy):
                 found["policy"] = load_callable(yours.policy, _words_of(yours))
         return found

@@ -154,7 +154,7 @@ class Scenario(Model):
     hardware: str | dict[str, Any]
     stack: Stack = Field(default_factory=Stack)
     images: OwnImages = Field(default_factory=dict, description="images of yours, by name or pattern")
-    unknown_images: Literal["fail", "idle"] | None = Field(
+    unknown_images: Literal["fail", "idle", "container"] | None = Field(
         default=None, description="what containers of other images do: fail to be pulled (default; `mews up`: idle)"
     )
     requires: Requires = Field(default_factory=Requires)

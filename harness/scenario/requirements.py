@@ -9,15 +9,14 @@ from urllib.parse import urlsplit
 
 from mews.dialects import DIALECTS, OURS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness.backends import Backend, backend_of
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
-from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.system.facility import Facility
 
 EMULATED = ("embedded", "control-plane")
@@ -50,16 +49,25 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return reason
     if cluster in EMULATED:
         check_images(scenario)
+        place = container_wanted(scenario, unplayed=True) if time == "virtual" else ""
+        if place:
+            return f"{place}: container: needs wall-clock time (--time wall)"
     else:
         reason = _unplayed(scenario, cluster)
         if reason is not None:
             return reason
     for kind in _faults(scenario):
-        if cluster in ("kind", "kubeconfig") and kind not in (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()):
+        if cluster in ("kind", "kubeconfig") and not _is_shipped(kind):
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
         if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None
+
+
+def _is_shipped(fault: str) -> bool:
+    from mews.emulator.host.faults.registry import HOST_FAULTS
+
+    return fault in CHASSIS_FAULTS.ours() or fault in HOST_FAULTS.ours()
 
 
 def check_images(scenario: Scenario) -> None:
@@ -74,6 +82,8 @@ def check_images(scenario: Scenario) -> None:
 
 def image_argv(image: str, own: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...] | None:
     """What runs as a process for an image, None for one that none stands for. ``own``: the images of the scenario."""
+    from mews.kube.emulated.kubelet.images import load_images
+
     known = load_images(own=own).find(image)
     return None if known is None else known.process
 

@@ -75,6 +75,18 @@ def init_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from pod.get("spec", {}).get("initContainers") or ()
 
 
+def ephemeral_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The containers that were put into the pod while it ran, in order."""
+    yield from pod.get("spec", {}).get("ephemeralContainers") or ()
+
+
+def all_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Init containers and sidecars, main containers, ephemeral ones."""
+    yield from init_containers_of(pod)
+    yield from containers_of(pod)
+    yield from ephemeral_containers_of(pod)
+
+
 def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
     """The container's requests; a limit without a request counts as one (API server default)."""
     resources = container.get("resources") or {}

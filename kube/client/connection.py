@@ -34,11 +34,13 @@ class ApiConnection:
         token: str | Tokens | None = None,
         ssl_context: ssl.SSLContext | None = None,
         headers: Mapping[str, str] | None = None,
+        unix_socket: str = "",
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._ssl = ssl_context
         self._headers = {"User-Agent": "mews", "Accept": "application/json", **(headers or {})}
         self._token = token
+        self._unix_socket = unix_socket
         self._token_read_s = float("-inf")
         self._sockets = Sockets()
         self._requests: aiohttp.ClientSession | None = None
@@ -131,7 +133,7 @@ class ApiConnection:
         return self._streams
 
     def _session(self, limit: int, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
-        connector = self._sockets.connector(self._ssl, limit)
+        connector = self._sockets.connector(self._ssl, limit, path=self._unix_socket)
         session = aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers)
         session._retry_connection = False  # the library would repeat PUT and DELETE, too
         return session

@@ -20,7 +20,8 @@ _STDOUT, _STDERR, _ERROR = 1, 2, 3
 
 class HttpKube:
     """KubeApi over HTTP. ``token`` is a bearer token, or what to ask for the current one; ``user_agent`` up to its
-    slash is the field manager of writes that name none."""
+    slash is the field manager of writes that name none. ``unix_socket``: where the server is reached, whatever its
+    URL says."""
 
     def __init__(
         self,
@@ -30,9 +31,14 @@ class HttpKube:
         ssl: ssl.SSLContext | None = None,
         headers: Mapping[str, str] | None = None,
         user_agent: str = "mews",
+        unix_socket: str = "",
     ) -> None:
         self._connection = ApiConnection(
-            base_url, token=token, ssl_context=ssl, headers={"User-Agent": user_agent, **(headers or {})}
+            base_url,
+            token=token,
+            ssl_context=ssl,
+            headers={"User-Agent": user_agent, **(headers or {})},
+            unix_socket=unix_socket,
         )
 
     @classmethod

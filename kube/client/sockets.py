@@ -29,8 +29,13 @@ class Sockets:
     def __init__(self) -> None:
         self._opened: WeakSet[socket.socket] = WeakSet()
 
-    def connector(self, ssl_context: ssl.SSLContext | None, limit: int = 100) -> aiohttp.TCPConnector:
-        """A connector whose sockets are known; ``limit`` 0 is none."""
+    def connector(
+        self, ssl_context: ssl.SSLContext | None, limit: int = 100, *, path: str = ""
+    ) -> aiohttp.BaseConnector:
+        """A connector whose sockets are known; ``limit`` 0 is none. ``path`` is that of a unix socket, behind which
+        the server speaks without TLS: its folder says who may."""
+        if path:
+            return aiohttp.UnixConnector(path, limit=limit)
         return aiohttp.TCPConnector(
             limit=limit, ssl=ssl_context if ssl_context is not None else True, socket_factory=self._open
         )

@@ -48,12 +48,22 @@ async def serve_on(path: Path, *services: Service, closing: asyncio.Event | None
 
     Raises SocketPathTooLong, or OSError when the folder does not take it.
     """
+    handlers = tuple(grpc.method_handlers_generic_handler(name, dict(handlers)) for name, handlers in services)
+    return await serve_handlers(path, handlers, closing=closing)
+
+
+async def serve_handlers(
+    path: Path,
+    handlers: Sequence[grpc.GenericRpcHandler],
+    *,
+    options: Sequence[tuple[str, int]] = (),
+    closing: asyncio.Event | None = None,
+) -> SocketServer:
+    """The same for whatever answers calls. Raises SocketPathTooLong, OSError."""
     url(path)
     bound = beside(path)
-    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
-    server.add_generic_rpc_handlers(
-        tuple(grpc.method_handlers_generic_handler(name, dict(handlers)) for name, handlers in services)
-    )
+    server = grpc.aio.server(options=(("grpc.so_reuseport", 0), *options))
+    server.add_generic_rpc_handlers(tuple(handlers))
     try:
         server.add_insecure_port(url(bound))
     except RuntimeError as error:

@@ -18,6 +18,7 @@ from mews.kube.deviceplugin.grpc_server import Service, SocketServer, serve_on, 
 from mews.kube.deviceplugin.pb import runtimehook_v1alpha1_pb2 as pb
 from mews.kube.deviceplugin.port import DeviceNode, Mount, PluginError
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest, RunningEnvironment, RuntimeHooks
+from mews.kube.runtimehook.runtime import ContainerRuntime
 
 SERVICE = "runtime.v1alpha1.RuntimeHookService"
 DEADLINE_S = 30.0
@@ -163,11 +164,12 @@ class GrpcHooks:
 
 
 class GrpcHookSocket:
-    """A HookSocket at a path, for an agent that has no client of its container runtime: it lists no containers, and
-    the agent knows of those alone that it was asked about."""
+    """A HookSocket at a path. Without ``runtime``, the socket of its container runtime, it lists no containers, and the
+    agent knows of those alone that it was asked about."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runtime: Path | None = None) -> None:
         self._path = path
+        self._runtime = None if runtime is None else ContainerRuntime(runtime)
 
     async def serve(self, hooks: RuntimeHooks) -> SocketServer:
         """Serve them. Raises SocketPathTooLong, OSError."""
@@ -175,5 +177,5 @@ class GrpcHookSocket:
         return await serve_hooks(self._path, hooks)
 
     async def running(self) -> Sequence[RunningEnvironment]:
-        """None are known."""
-        return ()
+        """Those of the container runtime. Raises HookError."""
+        return () if self._runtime is None else await self._runtime.running()

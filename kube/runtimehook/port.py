@@ -14,6 +14,9 @@ from typing import Protocol
 
 from mews.kube.deviceplugin.port import DeviceNode, Endpoint, Mount
 
+HOOKS_SERVED = "hooks-served"
+"""What an agent records once it answers."""
+
 
 class HookError(Exception):
     """A hook was not answered, or with an error; one line."""

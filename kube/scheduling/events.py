@@ -1,7 +1,8 @@
 """Events as kube-scheduler writes them: events.k8s.io/v1, repeats as a series (contract apiserver.md section 8).
 
-After client-go's tools/events: a warning repeated about the same version of a pod becomes a series of count 2; later
-repeats are counted and written when they end (6 minutes without one) or every 30 minutes.
+After client-go's tools/events: a warning repeated about the same version of a pod becomes a series of count 2, whatever
+it says now: the first note stays. Later repeats are counted and written when they end (6 minutes without one) or every
+30 minutes; where the event is gone by then, it is made anew.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
-from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
+from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, micro_timestamp
 from mews.kube.api.resources import NEW_EVENTS
 from mews.kube.client.port import KubeApi, Patch
@@ -32,7 +33,7 @@ LANES = 8
 """Writes at a time: a server answers in milliseconds, and bindings come faster than that."""
 _CREATE_ATTEMPTS = 12
 
-Key = tuple[str, str, str, str]
+Key = tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -91,8 +92,9 @@ class SchedulingEventWriter:
         self, controller: str, kind: str, event: tuple[str, str, str], pod: PodInfo, related: PodInfo | None
     ) -> None:
         """``event`` is (reason, action, note)."""
-        reason, _, note = event
-        key = (controller, reason, f"{pod.uid}/{pod.resource_version}", note)
+        reason, action, _ = event
+        about = "" if related is None else f"{related.uid}/{related.resource_version}"
+        key = (controller, kind, action, reason, f"{pod.uid}/{pod.resource_version}", about)
         known = self._series.get(key)
         if known is not None:
             self._again(known)
@@ -162,6 +164,8 @@ class SchedulingEventWriter:
                 namespace=meta["namespace"],
                 field_manager=FIELD_MANAGER,
             )
+        except NotFound:
+            await self._create({**event, **body}, event["regarding"]["name"])
         except (ApiError, Unavailable) as failed:
             log.warning("series of event %s not written: %s", meta["name"], failed)
 

@@ -158,7 +158,8 @@ def _requests(pod: Object) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _ports(pod: Object) -> Iterable[Port]:
-    for container in containers_of(pod):
+    sidecars = [container for container in init_containers_of(pod) if container.get("restartPolicy") == "Always"]
+    for container in (*sidecars, *containers_of(pod)):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
                 yield port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(port["hostPort"])

@@ -54,8 +54,8 @@ class Scheduler:
         self._nominations = Nominations()
         self._events = SchedulingEventWriter(context.kube, context.clock, config.instance)
         self._statuses = StatusWriter(context.kube, context.clock)
-        self._informers[PODS, None] = Informer(context.kube, PODS, field_selector=LIVE_PODS)
-        self._informers[NODES, None] = Informer(context.kube, NODES)
+        self._informers[PODS, None] = Informer(context.kube, PODS, field_selector=LIVE_PODS, lean=True)
+        self._informers[NODES, None] = Informer(context.kube, NODES, lean=True)
         self._informers[NODES, None].on_change(self._node_changed)
         self._informers[PODS, None].on_change(self._pod_changed)
         self._points = {p.scheduler_name: Points(p, ProfileHandle(self, p)) for p in config.profiles}

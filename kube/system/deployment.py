@@ -17,6 +17,8 @@ CONFIG, RECORDS = "{config}", "{records}"
 
 CERTIFICATE, KEY, SERVICE_HOST = "{certificate}", "{key}", "{service}"
 """In the argv of a component that serves others: the files by which it speaks TLS, and the name it is called by."""
+AUTHORITY = "{authority}"
+"""Likewise the file of whom to trust for it."""
 
 ROOTLESS: Mapping[str, Any] = {
     "allowPrivilegeEscalation": False,
@@ -54,8 +56,10 @@ class ComponentDeployment:
     given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the user's
     callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
     ``in_others``: rules in further namespaces, by their names. ``service_port``: where it answers the requests of its
-    service (``Component.service``), under TLS. ``off_control_plane``: it runs on a worker, as any pod does, else beside
-    the API server where that may be.
+    service (``Component.service``), under TLS. ``node_folders``: folders of its node that it has at the same places, to
+    read and to write; they are made where they are not. ``registers``: one that uses the kubelet's folders offers it
+    devices there. ``off_control_plane``: it runs on a worker, as any pod does,
+    else beside the API server where that may be.
     """
 
     argv: Sequence[str]
@@ -70,6 +74,8 @@ class ComponentDeployment:
     service_port: int | None = None
     part_flags: Mapping[str, str] = field(default_factory=dict)
     off_control_plane: bool = False
+    node_folders: Sequence[str] = ()
+    registers: bool = True
 
     @property
     def writes_records(self) -> bool:

@@ -33,7 +33,8 @@ class NodeAccess:
     """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library; ``driver`` makes
     NVML's hot-plug calls there; ``checkpoint`` is the kubelet's, and on ``hooks`` its container runtime asks about
     containers. None where the component must do without. ``extras`` is what containers with a device need on this
-    node."""
+    node. ``device_folder``: where the host's device nodes are, as files, which containers are given by mounts; "": they
+    are devices of the machine."""
 
     name: str
     link: DevicePluginLink
@@ -44,6 +45,7 @@ class NodeAccess:
     checkpoint: KubeletCheckpoint | None = None
     hooks: HookSocket | None = None
     extras: ContainerExtras = field(default_factory=ContainerExtras)
+    device_folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

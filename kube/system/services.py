@@ -28,6 +28,21 @@ class ServicePort(Protocol):
         """Answer requests with it until cancelled."""
         ...
 
+    async def reached(self) -> None:
+        """Return once others reach what is served."""
+        ...
+
+    async def superseded(self) -> None:
+        """Return once there is another certificate than the one that it shows; never where it shows none."""
+        ...
+
+    def renew(self) -> None:
+        """Show that one from now on.
+
+        Raises OSError where it cannot be used, or not yet.
+        """
+        ...
+
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
         """Where an API server finds that path of the service, as a webhook's ``clientConfig`` says it; ``namespace`` is
         the system's.

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+if TYPE_CHECKING:  # a system is read by every command: what its parts work with is imported where they do
+    from pydantic import BaseModel
 
-from mews.kube.api.objects import Object
-from mews.kube.api.resources import Resource
-from mews.kube.component import Runnable
-from mews.kube.runtimehook.port import HookPolicy
-from mews.kube.system.command import Command
-from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
-from mews.kube.system.experiment import Experiment
-from mews.kube.system.facility import Facility
-from mews.kube.system.invariant import Holds, Invariant, RunState
-from mews.kube.system.journal import Line
-from mews.kube.system.ports import Ports
-from mews.kube.system.profile import MakeOverhead
-from mews.kube.system.program import PlayedProgram
-from mews.kube.system.reaction import HardwareTimes, Reaction
-from mews.kube.system.services import ExtenderService
+    from mews.kube.api.objects import Object
+    from mews.kube.api.resources import Resource
+    from mews.kube.component import Runnable
+    from mews.kube.runtimehook.port import HookPolicy
+    from mews.kube.system.command import Command
+    from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
+    from mews.kube.system.experiment import Experiment
+    from mews.kube.system.facility import Facility
+    from mews.kube.system.invariant import Holds, Invariant, RunState
+    from mews.kube.system.journal import Line
+    from mews.kube.system.ports import Ports
+    from mews.kube.system.profile import MakeOverhead
+    from mews.kube.system.program import PlayedProgram
+    from mews.kube.system.reaction import HardwareTimes, Reaction
+    from mews.kube.system.services import ExtenderService
 
 KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""

@@ -187,10 +187,10 @@ async def inspected(kube: KubeApi, request: InspectRequest) -> str:
 
 def _run(request: InspectRequest, kubeconfig: str | None, write: Callable[[str], object]) -> int:
     from mews.kube.api.errors import ApiError, Unavailable
-    from mews.kube.client.http import HttpKube
+    from mews.kube.process import kubeconfig_kube
 
     async def ask() -> str:
-        kube = HttpKube.from_kubeconfig(kubeconfig, None)
+        kube = kubeconfig_kube(kubeconfig)
         try:
             return await inspected(kube, request)
         finally:
@@ -217,14 +217,12 @@ COMMAND = Command("inspect gpushare", "shows which pods have which memory of sha
 
 def main() -> int:
     """``kubectl inspect gpushare``: the executable ``kubectl-inspect_gpushare``."""
-    from mews.kube.process import KubeconfigError
-
     try:
         request = parse(sys.argv[1:])
         if request.instance:
             raise ValueError("--name: is for `mews inspect gpushare`; kubectl has --kubeconfig")
         return _run(request, request.kubeconfig or None, sys.stdout.write)
-    except (ValueError, KubeconfigError) as error:
+    except ValueError as error:
         sys.stderr.write(f"kubectl inspect gpushare: {error}\n")
         return 2
     except LookupError as error:

@@ -104,20 +104,17 @@ class NodeLedgers:
         """UUIDs of the GPUs of which nothing is promised any more, as far as is known without asking."""
         return withheld_gpus(self._known(node))
 
-    def answers(self, node: str) -> dict[str, RecordedAnswer]:
-        """The answers to Allocate that are written down, by digest of the slices, as far as is known without asking."""
-        return recorded_answers(self._known(node))
-
     def _known(self, node: str) -> Object | None:
         both = [found for found in (self._cached(node), self._written.get(node)) if found is not None]
         return max(both, key=version_of, default=None)
 
-    async def read(self, node: str) -> None:
-        """Ask for it."""
+    async def read(self, node: str) -> Object | None:
+        """Ask for it; None where there is none yet."""
         try:
             self._written[node] = await self._kube.get(CONFIGMAPS, f"{LEDGER_PREFIX}{node}", namespace=self._namespace)
         except NotFound:
             self._written.pop(node, None)
+        return self._written.get(node)
 
     async def promise(self, pod: Object, memory: int, sharing: Sharing, stand: Stands) -> SharedGpu | None:
         """Write down that the pod is to have that much of the GPU that fits it best, and say which; None where none
@@ -140,22 +137,28 @@ class NodeLedgers:
         await self._write(sharing.node, ledger, entries)
         return gpu
 
-    async def move(self, changes: Mapping[str, LedgerEntry | None], node: str) -> None:
-        """Write down that pods (by uid) have other GPUs than those promised to them, or None any more. Sums per GPU are
-        the caller's business: it exchanges.
+    async def update(
+        self,
+        node: str,
+        seen: Object | None,
+        changes: Mapping[str, LedgerEntry | None],
+        answers: Mapping[str, RecordedAnswer] | None = None,
+    ) -> None:
+        """Write down that pods (by uid) have other GPUs than those promised to them, or None any more; and ``answers``
+        to Allocate, and no others. Both follow from the ledger as it was ``seen``. Sums per GPU are the caller's
+        business.
 
-        Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
+        Raises Conflict where it is another by now: call ``read`` and look again. ApiError, Unavailable.
         """
-        ledger = self._known(node)
-        entries = ledger_entries(ledger)
+        entries = ledger_entries(seen)
         changed = dict(entries)
         for uid, entry in changes.items():
             if entry is None:
                 changed.pop(uid, None)
             elif uid not in entries or entries[uid].uuid != entry.uuid:
                 changed[uid] = entry
-        if changed != entries:
-            await self._write(node, ledger, changed)
+        if changed != entries or (answers is not None and answers != recorded_answers(seen)):
+            await self._write(node, seen, changed, answers=answers)
 
     async def withhold(self, node: str, uuids: frozenset[str]) -> None:
         """Write down that nothing is promised of these GPUs, and of no others: whoever promises later has seen it.
@@ -165,15 +168,6 @@ class NodeLedgers:
         ledger = self._known(node)
         if withheld_gpus(ledger) != uuids:
             await self._write(node, ledger, ledger_entries(ledger), uuids)
-
-    async def record_answers(self, node: str, answers: Mapping[str, RecordedAnswer]) -> None:
-        """Write down these answers to Allocate, and no others.
-
-        Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
-        """
-        ledger = self._known(node)
-        if recorded_answers(ledger) != answers:
-            await self._write(node, ledger, ledger_entries(ledger), answers=answers)
 
     async def withdraw(self, pod_uid: str, node: str) -> None:
         """Strike a promise out that came to nothing; another's write is left to strike it out later.

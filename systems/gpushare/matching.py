@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, phase_of, seconds, uid_of
@@ -25,14 +25,19 @@ class PodCandidate:
 
 
 def candidates(
-    pods: Iterable[Object], resource: str, served: Mapping[str, frozenset[str]], *, seed: bool = False
+    pods: Iterable[Object],
+    resource: str,
+    served: Mapping[str, frozenset[str]],
+    *,
+    decide: Callable[[Object], Assumption | None] = assumption,
+    seed: bool = False,
 ) -> list[PodCandidate]:
     """The pods that may be meant, the likeliest first: one whose other containers were just served, for a kubelet
-    admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs. ``seed``: by
-    time alone, and only pods that the extender decided on."""
+    admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs. ``decide``:
+    what was decided about a pod. ``seed``: by time alone, and only pods that the extender decided on."""
     found = []
     for pod in pods:
-        decision = assumption(pod)
+        decision = decide(pod)
         if phase_of(pod) not in ("", "Pending") or is_terminal(pod) or is_deleting(pod):
             continue
         if (decision is not None and decision.assigned) or (seed and decision is None):
@@ -44,14 +49,15 @@ def candidates(
     return sorted(found, key=lambda each: _order(each, seed))
 
 
+def created_ns(pod: Object) -> int:
+    """When it was created, in Unix nanoseconds."""
+    return int(seconds(str(pod["metadata"]["creationTimestamp"])) * 1e9)
+
+
 def _order(candidate: PodCandidate, seed: bool) -> tuple[object, ...]:
     decision = candidate.decision
     # One that came past the extender is known to the kubelet from its creation on.
-    assumed_ns = (
-        decision.assumed_ns
-        if decision is not None
-        else int(seconds(str(candidate.pod["metadata"]["creationTimestamp"])) * 1e9)
-    )
+    assumed_ns = decision.assumed_ns if decision is not None else created_ns(candidate.pod)
     return (not candidate.begun and not seed, assumed_ns, key_of(candidate.pod))
 
 

@@ -143,12 +143,26 @@ def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """The GPU in the environment of the container that has certain slices, where those do not show it; no ``uuid``: it
-    was told that there is none."""
+    """What the container was told that has certain slices: the GPU in its environment, "" for none. ``pod`` (uid) and
+    ``container`` are those that we took it for, and need not be those that the kubelet meant."""
 
     index: int
     uuid: str
     memory: int
+    pod: str = ""
+    container: str = ""
+
+    @classmethod
+    def of(cls, gpu: SharedGpu | None, pod: str, container: str) -> RecordedAnswer:
+        """That GPU."""
+        if gpu is None:
+            return cls(-1, "", 0, pod, container)
+        return cls(gpu.index, gpu.uuid, gpu.memory, pod, container)
+
+    @property
+    def gpu(self) -> SharedGpu | None:
+        """None where it was told that there is none."""
+        return SharedGpu(self.index, self.uuid, self.memory) if self.uuid else None
 
 
 def slices_digest(ids: Iterable[str]) -> str:
@@ -160,7 +174,12 @@ def recorded_answers(config_map: Object | None) -> dict[str, RecordedAnswer]:
     """The answers in a node's ledger, by digest of the slices."""
     rows = _json(str(((config_map or {}).get("data") or {}).get("answers", "")), dict)
     found = {str(digest): row for digest, row in rows.items() if _is_row(row, _GPU_FIELDS)}
-    return {digest: RecordedAnswer(row["index"], row["uuid"], row["memory"]) for digest, row in found.items()}
+    return {
+        digest: RecordedAnswer(
+            row["index"], row["uuid"], row["memory"], str(row.get("pod", "")), str(row.get("container", ""))
+        )
+        for digest, row in found.items()
+    }
 
 
 def withheld_gpus(config_map: Object | None) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Koordinator's components as processes: ``python -m mews.systems.koordinator scheduler|koordlet|device-plugin``."""
+"""Koordinator's components as processes: ``python -m mews.systems.koordinator COMPONENT``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import random
-import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -21,26 +20,30 @@ from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.runtimehook.grpc_hooks import GrpcHookSocket
-from mews.kube.runtimehook.port import HookPolicy
-from mews.kube.serving import HttpService
+from mews.kube.runtimehook.places import HOOK_SOCKET
+from mews.kube.serving import HttpService, ServedCertificate
+from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FolderTree
 from mews.kube.system.ports import NodeAccess
 from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.config_file import check_values
 from mews.systems.koordinator.device_kinds import KINDS, kinds_of
 from mews.systems.koordinator.errors import KoordinatorConfigError
 from mews.systems.koordinator.gpu_plugin import GpuDevicePlugin
 from mews.systems.koordinator.koordlet import Koordlet
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.policy import CHOICES
 from mews.systems.koordinator.scheduler import KoordScheduler
+from mews.systems.koordinator.system import WEBHOOK
+from mews.systems.koordinator.webhook import KoordWebhook
 
-COMPONENTS = ("scheduler", "koordlet", "device-plugin")
+COMPONENTS = ("scheduler", "webhook", "koordlet", "device-plugin")
+_SERVERS = ("scheduler", "webhook")
 _KUBELET = Path("/var/lib/kubelet")
-_SOCKET = Path("/var/run/koordlet/koordlet.sock")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,23 +54,37 @@ def parser() -> argparse.ArgumentParser:
         "--config", type=Path, help="YAML or JSON (mews.systems.koordinator.config); default: its defaults"
     )
     add_kubeconfig_arguments(made)
-    made.add_argument("--host", default="127.0.0.1", help="scheduler: the address to listen on")
-    made.add_argument("--port", type=port_number, default=10251, help="scheduler: the port to listen on")
-    made.add_argument("--certificate", type=Path, metavar="FILE", help="scheduler: of a server under TLS, in PEM")
-    made.add_argument("--key", type=Path, metavar="FILE", help="scheduler: of that certificate, in PEM")
-    made.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="scheduler: another name of it")
+    made.add_argument("--host", default="127.0.0.1", help="scheduler, webhook: the address to listen on")
+    made.add_argument("--port", type=port_number, default=10251, help="scheduler, webhook: the port to listen on")
+    made.add_argument("--certificate", type=Path, metavar="FILE", help="scheduler, webhook: its own, in PEM")
+    made.add_argument("--key", type=Path, metavar="FILE", help="scheduler, webhook: of that certificate, in PEM")
+    made.add_argument("--authority", type=Path, metavar="FILE", help="webhook: whom the API server is to trust, in PEM")
+    made.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="scheduler, webhook: another name of it"
+    )
     made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="on a node: default $NODE_NAME")
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
-    made.add_argument("--hooks", type=Path, default=_SOCKET, metavar="SOCKET", help=f"koordlet: default {_SOCKET}")
-    made.add_argument("--nvml", metavar="FILE", default=LIBRARY, help=f"on a node: default {LIBRARY}")
+    made.add_argument(
+        "--hooks",
+        type=Path,
+        default=Path(HOOK_SOCKET),
+        metavar="SOCKET",
+        help=f"koordlet: default {HOOK_SOCKET}",
+    )
+    made.add_argument(
+        "--runtime",
+        type=Path,
+        metavar="SOCKET",
+        help="koordlet: the container runtime's CRI, to be asked for environments; default: it is not asked",
+    )
+    made.add_argument("--nvml", metavar="FILE", help=f"on a node: default the configuration's, else {LIBRARY}")
     made.add_argument("--no-gpus", action="store_true", help="koordlet: this node has no NVML")
     made.add_argument(
         "--host-root",
         type=Path,
-        default=Path("/"),
         metavar="DIR",
-        help="koordlet: with the host's sys and proc",
+        help="koordlet: with the host's sys and proc; default the configuration's, else /",
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made
@@ -85,28 +102,18 @@ def config_of(path: Path | None) -> KoordinatorConfig:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise KoordinatorConfigError(f"{path}: {' '.join(str(error).split())}") from error
     given = _known(read, KoordinatorConfig, str(path))
-    policy = given.get("hook_failure_policy", HookPolicy.IGNORE.value)
-    if policy not in set(HookPolicy):
-        raise KoordinatorConfigError(f"{path}: hook_failure_policy: {policy!r}: must be one of {', '.join(HookPolicy)}")
-    _check(given, str(path))
+    check_values(given, str(path))
     koordlet = _known(given.pop("koordlet", {}), KoordletConfig, f"{path}: koordlet")
+    check_values(koordlet, f"{path}: koordlet")
     kinds = koordlet.pop("kinds", None)
     if "adopt" in koordlet:
         koordlet["adopt"] = tuple(koordlet["adopt"])
+    try:
+        mounts = tuple(Mount(**each) for each in given.get("mounts", ()))
+    except TypeError as error:
+        raise KoordinatorConfigError(f"{path}: mounts: {error}") from error
     own = KoordletConfig(**koordlet, kinds=KINDS if kinds is None else kinds_of(kinds, f"{path}: koordlet.kinds"))
-    return KoordinatorConfig(**{**given, "nodes": tuple(given.get("nodes", ())), "koordlet": own})
-
-
-def _check(given: Mapping[str, Any], where: str) -> None:
-    """What the scheduler reads."""
-    choice, wait_s = given.get("device_choice", "auto"), given.get("gang_wait_s", 1.0)
-    if choice not in CHOICES:
-        raise KoordinatorConfigError(f"{where}: device_choice: {choice!r}: must be one of {', '.join(CHOICES)}")
-    if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or wait_s <= 0:
-        raise KoordinatorConfigError(f"{where}: gang_wait_s: {wait_s!r}: must be seconds above 0")
-    for name in ("scheduler_name", "namespace"):
-        if not isinstance(given.get(name, ""), str):
-            raise KoordinatorConfigError(f"{where}: {name}: {given[name]!r}: must be a text")
+    return KoordinatorConfig(**{**given, "nodes": tuple(given.get("nodes", ())), "mounts": mounts, "koordlet": own})
 
 
 def _known(read: Any, kind: type, where: str) -> dict[str, Any]:
@@ -124,10 +131,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger().addHandler(RecordsFile(options.records))
     try:
         config = config_of(options.config)
-        if options.component != "scheduler" and not options.node:
+        if options.component not in _SERVERS and not options.node:
             raise KoordinatorConfigError("--node: must name this node, or $NODE_NAME must")
         if (options.certificate is None) != (options.key is None):
             raise KoordinatorConfigError("--certificate and --key: must be given together")
+        if options.component == "webhook" and (options.certificate is None or options.authority is None):
+            raise KoordinatorConfigError("webhook: must have --certificate, --key and --authority")
         asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
     except (KoordinatorConfigError, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
@@ -141,6 +150,8 @@ async def _made(options: argparse.Namespace, config: KoordinatorConfig, stack: A
     context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
     if options.component == "scheduler":
         return KoordScheduler(context, config, _service(options))
+    if options.component == "webhook":
+        return KoordWebhook(context, config, _service(options))
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     stack.push_async_callback(pod_resources.close)
     link = GrpcLink(options.device_plugins)
@@ -149,10 +160,12 @@ async def _made(options: argparse.Namespace, config: KoordinatorConfig, stack: A
         options.node,
         link=link,
         pod_resources=pod_resources,
-        files=FolderTree(options.host_root),
-        nvml=None if options.no_gpus else NvmlLibrary(options.nvml),
+        files=FolderTree(options.host_root or Path(config.host_files or "/")),
+        nvml=None if options.no_gpus else NvmlLibrary(options.nvml or config.nvml or LIBRARY),
         checkpoint=FolderCheckpoint(options.device_plugins),
-        hooks=GrpcHookSocket(options.hooks) if options.component == "koordlet" else None,
+        hooks=GrpcHookSocket(options.hooks, options.runtime) if options.component == "koordlet" else None,
+        extras=ContainerExtras(config.envs, config.mounts),
+        device_folder=config.host_files,
     )
     if options.component == "device-plugin":
         return GpuDevicePlugin(context, node)
@@ -171,14 +184,13 @@ class FolderCheckpoint:
 
 
 def _service(options: argparse.Namespace) -> HttpService:
-    tls = None
+    certificate = None
     if options.certificate is not None:
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
-            tls.load_cert_chain(options.certificate, options.key)
+            certificate = ServedCertificate(options.certificate, options.key, options.authority)
         except OSError as error:  # ssl.SSLError is one
             raise KoordinatorConfigError(f"--certificate {options.certificate}: cannot be used: {error}") from error
-    return HttpService(options.host, options.port, tls=tls, names=options.allow_host)
+    return HttpService(options.host, options.port, names=options.allow_host, service=WEBHOOK, certificate=certificate)
 
 
 if __name__ == "__main__":

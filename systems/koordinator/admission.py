@@ -26,17 +26,22 @@ from mews.systems.koordinator.names import (
     RDMA_RESOURCE,
     WHOLE,
     today,
+    type_of_resource,
 )
 
 DEVICE_NAMES = frozenset({*GPU_NAMES, RDMA_RESOURCE, FPGA_RESOURCE, *ALIASES})
-"""By which a pod is one of Koordinator's: any resource of section 1."""
+"""By which a pod is one of Koordinator's: any resource of section 1, and ``koordinator.sh/TYPE`` of any other type."""
 
 _FULL = 100
 
 
 def has_devices(pod: Object) -> bool:
     """Whether a pod asks for devices, by whichever name."""
-    return any(name in DEVICE_NAMES for container in _containers(pod) for name in _named(container))
+    return any(_is_device(name) for container in _containers(pod) for name in _named(container))
+
+
+def _is_device(name: str) -> bool:
+    return name in DEVICE_NAMES or bool(type_of_resource(name))
 
 
 def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
@@ -52,7 +57,7 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
     made: dict[str, Any] = copy.deepcopy(dict(pod))
     made["spec"]["schedulerName"] = scheduler
     for container in _containers(made):
-        if any(name in DEVICE_NAMES for name in _named(container)):
+        if any(map(_is_device, _named(container))):
             _rewrite(container, device_plugin=device_plugin)
     return made
 
@@ -95,13 +100,13 @@ def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
     amounts: dict[str, int] = {}
     for side in ("limits", "requests"):
         for name, quantity in (resources.get(side) or {}).items():
-            if name in DEVICE_NAMES:
+            if _is_device(name):
                 value = whole(quantity)
                 if amounts.setdefault(today(name), value) != value:
                     raise InvalidRequest(f"{where}: {name}: {quantity}: {amounts[today(name)]} is asked for, too")
     translated = _translated(amounts, device_plugin=device_plugin)
     for side in ("limits", "requests"):
-        others = {name: value for name, value in (resources.get(side) or {}).items() if name not in DEVICE_NAMES}
+        others = {name: value for name, value in (resources.get(side) or {}).items() if not _is_device(name)}
         resources[side] = {**others, **translated}
 
 

@@ -9,7 +9,7 @@ from mews.kube.component import Context, record
 from mews.kube.runtimehook.port import HookError, HookRequest, RunningEnvironment
 from mews.kube.system.ports import NodeAccess
 from mews.systems.koordinator.checkpoint import BadCheckpoint, adopted, placed_by, read_checkpoint
-from mews.systems.koordinator.devices import CheckpointEntry
+from mews.systems.koordinator.devices import CheckpointEntry, NodeDeviceReport
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import NVIDIA
 from mews.systems.koordinator.visible import IndexedGpu, visible_ids
@@ -26,6 +26,11 @@ class Adoption:
         self._text: str | None = None
         self._running: Sequence[RunningEnvironment] = ()
         self._asked: dict[tuple[str, str], RunningEnvironment] = {}
+        self._recalled: tuple[CheckpointEntry, ...] = ()
+
+    def recall(self, report: NodeDeviceReport) -> None:
+        """What the incarnation before had published: it stands until it is known anew."""
+        self._read, self._recalled = report.held, report.found
 
     def seen(self, request: HookRequest, env: Mapping[str, str]) -> None:
         """A hook was asked about a container, which has that environment."""
@@ -78,4 +83,17 @@ class Adoption:
                 continue
             if ids := visible_ids(each.env, gpus):
                 found.append(CheckpointEntry(uid, container, NVIDIA, ids))
-        return tuple(found)
+        return (*found, *self._still_found(live, {*known, *listed}))
+
+    def _still_found(self, live: Mapping[str, Object], known: set[tuple[str, str]]) -> Sequence[CheckpointEntry]:
+        """What was found before this incarnation, of containers that nothing is known of: those that the runtime does
+        not list do not run any more, unless it lists none at all, as one that cannot be asked yet."""
+        if self._running:
+            self._recalled = ()
+        return [
+            entry
+            for entry in self._recalled
+            if (pod := live.get(entry.pod_uid)) is not None
+            and not placed_by(pod, self._config.scheduler)
+            and (entry.pod_uid, entry.container) not in known
+        ]

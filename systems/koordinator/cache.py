@@ -98,6 +98,10 @@ class NodeDeviceCache:
         else:
             self.unknown.pop(node, None)
 
+    def held_by_others(self, report: NodeDeviceReport) -> list[PodUse]:
+        """What a report says is held by pods that are not ours and have not ended."""
+        return found_uses(report, self._annotated, self._ended)[0]
+
     def _count_held_of(self, uid: str) -> None:
         for node, named in self._naming.items():
             if uid in named:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mews.kube.deviceplugin.port import Mount
 from mews.kube.runtimehook.port import HookPolicy
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import NAMESPACE, SCHEDULER
@@ -16,7 +18,10 @@ class KoordinatorConfig:
     for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is told ``koordlet``.
     ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or Fail.
     ``device_plugin``: one of ``nvidia.com/gpu`` runs beside. ``scheduler_account``: the user as which alone the
-    webhook lets pods with devices be bound, "": see ``scheduler_accounts``."""
+    webhook lets pods with devices be bound, "": see ``scheduler_accounts``. ``leader_elect``: of several schedulers the
+    one that holds the Lease ``scheduler_name`` in ``namespace`` schedules. ``nvml`` is the library that a component in
+    a container loads, and ``host_files`` the folder with its host's sys and proc, "" for the machine's; ``envs`` and
+    ``mounts`` are what containers with a GPU need besides."""
 
     scheduler_name: str = SCHEDULER
     namespace: str = NAMESPACE
@@ -27,6 +32,11 @@ class KoordinatorConfig:
     koordlet: KoordletConfig = field(default_factory=KoordletConfig)
     device_plugin: bool = False
     scheduler_account: str = ""
+    leader_elect: bool = False
+    nvml: str = ""
+    host_files: str = ""
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
 
     def scheduler_accounts(self) -> tuple[str, ...]:
         """The users as which the scheduler binds: that of its service account, or of its name as a component of the

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.systems.koordinator.errors import KoordinatorConfigError
 from mews.systems.koordinator.host_devices import HostDevice
-from mews.systems.koordinator.names import DOMAIN, FPGA, GPU, RDMA
+from mews.systems.koordinator.names import DOMAIN, FPGA, GPU, GPU_NAMES, RDMA
 
 NVIDIA_VENDOR = "0x10de"
 
@@ -64,6 +64,9 @@ def kinds_of(given: Iterable[Mapping[str, Any]], where: str = "kinds") -> tuple[
             raise KoordinatorConfigError(f"{at}.type: {kind.type!r}: must be letters and digits, and not {GPU}")
         if not (kind.pci_class or kind.vendor or kind.driver or kind.device_class):
             raise KoordinatorConfigError(f"{at}: must say pci_class, vendor, driver or device_class")
+        domain, _, name = kind.resource_name.partition("/")
+        if not domain or not name or kind.resource_name in GPU_NAMES:
+            raise KoordinatorConfigError(f"{at}.resource: {kind.resource!r}: must be DOMAIN/NAME, and no GPU's")
         found.append(kind)
     return (*found, *KINDS)
 

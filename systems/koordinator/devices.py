@@ -137,12 +137,15 @@ def parse(obj: Object) -> NodeDeviceReport:
             raise BadDeviceObject(f"{where}: spec.devices[{i}].minor: {device.minor}: of another {device.type} already")
         seen.add((device.type, device.minor))
     entries = {key: parse_checkpoints(notes.get(key, ""), f"{where}: {key}") for key in _CHECKPOINT_NOTES}
+    policy = labels_of(obj).get(PARTITION_POLICY, "")
+    if policy not in ("", "Honor", "Prefer"):
+        raise BadDeviceObject(f"{where}: {PARTITION_POLICY}: {policy!r}: must be Honor or Prefer")
     return NodeDeviceReport(
         node=name_of(obj),
         devices=devices,
         links=_links(notes.get(LINKS, ""), f"{where}: {LINKS}"),
         partitions=_partitions(notes.get(PARTITIONS, ""), f"{where}: {PARTITIONS}"),
-        honours_partitions=labels_of(obj).get(PARTITION_POLICY) == "Honor",
+        honours_partitions=policy == "Honor",
         held=tuple(dict.fromkeys((*entries[CHECKPOINTS], *entries[OLD_CHECKPOINTS]))),
         found=entries[FOUND],
     )
@@ -195,7 +198,7 @@ def _device(value: Any, where: str) -> NodeDevice:
         place=DevicePlace(
             a_number(place.get("socketID", -1), f"{where}.topology.socketID"),
             a_number(place.get("nodeID", -1), f"{where}.topology.nodeID"),
-            str(place.get("pcieID") or ""),
+            "" if place.get("pcieID") is None else str(place["pcieID"]),
             str(place.get("busID") or ""),
         ),
         functions=tuple(

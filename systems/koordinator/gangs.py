@@ -17,7 +17,7 @@ from mews.systems.koordinator.hints import NO_HINT
 from mews.systems.koordinator.names import GPU, MIN_AVAILABLE, POD_GROUP
 from mews.systems.koordinator.policy import Choice, NoDevices, allocate, insufficient
 from mews.systems.koordinator.requests import DeviceAsk, DeviceDemand
-from mews.systems.koordinator.selection import Bandwidth, DeviceCandidate, best_set, loads
+from mews.systems.koordinator.selection import Bandwidth, DeviceCandidate, bandwidth_of, best_set, loads
 from mews.systems.koordinator.selection import Choice as SetChoice
 from mews.systems.koordinator.usage import NodeUse, PodUse
 
@@ -36,6 +36,8 @@ def gang_of(labels: Mapping[str, str]) -> GangLabel | None:
     Raises InvalidRequest.
     """
     name = labels.get(POD_GROUP, "")
+    if not name and MIN_AVAILABLE in labels:
+        raise InvalidRequest(f"{MIN_AVAILABLE}: must come with the name of a gang, {POD_GROUP}")
     if not name:
         return None
     text = labels.get(MIN_AVAILABLE, "1")
@@ -84,7 +86,7 @@ def _whole_gpus_alone(members: Sequence[GangMember], use: NodeUse) -> bool:
 def _divide(members: Sequence[GangMember], use: NodeUse, choice: Choice) -> GangPlacement | NoDevices:
     demands = [member.ask.demands[0] for member in members]
     counts = [demand.count for demand in demands]
-    bandwidth = Bandwidth(use.report.links, GPU)
+    bandwidth = bandwidth_of(use.report, GPU)
     free = _free_gpus(demands, use)
     how: SetChoice = choice if choice != "auto" else "bandwidth" if bandwidth and sum(counts) > 1 else "leastAllocated"
     union = best_set(free, sum(counts), how, bandwidth)

@@ -30,11 +30,13 @@ _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 @dataclass(frozen=True, slots=True)
 class HookedNode:
-    """What the hook knows of its node: the GPUs, and by (type, minor) everything else."""
+    """What the hook knows of its node: the GPUs, and by (type, minor) everything else; ``device_folder`` as in
+    ``NodeAccess``."""
 
     gpus: tuple[IndexedGpu, ...] = ()
     others: Mapping[tuple[str, int], HostDevice] = field(default_factory=dict)
     extras: ContainerExtras = ContainerExtras()  # noqa: RUF009
+    device_folder: str = ""
 
 
 def allocated(annotations: Mapping[str, str]) -> tuple[DeviceAllocation, ...]:
@@ -64,9 +66,17 @@ def answer(request: HookRequest, node: HookedNode) -> HookedContainer:
     others = [path for each in given if each.type != GPU for path in _nodes(each, node.others)]
     if any(each.type == RDMA for each in given):
         others.append(RDMA_MANAGER)
-    there = {device.container_path for device in asked.devices}
-    added = tuple(DeviceNode(path, path) for path in dict.fromkeys(others) if path not in there)
-    return replace(asked, devices=(*asked.devices, *added)) if added else asked
+    return _with_nodes(asked, dict.fromkeys(others), node.device_folder)
+
+
+def _with_nodes(asked: HookedContainer, paths: Iterable[str], folder: str) -> HookedContainer:
+    there = {device.container_path for device in asked.devices} | {mount.container_path for mount in asked.mounts}
+    added = [path for path in paths if path not in there]
+    if not added:
+        return asked
+    if folder:
+        return replace(asked, mounts=(*asked.mounts, *(Mount(path, f"{folder}{path}") for path in added)))
+    return replace(asked, devices=(*asked.devices, *(DeviceNode(path, path) for path in added)))
 
 
 def _nodes(allocation: DeviceAllocation, others: Mapping[tuple[str, int], HostDevice]) -> tuple[str, ...]:

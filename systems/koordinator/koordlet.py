@@ -14,7 +14,7 @@ from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.release import holder_annotation, may_ask
 from mews.kube.pulse import Pulse
-from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest
+from mews.kube.runtimehook.port import HOOKS_SERVED, HookedContainer, HookError, HookRequest
 from mews.kube.system.nvml import NvmlDescription, NvmlError, NvmlReading
 from mews.kube.system.ports import NodeAccess
 from mews.systems.koordinator.adoption import Adoption
@@ -55,7 +55,7 @@ class Koordlet:
         self._functions: tuple[HostDevice, ...] = ()
         self._seen: tuple[object, ...] = ()
         self._withdrawals = GpuWithdrawals(context, node.files, self, self._close_nvml)
-        self._looked = asyncio.Event()
+        self._looked, self._known, self._answers = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._wake = Pulse()
         self._nodes.on_change(self._node_changed)
         self._devices.on_change(self._device_changed)
@@ -71,7 +71,9 @@ class Koordlet:
                     await informer.synced()
                 self._recall()
                 group.create_task(self._look_on())
-                if self._node.hooks is not None:
+                if self._node.hooks is None:
+                    self._answers.set()
+                else:
                     group.create_task(self._serve())
         finally:
             await self._close_nvml()
@@ -87,6 +89,7 @@ class Koordlet:
             record(self._context.log, "device-unreadable", node=self._node.name, error=str(error))
             return
         self._health = GpuHealth(self._report.devices)
+        self._adoption.recall(self._report)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         before = self._withdrawals.requests
@@ -223,6 +226,8 @@ class Koordlet:
             kinds=self._config.kinds,
             occupancy=Occupancy(frozenset(ids), held, found),
         )
+        self._known.set()
+        await self._answers.wait()  # nothing is offered that containers would not get
         by_uid = {uid_of(pod): pod for pod in pods}
         allocations = status_allocations(given, (*held, *found), self._report.devices, by_uid)
         node = self._nodes.get(self._node.name)
@@ -273,7 +278,7 @@ class Koordlet:
 
     async def _serve(self) -> None:
         assert self._node.hooks is not None
-        await self._looked.wait()
+        await self._known.wait()
         while True:
             try:
                 endpoint = await self._node.hooks.serve(self)
@@ -281,6 +286,8 @@ class Koordlet:
             except OSError as error:
                 record(self._context.log, "hooks-not-served", node=self._node.name, error=str(error))
                 await rest(_SERVE_RETRY_S)
+        record(self._context.log, HOOKS_SERVED, node=self._node.name)
+        self._answers.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -306,7 +313,7 @@ class Koordlet:
     def _hooked_node(self) -> HookedNode:
         there = by_bus(self._functions)
         others = {(d.type, d.minor): there[d.place.bus] for d in self._report.devices if d.place.bus in there}
-        return HookedNode(self._gpus, others, self._node.extras)
+        return HookedNode(self._gpus, others, self._node.extras, self._node.device_folder)
 
 
 def _same(there: object, wanted: str) -> bool:

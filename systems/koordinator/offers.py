@@ -5,14 +5,16 @@ from __future__ import annotations
 from mews.kube.api.errors import NotFound
 from mews.kube.client.port import KubeApi
 from mews.systems.koordinator.allocations import Allocations
+from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.devices import parse
 from mews.systems.koordinator.errors import BadDeviceObject
 from mews.systems.koordinator.names import DEVICES
 from mews.systems.koordinator.usage import NodeUse
 
 
-async def still_offered(kube: KubeApi, node: str, allocations: Allocations) -> bool:
-    """Whether all of these are listed and healthy; False for a Device that is gone or cannot be read.
+async def still_offered(kube: KubeApi, node: str, allocations: Allocations, cache: NodeDeviceCache) -> bool:
+    """Whether all of these are listed, healthy and held by nobody that another scheduler placed; False for a Device
+    that is gone or cannot be read. ``cache`` knows which pods are ours, and which have ended.
 
     Raises ApiError, Unavailable.
     """
@@ -20,4 +22,8 @@ async def still_offered(kube: KubeApi, node: str, allocations: Allocations) -> b
         report = parse(await kube.get(DEVICES, node))
     except (NotFound, BadDeviceObject):
         return False
-    return NodeUse.of(report).offers(allocations)
+    use = NodeUse.of(report)
+    if not use.offers(allocations):
+        return False
+    held = {use.slot_of(each) for pod in cache.held_by_others(report) for each in pod.allocations}
+    return all(use.slot_of(each) not in held for each in allocations)

@@ -25,6 +25,11 @@ class KoordinatorOptions(OptionsModel):
         "than one device whose links are known, leastAllocated otherwise",
     )
     gang_wait_s: SECONDS = Field(default=60.0, description="how long pods of a gang wait for each other to be placed")
+    leader_elect: bool = Field(
+        default=False,
+        strict=True,
+        description="the scheduler holds a Lease while it schedules, as one of several",
+    )
     nodes: tuple[str, ...] | None = Field(
         default=None, description="those with a koordlet, which reports their devices; by default all"
     )

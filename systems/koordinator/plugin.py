@@ -88,7 +88,7 @@ class DeviceShare:
         )
 
     def _ask_of(self, pod: PodInfo) -> DeviceAsk | None:
-        return ask_of(pod.requests, annotations_of(pod.pod), self._cache.kinds)
+        return ask_of(pod.requests, annotations_of(pod.pod), self._cache.kinds, pod.labels)
 
     # The cycle
 
@@ -173,7 +173,10 @@ class DeviceShare:
 
     def _with(self, use: NodeUse, other: PodInfo, node: str) -> NodeUse:
         """With a pod that waits for room there: as it would be served now, else once those are gone that are going,
-        else once all are that are weaker. What becomes free one by one must not go to others before it is enough."""
+        else once all are that are weaker. What becomes free one by one must not go to others before it is enough. One
+        that has its devices by now is nominated for a moment more: what it has is what counts."""
+        if other.uid in use.pods:
+            return use
         try:
             ask = self._ask_of(other)
         except InvalidRequest:
@@ -317,7 +320,7 @@ class DeviceShare:
         if use is None or not use.offers(given.allocations):
             return unschedulable(insufficient(given.allocations[0].type))
         await self._notes.write(pod, allocations_text(given.allocations))
-        if not await still_offered(self._handle.context.kube, node, given.allocations):
+        if not await still_offered(self._handle.context.kube, node, given.allocations, self._cache):
             return unschedulable(insufficient(given.allocations[0].type))
         return SUCCESS
 

@@ -15,18 +15,27 @@ from mews.systems.koordinator.devices import GpuPartition, NodeDevice
 from mews.systems.koordinator.hints import DeviceHint
 from mews.systems.koordinator.names import GPU
 from mews.systems.koordinator.requests import DeviceAsk, DeviceDemand
-from mews.systems.koordinator.selection import Bandwidth, DeviceCandidate, SetKey, best_set, loads, set_key
+from mews.systems.koordinator.selection import (
+    Bandwidth,
+    DeviceCandidate,
+    SetKey,
+    bandwidth_of,
+    best_set,
+    loads,
+    set_key,
+)
 from mews.systems.koordinator.selection import Choice as SetChoice
 from mews.systems.koordinator.usage import NodeUse
 
 Choice = Literal["auto", "minor", "leastAllocated", "bandwidth"]
-"""How one of several sets is chosen. auto: by bandwidth more than one device of a type whose links are known, the least
-allocated otherwise."""
+"""How one of several sets is chosen. auto: by bandwidth more than one device of a type whose links are known, or GPUs
+whose places are, the least allocated otherwise."""
 _MOST_ANSWERS = 64
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 
 JOINT_VIOLATION = "node(s) Device Joint-Allocate rules violation"
 NO_PARTITIONS = "node(s) missing GPU Partition Table"
+NO_SUCH_PARTITION = "node(s) Unsupported number of GPU requests"
 NO_PARTITION = "Insufficient Partitioned GPU Devices"
 
 
@@ -43,14 +52,18 @@ class NoDevices:
     hopeless: bool = False
 
 
+PickKey = tuple[int, tuple[int, ...], SetKey]
+"""How good a partition it is (0: none at all), what partitions it leaves, and what sets are compared by."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pick:
     """The devices for one demand, and what they are compared by."""
 
     demand: DeviceDemand
     chosen: tuple[DeviceCandidate, ...]
-    key: tuple[int, SetKey]
-    """How good a partition it is (the lower; 0: none at all), and what sets are compared by."""
+    key: PickKey
+    """The smaller the better."""
 
 
 def allocate(ask: DeviceAsk, use: NodeUse, *, choice: Choice = "auto") -> Allocations | NoDevices:
@@ -99,14 +112,22 @@ class _NodeChoice:
         self._ask, self._use, self._choice = ask, use, choice
         self._sized = {demand.type: self._size(demand) for demand in ask.demands}
         self._candidates = {kind: self._eligible(demand) for kind, demand in self._sized.items()}
-        self._bandwidth = {kind: Bandwidth(use.report.links, kind) for kind in self._sized}
+        self._bandwidth = {kind: bandwidth_of(use.report, kind) for kind in self._sized}
+
+    def _applies_to_all(self, demand: DeviceDemand | None) -> bool:
+        """Whether so much is asked of every device of the type."""
+        return (
+            demand is not None
+            and (demand.total <= 100 or demand.type == GPU)
+            and self._ask.hint(demand.type).strategy == "ApplyForAll"
+        )
 
     def _size(self, demand: DeviceDemand) -> DeviceDemand:
         """How many devices a hint makes of an amount."""
         hint = self._ask.hint(demand.type)
         if demand.total > 100 and demand.type != GPU:
             return demand
-        if hint.strategy == "ApplyForAll":
+        if self._applies_to_all(demand):
             all_of = [d for d in self._use.report.of_type(demand.type) if d.health and hint.selects(d.labels)]
             return replace(demand, count=len(all_of))
         if hint.strategy == "RequestsAsCount":
@@ -140,7 +161,7 @@ class _NodeChoice:
         if self._use.exclusive(device) or (hint.exclusive and self._used(device)):
             return False
         if not device.place.pcie:
-            return True
+            return hint.exclusive != "PCIeLevel"  # nobody knows who is near
         near = [d for d in self._use.report.of_type(device.type) if d.place.pcie == device.place.pcie]
         if any("PCIeLevel" in self._use.exclusive(other) for other in near):
             return False
@@ -151,8 +172,8 @@ class _NodeChoice:
 
     def _free_function(self, hint: DeviceHint, device: NodeDevice) -> AllocatedFunction | None:
         taken = self._use.functions(device)
-        fitting = (f for f in device.functions if hint.selects_function(f.labels) and (f.minor, f.bus) not in taken)
-        first = min(fitting, key=lambda f: (f.minor, f.bus), default=None)
+        free = (f for f in device.functions if not {f.bus or f.minor, f.minor} & taken)
+        first = min((f for f in free if hint.selects_function(f.labels)), key=lambda f: (f.bus, f.minor), default=None)
         return None if first is None else AllocatedFunction(first.minor, first.bus)
 
     # ------------------------------------------------------------------------------------------------------ choosing
@@ -197,7 +218,7 @@ class _NodeChoice:
                 best = set_key(found, choice, bandwidth), found
         if best is None:
             return NoDevices(insufficient(demand.type))
-        return _Pick(sized, best[1], (0, best[0]))
+        return _Pick(sized, best[1], (0, (), best[0]))
 
     @staticmethod
     def _nearest(
@@ -249,17 +270,19 @@ class _NodeChoice:
         by_minor = {each.minor: each for each in candidates if not self._used(each.device)}
         bandwidth = self._bandwidth[GPU]
         choice = self.choice_of(GPU, demand.count)
-        best: tuple[tuple[int, SetKey], tuple[DeviceCandidate, ...]] | None = None
+        best: tuple[PickKey, tuple[DeviceCandidate, ...]] | None = None
+        unused = {d.minor for d in report.of_type(GPU) if d.health and not self._used(d)}
         for partition in fitting:
             chosen = self._of_partition(partition, by_minor, cover)
             if chosen is None:
                 continue
-            key = -1 - max(partition.score, 0), set_key(chosen, choice, bandwidth)
+            left = _left(report.partitions, unused - set(partition.minors), demand.count)
+            key = -1 - max(partition.score, 0), left, set_key(chosen, choice, bandwidth)
             if best is None or key < best[0]:
                 best = key, chosen
         if best is not None:
             return _Pick(demand, best[1], best[0])
-        return NoDevices(NO_PARTITION, hopeless=not fitting) if must else None
+        return NoDevices(NO_PARTITION if fitting else NO_SUCH_PARTITION, hopeless=not fitting) if must else None
 
     def _of_partition(
         self, partition: GpuPartition, by_minor: Mapping[int, DeviceCandidate], cover: frozenset[str]
@@ -281,10 +304,12 @@ class _NodeChoice:
         """Devices of types that belong together; None where the pod says nothing of the kind.
 
         Below the same switches: each switch that gives a device of one type gives one of the others, of the others one
-        per switch at least.
+        per switch at least. Where they only should be near, the others are as many as the switches that have one. What
+        is asked of all devices of a type has no choice, and takes no part.
         """
         joint = self._ask.joint
-        demands = [self._sized[kind] for kind in (joint.types if joint else ()) if kind in self._sized]
+        kinds = [kind for kind in (joint.types if joint else ()) if kind in self._sized]
+        demands = [self._sized[kind] for kind in kinds if not self._applies_to_all(self._ask.demand(kind))]
         if joint is None or len(demands) < 2:
             return None
         if joint.same_pcie:
@@ -295,7 +320,10 @@ class _NodeChoice:
         near = frozenset(each.group for each in lead.chosen) - {""}
         picks = [lead]
         for demand in demands[1:]:
+            each_of = near & {each.group for each in self._candidates[demand.type]}
             other = self.pick(demand, near=near)
+            if each_of and len(each_of) >= demand.count:
+                other = self.pick(demand, among=each_of)
             if isinstance(other, NoDevices):
                 return other
             picks.append(other)
@@ -304,7 +332,7 @@ class _NodeChoice:
     def _same_switches(self, demands: Sequence[DeviceDemand]) -> list[_Pick] | NoDevices:
         groups = [frozenset(each.group for each in self._candidates[demand.type]) - {""} for demand in demands]
         common = sorted(frozenset.intersection(*groups))
-        best: tuple[list[tuple[int, SetKey]], list[_Pick]] | None = None
+        best: tuple[list[PickKey], list[_Pick]] | None = None
         for size in range(1, min(len(common), demands[0].count) + 1):
             for switches in combinations(common, size):
                 picks = self._below(demands, frozenset(switches))
@@ -320,6 +348,16 @@ class _NodeChoice:
                 return None
             picks.append(pick)
         return picks
+
+
+def _left(partitions: Sequence[GpuPartition], unused: set[int], count: int) -> tuple[int, ...]:
+    """What partitions of as many GPUs and more are still whole among these, the largest first, negative: by the sum of
+    their scores, then by their number. Small pods go where large ones could not any more."""
+    found: list[int] = []
+    for size in sorted({len(each.minors) for each in partitions if len(each.minors) >= max(count, 2)}, reverse=True):
+        whole = [each.score for each in partitions if len(each.minors) == size and unused >= set(each.minors)]
+        found += [-sum(whole), -len(whole)]
+    return tuple(found)
 
 
 ALL_FREE = 100

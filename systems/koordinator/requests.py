@@ -23,7 +23,9 @@ from mews.systems.koordinator.names import (
     CORE,
     DOMAIN,
     GPU,
+    HAMI_CORE,
     HINT,
+    ISOLATION,
     MEMORY,
     NVIDIA,
     RATIO,
@@ -76,10 +78,10 @@ class DeviceDemand:
 
     @property
     def whole_devices(self) -> bool:
-        """Whether it asks for nothing but whole devices, whatever else their size."""
-        return all(value >= 100 for name, value in self.each.items() if name != MEMORY) and (
-            self.type != GPU or RATIO in self.each
-        )
+        """Whether nobody else has some of its devices: of a GPU all memory decides, as a ratio, whatever the core."""
+        if self.type == GPU:
+            return self.each.get(RATIO, 0) >= 100
+        return all(value >= 100 for value in self.each.values())
 
 
 def bytes_of(ratio: int, whole: int) -> int:
@@ -119,15 +121,21 @@ class DeviceAsk:
 
 
 def ask_of(
-    requests: Mapping[str, int], annotations: Mapping[str, str], kinds: Mapping[str, str] | None = None
+    requests: Mapping[str, int],
+    annotations: Mapping[str, str],
+    kinds: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> DeviceAsk | None:
-    """What a pod with these requests and annotations asks of devices; None for none.
+    """What a pod with these requests, annotations and labels asks of devices; None for none.
 
     ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequest.
     """
     demands = parse_demands(requests, kinds)
     if not demands:
         return None
+    isolation = (labels or {}).get(ISOLATION, HAMI_CORE)
+    if isolation != HAMI_CORE:
+        raise InvalidRequest(f"{ISOLATION}: {isolation!r}: must be {HAMI_CORE}")
     hints = hints_of(annotations)
     if hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
         raise InvalidRequest(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
-from mews.kube.component import Context
+from mews.kube.client.port import KubeApi
+from mews.kube.component import Context, Runnable
+from mews.kube.leader_election import LeaderElection
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.framework import PluginFactory
 from mews.kube.scheduling.plugins import default_plugins
@@ -31,17 +34,37 @@ class KoordScheduler:
         *,
         plugin: PluginFactory | None = None,
     ) -> None:
-        self._cache = NodeDeviceCache()
+        self._context, self._config, self._plugin = context, config, plugin
         self._service = service
-        profile = koordinator_profile(config, self._cache) if plugin is None else _profile_with(config, plugin)
-        self._scheduler = Scheduler(context, SchedulerConfig((profile,)))
+        self.cache = NodeDeviceCache()
+        """The books, of this term where a leader is elected; empty while another one leads."""
+        self._scheduler = None if config.leader_elect else self._made(context.kube)
 
     async def run(self) -> None:
-        """Schedule until cancelled."""
+        """Schedule until cancelled; where a leader is elected, while this one leads."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._scheduler.run())
+            group.create_task(self._lead() if self._scheduler is None else self._scheduler.run())
             if self._service is not None:
                 group.create_task(self._service.serve(self.handle))
+
+    async def _lead(self) -> None:
+        name = self._config.scheduler_name
+        identity = f"{name}_{self._context.rng.getrandbits(64):016x}"
+        election = LeaderElection(self._context, self._config.namespace, name, identity=identity)
+        await election.run(self._term)
+
+    def _term(self, kube: KubeApi) -> Runnable:
+        return _Term(self, self._made(kube))
+
+    def _made(self, kube: KubeApi) -> Scheduler:
+        """The scheduler of one term: what it must know is in the API."""
+        self.cache = NodeDeviceCache()
+        profile = (
+            koordinator_profile(self._config, self.cache)
+            if self._plugin is None
+            else _profile_with(self._config, self._plugin)
+        )
+        return Scheduler(replace(self._context, kube=kube), SchedulerConfig((profile,)))
 
     async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
         """Answer one request."""
@@ -52,11 +75,24 @@ class KoordScheduler:
         if method != "GET":
             return _json(405, {"error": f"{method} {path}: must be GET"})
         if not node:
-            return _json(200, self._cache.summary())
-        found = self._cache.summary([node[1:]])
+            return _json(200, self.cache.summary())
+        found = self.cache.summary([node[1:]])
         return (
             _json(200, found[node[1:]]) if found else _json(404, {"error": f"{node[1:]}: no devices are known of it"})
         )
+
+
+class _Term:
+    """One term of a leader: its books go with it."""
+
+    def __init__(self, holder: KoordScheduler, scheduler: Scheduler) -> None:
+        self._holder, self._scheduler = holder, scheduler
+
+    async def run(self) -> None:
+        try:
+            await self._scheduler.run()
+        finally:
+            self._holder.cache = NodeDeviceCache()
 
 
 def _profile_with(config: KoordinatorConfig, plugin: PluginFactory) -> SchedulerProfile:

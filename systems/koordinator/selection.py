@@ -13,7 +13,8 @@ from itertools import combinations
 from typing import Literal
 
 from mews.systems.koordinator.allocations import AllocatedFunction
-from mews.systems.koordinator.devices import Amounts, DeviceLink, NodeDevice
+from mews.systems.koordinator.devices import Amounts, DeviceLink, DevicePlace, NodeDevice, NodeDeviceReport
+from mews.systems.koordinator.names import GPU
 
 Choice = Literal["minor", "leastAllocated", "bandwidth"]
 
@@ -61,6 +62,23 @@ class Bandwidth:
         """Of a set: its slowest pair, and the sum over its pairs; (0, 0) of a single device."""
         pairs = [self.between(a, b) for a, b in combinations(minors, 2)]
         return (min(pairs), sum(pairs)) if pairs else (0, 0)
+
+
+def bandwidth_of(report: NodeDeviceReport, kind: str) -> Bandwidth:
+    """Between the devices of one type, as their links say; between GPUs without any, by their places, where all of them
+    are known: below one switch, on one NUMA node, or neither. Only the order of these three means something."""
+    found = Bandwidth(report.links, kind)
+    devices = report.of_type(kind)
+    if found or kind != GPU or not all(device.place.pcie for device in devices):
+        return found
+    pairs = combinations(devices, 2)
+    return Bandwidth([DeviceLink(kind, (a.minor, b.minor), _nearness(a.place, b.place)) for a, b in pairs], kind)
+
+
+def _nearness(one: DevicePlace, other: DevicePlace) -> int:
+    if one.numa != other.numa:
+        return 1
+    return 3 if one.pcie == other.pcie else 2
 
 
 def set_key(chosen: Sequence[DeviceCandidate], choice: Choice, bandwidth: Bandwidth) -> SetKey:

@@ -6,13 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from mews.kube.api.objects import Object, name_of
+from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.runtimehook.places import HOOK_FOLDER, HOOK_SOCKET, RUNTIME_SOCKET
 from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.system.deployment import (
+    AUTHORITY,
     CERTIFICATE,
     CONFIG,
     KEY,
+    ON_NODE,
     RECORDS,
     SERVICE_HOST,
     ComponentDeployment,
@@ -42,6 +48,7 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
     for name in chosen or ():
         if known and name not in known:
             raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    _refuse_idle(options, chosen)
     policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
     names = given.pop("names", "today")
     given.pop("webhook", None)  # whether that component runs is all of it
@@ -55,8 +62,26 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
         nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
         hook_failure_policy=policy,
         koordlet=koordlet,
+        nvml=facility.nvml,
+        host_files=facility.host_files,
+        envs=facility.extras.envs,
+        mounts=facility.extras.mounts,
         **given,
     )
+
+
+_KOORDLETS = ("report_s", "poll_s", "names", "kinds", "adopt", "adopt_env", "hook_failure_policy", "device_plugin")
+
+
+def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> None:
+    """Raises ValueError for an option that would change nothing."""
+    if options.scheduler_account and not options.webhook:
+        raise ValueError("schedulerAccount: is the webhook's: must come with webhook: true")
+    for name in _KOORDLETS if nodes is not None and not nodes else ():
+        if name in options.model_fields_set and getattr(options, name):
+            raise ValueError(f"{to_camel(name)}: no node has a koordlet (nodes: []): must be left out")
+    if "poll_s" in options.model_fields_set and options.poll_s > options.report_s:
+        raise ValueError(f"pollS: {options.poll_s:g}: must not be above reportS, {options.report_s:g}")
 
 
 def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
@@ -128,13 +153,19 @@ def _holds(config: KoordinatorConfig) -> Holds:
     return held_by_annotation
 
 
+def _swept() -> Sequence[Resource]:
+    from mews.systems.koordinator.webhook import MUTATING, VALIDATING
+
+    return (DEVICES, MUTATING, VALIDATING)
+
+
 def _invariants() -> Sequence[Invariant[RunState]]:
     from mews.systems.koordinator.invariants import DevicesGiven
 
     return (DevicesGiven(),)
 
 
-_PORT = 10251
+_PORT, _WEBHOOK_PORT = 10251, 9443
 _WATCH = ("list", "watch")
 _SCHEDULER_DEPLOYMENT = ComponentDeployment(
     (
@@ -149,9 +180,49 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
         rule(GROUP, ["devices"], ["get", *_WATCH]),
+        rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
     ),
     service_port=_PORT,
 )  # fmt: skip
+_WEBHOOK_DEPLOYMENT = ComponentDeployment(
+    (
+        "-m", "mews.systems.koordinator", "webhook", "--config", CONFIG, "--records", RECORDS, "--host", "0.0.0.0",
+        "--port", str(_WEBHOOK_PORT), "--allow-host", SERVICE_HOST, "--certificate", CERTIFICATE, "--key", KEY,
+        "--authority", AUTHORITY,
+    ),
+    everywhere=(
+        rule("", ["pods"], ["get"]),  # of the one that is to be bound
+        rule(
+            "admissionregistration.k8s.io",
+            ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            ["create", "patch"],
+        ),
+    ),
+    service_port=_WEBHOOK_PORT,
+)  # fmt: skip
+_KOORDLET_DEPLOYMENT = ComponentDeployment(
+    (
+        "-m", "mews.systems.koordinator", "koordlet", "--config", CONFIG, "--records", RECORDS,
+        "--hooks", HOOK_SOCKET, "--runtime", RUNTIME_SOCKET,
+    ),
+    everywhere=(
+        rule("", ["pods"], _WATCH),
+        rule("", ["nodes"], [*_WATCH, "patch"]),  # labels; what it answers who wants GPUs whole
+        rule("", ["nodes/status"], ["patch"]),  # the sums of its devices
+        rule(GROUP, ["devices"], ["get", *_WATCH, "create", "patch"]),
+    ),
+    security=ON_NODE,
+    kubelet_folders=True,
+    host_files=True,
+    node_folders=(HOOK_FOLDER,),
+    registers=False,
+)  # fmt: skip
+_GPU_PLUGIN_DEPLOYMENT = ComponentDeployment(
+    ("-m", "mews.systems.koordinator", "device-plugin", "--config", CONFIG, "--records", RECORDS),
+    security=ON_NODE,
+    kubelet_folders=True,
+    host_files=True,
+)
 
 SYSTEM = System(
     name="koordinator",
@@ -167,9 +238,27 @@ SYSTEM = System(
             service=SERVICE,
             deployment=_SCHEDULER_DEPLOYMENT,
         ),
-        Component("koord-webhook", _webhook, wanted=lambda options: bool(options.webhook), service=WEBHOOK),
-        Component("koordlet", _koordlet, wanted=lambda options: options.nodes != (), nodes=_nodes),
-        Component("gpu-device-plugin", _gpu_plugin, wanted=lambda options: bool(options.device_plugin), nodes=_nodes),
+        Component(
+            "koord-webhook",
+            _webhook,
+            wanted=lambda options: bool(options.webhook),
+            service=WEBHOOK,
+            deployment=_WEBHOOK_DEPLOYMENT,
+        ),
+        Component(
+            "koordlet",
+            _koordlet,
+            wanted=lambda options: options.nodes != (),
+            nodes=_nodes,
+            deployment=_KOORDLET_DEPLOYMENT,
+        ),
+        Component(
+            "gpu-device-plugin",
+            _gpu_plugin,
+            wanted=lambda options: bool(options.device_plugin),
+            nodes=_nodes,
+            deployment=_GPU_PLUGIN_DEPLOYMENT,
+        ),
     ),
     title="Koordinator",
     namespace=lambda config: str(config.namespace),
@@ -185,7 +274,8 @@ SYSTEM = System(
         config_map="koordinator-config",
         config_path="/etc/koordinator/config.yaml",
         owner="koord-scheduler",
-        swept=lambda: (DEVICES,),
+        swept=_swept,
+        exclusive="its devices reach containers by a proxy before each node's container runtime",
     ),
 )
 """What the harness knows of it."""

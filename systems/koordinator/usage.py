@@ -103,10 +103,10 @@ class NodeUse:
         users = self.users.get((device.type, device.minor), ())
         return frozenset(self.pods[uid].exclusive.get(device.type, "") for uid in users) - {""}
 
-    def functions(self, device: NodeDevice) -> frozenset[tuple[int, str]]:
-        """Virtual functions of a device that pods have: minor, bus address."""
+    def functions(self, device: NodeDevice) -> frozenset[str | int]:
+        """Virtual functions of a device that pods have: by bus address, by minor where an annotation says none."""
         return frozenset(
-            (function.minor, function.bus)
+            function.bus or function.minor
             for uid in self.users.get((device.type, device.minor), ())
             for each in self.pods[uid].allocations
             if self.slot_of(each) == (device.type, device.minor)

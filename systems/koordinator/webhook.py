@@ -28,6 +28,8 @@ VALIDATING = Resource(
 )  # fmt: skip
 NAME = "koordinator"
 _RETRY_S = 1.0
+_HEARD_S = 2.0
+"""Within which API servers have seen whom to trust."""
 
 
 class KoordWebhook:
@@ -44,6 +46,16 @@ class KoordWebhook:
 
     async def run(self) -> None:
         """Serve and be registered, until cancelled. Raises ValueError where it is not served under TLS."""
+        self._hooks()  # before anything is begun
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._service.serve(self.handle))
+            await self._service.reached()  # before anybody is sent there
+            for kind, hook in self._hooks().items():
+                group.create_task(self._register(kind, hook))
+            group.create_task(self._renew_on())
+
+    def _hooks(self, *, trusting: str = "") -> dict[Resource, dict[str, Any]]:
+        """Both, and whom to trust for them: also ``trusting``, as a caBundle."""
         namespace = self._config.namespace
         hooks = {
             MUTATING: _hook("mutate-pod", self._service.client_config(namespace, MUTATE), "pods", policy="Ignore"),
@@ -51,11 +63,36 @@ class KoordWebhook:
                 "validate-binding", self._service.client_config(namespace, BIND), "pods/binding", policy="Fail"
             ),
         }
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._service.serve(self.handle))
-            await asyncio.sleep(0)  # it serves before anybody is sent there
-            for kind, hook in hooks.items():
-                group.create_task(self._register(kind, hook))
+        for hook in hooks.values():
+            hook["namespaceSelector"] = _elsewhere(namespace)
+            bundle = hook["clientConfig"].get("caBundle", "")
+            if trusting and trusting != bundle:
+                both = base64.b64decode(trusting) + base64.b64decode(bundle)
+                hook["clientConfig"]["caBundle"] = base64.b64encode(both).decode()
+        return hooks
+
+    async def _renew_on(self) -> None:
+        """Show each new certificate once those who ask trust it, and the old one, too: no call is lost between."""
+        trusted = self._bundle()
+        while True:
+            await self._service.superseded()
+            try:
+                hooks = self._hooks(trusting=trusted)
+                for kind, hook in hooks.items():
+                    await self._register(kind, hook)
+                await rest(_HEARD_S)
+                self._service.renew()
+                trusted = self._bundle()
+                for kind, hook in self._hooks().items():
+                    await self._register(kind, hook)
+                record(self._context.log, "certificate-renewed")
+            except (OSError, ValueError) as error:  # it is being replaced: both files are not there yet
+                record(self._context.log, "certificate-not-renewed", error=str(error))
+                await rest(_RETRY_S)
+
+    def _bundle(self) -> str:
+        found = self._service.client_config(self._config.namespace, MUTATE).get("caBundle", "")
+        return str(found)
 
     async def _register(self, kind: Resource, hook: Mapping[str, Any]) -> None:
         body = {"metadata": {"name": NAME}, "webhooks": [dict(hook)]}
@@ -114,6 +151,12 @@ class KoordWebhook:
 
 def _forbidden(message: str) -> dict[str, Any]:
     return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": message}}
+
+
+def _elsewhere(namespace: str) -> dict[str, Any]:
+    """All namespaces but its own and the cluster's: else, while it is away, its own pod could not be bound either."""
+    own = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace, "kube-system"]}
+    return {"matchExpressions": [own]}
 
 
 def _hook(name: str, client: Mapping[str, Any], resource: str, *, policy: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.component import Runnable
 from mews.kube.system.deployment import (
     CONFIG,
     ON_NODE,
@@ -15,16 +14,17 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
-from mews.kube.system.facility import Facility
-from mews.kube.system.journal import Line
-from mews.kube.system.ports import Ports
-from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.system import Component, Pooled, System
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
 
 if TYPE_CHECKING:
+    from mews.kube.component import Runnable
+    from mews.kube.system.facility import Facility
+    from mews.kube.system.journal import Line
+    from mews.kube.system.ports import Ports
+    from mews.kube.system.profile import MakeOverhead
     from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 
 

@@ -84,3 +84,23 @@ def test_an_object_replaced_while_nobody_watched_is_told_as_gone_and_new() -> No
         task.cancel()
 
     run(check)
+
+
+def test_a_lean_informer_leaves_the_owners_out_and_who_replaces_from_it_keeps_them() -> None:
+    async def check(store: Store) -> None:
+        store.keeps_owners = True
+        kube = InProcessKube(store)
+        made = await kube.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}}, namespace="default")
+        informer = Informer(kube, CONFIGMAPS, lean=True)
+        running = asyncio.create_task(informer.run())
+        await informer.synced()
+        cached = informer.get("a", "default")
+        assert cached is not None and "managedFields" not in cached["metadata"]
+        assert made["metadata"]["managedFields"]
+        await kube.replace(CONFIGMAPS, {**cached, "data": {"x": "2"}}, namespace="default", field_manager="other")
+        stored = await kube.get(CONFIGMAPS, "a", namespace="default")
+        managers = {entry["manager"] for entry in stored["metadata"]["managedFields"]}
+        assert managers == {made["metadata"]["managedFields"][0]["manager"], "other"}
+        running.cancel()
+
+    run(check)

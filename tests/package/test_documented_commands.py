@@ -60,6 +60,9 @@ INSTEAD = {
     "mews run docs/example-package/dialect.yaml": "mews run scenarios/demo.yaml",
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra
     "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
+    # it stands before a container runtime for as long as that lives
+    "python -m mews.kube.runtimehook --runtime /run/containerd/containerd.sock --listen /run/koordlet/cri.sock"
+    " --hooks /run/koordlet/koordlet.sock": "python -m mews.kube.runtimehook --help",
     # a component without its configuration: prose that says how its process is called
     "python -m mews.systems.kubecomp scheduler": "python -m mews.systems.kubecomp scheduler --help",
 }
@@ -73,6 +76,7 @@ OTHER_CODES = {
     "mews inspect gpushare --name main -d": 3,  # no `mews up --name main` runs
     "python -m mews.systems.koordinator scheduler": 2,  # no kubeconfig says where its API is
     "python -m mews.systems.koordinator koordlet": 2,  # it is on no node
+    "python -m mews.systems.koordinator webhook": 2,  # it has no certificate
     "mews down": 2,  # what the page brought up needs programs that are not there
 }
 

@@ -35,7 +35,7 @@ UNOFFERED = {f"koordinator/{name}.yaml" for name in ("04-partial", "06-gang", "0
 """Their first pods ask by names that DeviceShare alone reads (nvidia.com/gpu without its plugin, gpu.shared): by what
 nodes offer they fit nowhere, so that it is their steps, too, that find the wrong scheduler."""
 
-KILLED = {"koordinator/28-upgrade.yaml"}
+KILLED = {"koordinator/28-upgrade.yaml", "koordinator/29-new-cluster.yaml"}
 """A scheduler that the scenario has killed owes nobody anything: the step after it finds the wrong one."""
 
 

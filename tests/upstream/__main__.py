@@ -1,7 +1,8 @@
 """``python -m tests.upstream``: Kubernetes' own conformance specs before `mews up`; 1 where one fails that is to pass.
 
 ``conformance.txt`` has what passes on the real control plane and needs no container, ``pods.txt`` what idle ones are
-enough for, ``waiting.txt`` those of both that do not pass here yet, with the reason.
+enough for, ``further.txt`` specs beyond conformance, ``waiting.txt`` those of all that do not pass here yet, with the
+reason.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import time
 from pathlib import Path
 
 from tests.upstream.building import E2E, NotBuilt
-from tests.upstream.specs import Outcome, listed, play, reasons, sample
+from tests.upstream.specs import SLOW, Outcome, listed, play, reasons, sample
 from tests.upstream.up import cluster
 
-LISTS = ("conformance.txt", "pods.txt")
+LISTS = ("conformance.txt", "pods.txt", "further.txt")
 WAITING = "waiting.txt"
 
 
@@ -32,7 +33,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.upstream")
     parser.add_argument("--cluster", default="embedded", help="of mews up; default: %(default)s")
     parser.add_argument("--list", default=",".join(LISTS), help="files here with commas; default: %(default)s")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of each list, drawn by seed; none that wait")
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help="so many of each list, drawn by seed; none that wait or are slow"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()) // 86_400, help="default: the day")
     parser.add_argument("--jobs", type=int, default=min(4, 2 * (os.cpu_count() or 1)), help="processes of the suite")
     parser.add_argument("--out", type=Path, help="keep the suite's logs and reports there")
@@ -48,7 +51,8 @@ def main() -> int:
         for name in chosen.list.split(","):
             specs = listed(name)
             if chosen.sample is not None:
-                specs = tuple(sample([spec for spec in specs if spec not in waiting], chosen.sample, chosen.seed))
+                quick = [spec for spec in specs if spec not in waiting and SLOW not in spec]
+                specs = tuple(sample(quick, chosen.sample, chosen.seed))
             begin = time.monotonic()
             out = (chosen.out or Path(folder)) / Path(name).stem
             outcomes = play(program, Path(ready["kubeconfig"]), specs, out.absolute(), jobs=chosen.jobs)

@@ -11,7 +11,7 @@ from typing import Any
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
 from mews.harness.clusters.control_plane.metrics_server import AggregatedMetrics
 from mews.harness.clusters.control_plane.servers import Servers
-from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.clusters.programs.controllers import kube_controller_manager
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
@@ -55,9 +55,15 @@ class KubernetesControlPlane:
         await self._metrics.open()
 
     def kube(self, actor: str) -> HttpKube:
-        """A client with the administrator's token."""
+        """A client with the administrator's token, and the actor's name."""
         identity = self._servers.identity
-        kube = HttpKube(self.url, token=identity.token, ssl=identity.client_context(), user_agent=f"mews-{actor}")
+        kube = HttpKube(
+            self.url,
+            token=identity.token,
+            ssl=identity.client_context(),
+            user_agent=f"mews-{actor}",
+            headers=acting_as(actor),
+        )
         self._kubes.append(kube)
         return kube
 

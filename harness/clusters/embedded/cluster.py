@@ -40,9 +40,9 @@ from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
-from mews.kube.emulated.kubelet.oci.runtime import OciRuntime
+from mews.kube.emulated.kubelet.oci.runtime import EditingRuntime, OciRuntime
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
-from mews.kube.emulated.kubelet.runtime import Runtime
+from mews.kube.emulated.kubelet.runtime import EnginePort, Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.emulated.kubelet.users import ReportingRuntime
 from mews.kube.system.configured import ConfiguredSystem
@@ -109,7 +109,7 @@ class EmbeddedCluster:
         self._programs = PlayedPrograms(run.pace, find_program)
         self._recorder = Recorder(ports.kube("recorder"), run.journal, watched=watched_by(self.systems))
         self._images = load_images(
-            further=images_of(self.systems), own=scenario.images, idle_unknown=scenario.unknown_images == "idle"
+            further=images_of(self.systems), own=scenario.images, unknown=scenario.unknown_images or "fail"
         )
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
@@ -133,12 +133,15 @@ class EmbeddedCluster:
         await self._recorder.synced()
         await self._make_namespaces()
         await self._apply_manifests()
+        if not devices:
+            # What a node needs comes first: schedulers and systems start once the nodes are there.
+            for unit in (self._controllers, *(self._units[f"kubelet/{host}"] for host in self._machines)):
+                unit.start()
+            await self._nodes_ready({name: {} for name in self._machines})
         for unit in (self._controllers, *self._units.values()):
             unit.start()
         if devices:
             await self.announced()
-        else:
-            await self._nodes_ready({name: {} for name in self._machines})
         self._check_programs()
 
     async def announced(self) -> None:
@@ -340,6 +343,7 @@ class EmbeddedCluster:
             rng,
             simulated=self._reporting(SimulatedRuntime(self.pace, self._programs), host.name),
             processes=None if processes is None else self._prepared(processes, host.name),
+            engine=None if processes is None else self._engine(processes, host.name),
             network=self.ports.kubelets.network(number + 1),
         )
         return Machine(
@@ -364,6 +368,14 @@ class EmbeddedCluster:
             return runtime
         return OciRuntime(runtime, NodeDriver(root), processes.scratch / "containers" / host)
 
+    def _engine(self, processes: ProcessesPort, host: str) -> EnginePort | None:
+        """What runs real images on that host, None where no image asks for it."""
+        found, root = processes.engine(host), self.ports.hosts.driver_root(host)
+        if found is None:
+            return None
+        node = None if root is None else NodeDriver(root)
+        return EnginePort(EditingRuntime(self._reporting(found.runtime, host), node), found.store)
+
     def _reporting(self, runtime: Runtime, host: str) -> Runtime:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
         envs = tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,)
@@ -387,7 +399,10 @@ class EmbeddedCluster:
         name = f"kubelet/{host}"
 
         def make(fence: Fence) -> Runnable:
-            process = self._machines[host].kubelet(self._stack.context(name, fence))
+            # In wall-clock time the machines were switched on with the chassis, and boot while the API server starts.
+            first = self.time == "wall" and host not in self._kubelets
+            booting_s = self.journal.elapsed_s if first else 0.0
+            process = self._machines[host].kubelet(self._stack.context(name, fence), booting_for_s=booting_s)
             self._kubelets[host] = process
             return process
 

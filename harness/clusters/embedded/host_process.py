@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.emulator.hostd.fuse_mount import unmount
+from mews.emulator.hostd.mounts import unmount
 from mews.harness.clusters.embedded.served_process import ServedProcess
 from mews.harness.run_context import RunContext
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from mews.harness.clusters.request import ClusterRequest
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
-from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
+from mews.harness.scenario.images import container_wanted
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.inventory import Hardware
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.served import MakeControlPlane
     from mews.harness.clusters.ports import ClusterPorts
+    from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
 
 async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedCluster:
@@ -23,6 +24,7 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
     Raises ScenarioError for hardware or options that cannot be read.
     """
     from mews.harness.clusters.embedded.in_process import in_process_ports
+    from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
     return await _opened(request, run, hardware, in_process_ports(hardware, run, kubelets), kubelets)
@@ -37,7 +39,7 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from mews.harness.clusters.embedded.served import ServedPorts
 
-    hardware, kubelets = hardware_of(request.scenario), Kubelets()
+    hardware = hardware_of(request.scenario)
     document, _ = hardware_document(request.scenario)
     served = ServedPorts(
         hardware,
@@ -46,8 +48,13 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
         control_plane=control_plane,
         serving=request.options.serving,
         folder=request.options.folder,
+        containers=container_wanted(request.scenario),
     )
     try:
+        await served.begin()
+        from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
+
+        kubelets = Kubelets()
         await served.open(kubelets)
     except BaseException:
         await served.close()

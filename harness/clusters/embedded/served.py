@@ -5,40 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.certificates import Certificates
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
-from mews.harness.clusters.embedded.served_kubelets import PLUGINS, POD_RESOURCES, ServedKubelets
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
-from mews.harness.clusters.embedded.served_services import ServedServices
 from mews.harness.clusters.embedded.trust import RunTrust
-from mews.harness.clusters.ports import ClusterPorts
-from mews.harness.clusters.programs.control_plane import ControlPlane, Program
-from mews.harness.errors import Lacks
 from mews.harness.leftovers import OWNER, RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
 from mews.harness.run_context import RunContext
-from mews.harness.systems import find_program
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
-from mews.kube.emulated.controllers.service_names import HOSTS_FILE
-from mews.kube.emulated.kubelet.in_cluster import InCluster
-from mews.kube.emulated.kubelet.process import ProcessRuntime
 
-MakeControlPlane = Callable[[Path, Certificates | None], ControlPlane]
+if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.served_engine import ServedEngine
+    from mews.harness.clusters.embedded.served_kubelets import ServedKubelets
+    from mews.harness.clusters.embedded.served_services import ServedServices
+    from mews.harness.clusters.ports import ClusterPorts
+    from mews.harness.clusters.programs.control_plane import ControlPlane, Program
+    from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+    from mews.kube.emulated.kubelet.process import ProcessRuntime
+    from mews.kube.emulated.kubelet.runtime import EnginePort
+
+MakeControlPlane = Callable[[Path, "Certificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
 
 
 class ServedPorts:
-    """Makes the ports, and is the ProcessesPort among them. ``await open()`` before ``ports``.
+    """Makes the ports, and is the ProcessesPort among them. ``await begin()``, then ``await open()`` before
+    ``ports``.
 
     Everything lies in a short folder of its own, since a socket's path has at most 107 bytes; the user's ``folder``
     gets the kubeconfig, the file of whom to trust, and keeps the chassis' tables.
 
-    Raises Lacks where even that folder's name is too long.
+    What the emulator's processes do not need is imported and made while they start: it takes as long as they do.
+    ``containers`` names what asks for real containers, "" where nothing does.
     """
 
     def __init__(
@@ -50,16 +52,12 @@ class ServedPorts:
         control_plane: MakeControlPlane,
         serving: ServingOptions,
         folder: Path | None = None,
+        containers: str = "",
     ) -> None:
         self.scratch = make_runtime_folder("mews-")
         self._owned = RuntimeFolder(self.scratch)
         self._hardware = hardware
         self._run = run
-        try:
-            self._kubelets = ServedKubelets(self.scratch, hardware, self._kubelet_address)
-        except Lacks:
-            self._owned.release()
-            raise
         self._kubeconfig = (folder or self.scratch) / "kubeconfig"
         self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock)
         self._make_control_plane = control_plane
@@ -72,12 +70,18 @@ class ServedPorts:
         self._hosts = ServedHosts(
             self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
         )
-        self._services = ServedServices(run.rng("services"), self._trust.certificates)
         self.names_file = self.scratch / "hosts"
         self.runtime: ProcessRuntime
+        self._served_kubelets: ServedKubelets | None = None
+        self._services: ServedServices
+        self._starting: list[asyncio.Future[None]] = []
+        self._containers = containers
+        self._engine: ServedEngine | None = None
 
     def ports(self) -> ClusterPorts:
         """All of them."""
+        from mews.harness.clusters.ports import ClusterPorts
+
         names = [host.name for host in self._hardware.hosts]
         return ClusterPorts(
             kube=self._control_plane.kube,
@@ -92,21 +96,33 @@ class ServedPorts:
             processes=self,
         )
 
+    async def begin(self) -> None:
+        """Start chassis and hosts; ``open`` waits for them.
+
+        Raises Lacks where containers are asked for and there is no engine for them.
+        """
+        if self._containers:
+            from mews.harness.clusters.embedded.served_engine import ServedEngine
+
+            self._engine = await asyncio.to_thread(ServedEngine.connect, self.scratch, self._containers)
+        self._starting = [asyncio.ensure_future(self._chassis.begin()), asyncio.ensure_future(self._hosts.start())]
+        await asyncio.sleep(0)  # now the processes are there; the hosts' waits for the chassis
+
     async def open(self, kubelets: KubeletDirectory) -> None:
-        """Start API server, chassis and hosts, all at once; follow the chassis from their first event on."""
-        beginning = asyncio.ensure_future(self._chassis.begin())
-        booting = asyncio.ensure_future(self._hosts.start())  # they wait for the chassis
-        try:
-            # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
-            await self._trust.make()
-            self._made = self._make_control_plane(self.scratch, self._trust.certificates)
-            self.runtime = self._process_runtime(self._made)
-            await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
-            await beginning
-        except BaseException:
-            booting.cancel()
-            await asyncio.gather(beginning, booting, return_exceptions=True)
-            raise
+        """Start the API server; follow the chassis from their first event on.
+
+        Raises Lacks, also where the folder has so long a name that no socket can lie in it.
+        """
+        # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
+        certifying = asyncio.ensure_future(self._trust.make())
+        await asyncio.sleep(0)
+        self._make_own_parts()
+        await certifying
+        self._made = self._make_control_plane(self.scratch, self._trust.certificates)
+        self.runtime = self._process_runtime(self._made)
+        await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
+        beginning, booting = self._starting
+        await beginning
         self._control_plane.write_kubeconfig(self._kubeconfig)
         self._trust.write(self._control_plane.authority())
         self._chassis.begin_feeds(await self._chassis.control().table())
@@ -114,18 +130,44 @@ class ServedPorts:
         await self._hosts.open()
         self._chassis.follow()
 
+    def _make_own_parts(self) -> None:
+        from mews.harness.clusters.embedded.served_kubelets import ServedKubelets
+        from mews.harness.clusters.embedded.served_services import ServedServices
+
+        self._services = ServedServices(self._run.rng("services"), self._trust.certificates)
+        self._served_kubelets = ServedKubelets(self.scratch, self._hardware, self._kubelet_address)
+
     def _process_runtime(self, control_plane: ControlPlane) -> ProcessRuntime:
+        from mews.harness.systems import find_program
+        from mews.kube.emulated.controllers.service_names import HOSTS_FILE
+        from mews.kube.emulated.kubelet.in_cluster import InCluster
+        from mews.kube.emulated.kubelet.process import ProcessRuntime
+
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         access = InCluster(control_plane, self.scratch / "accounts")
+        if self._engine is not None:
+            self._engine.serve(access, lambda: control_plane.kube("kubelet"), names=self.names_file)
         return ProcessRuntime(
             self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access
         )
+
+    def engine(self, host: str) -> EnginePort | None:
+        """What runs real images on that host."""
+        if self._engine is None:
+            return None
+        return self._engine.port(host, self._hosts.driver_root(host) or self._hosts.root(host))
 
     @property
     def _control_plane(self) -> ControlPlane:
         if self._made is None:
             raise RuntimeError("the control plane is not there before the cluster is opened")
         return self._made
+
+    @property
+    def _kubelets(self) -> ServedKubelets:
+        if self._served_kubelets is None:
+            raise RuntimeError("the kubelets have no folders before the cluster is opened")
+        return self._served_kubelets
 
     def _kubelet_address(self, host: str) -> tuple[str, int] | None:
         return self._control_plane.kubelet_address(host)
@@ -152,11 +194,10 @@ class ServedPorts:
         }
 
     def _node(self, host: str) -> dict[str, Any]:
-        folder, files = self._kubelets.node_folder(host), self._hosts.root(host)
+        files = self._hosts.root(host)
         driver_root = self._hosts.driver_root(host)
         return {
-            "device_plugins": str(folder / PLUGINS),
-            "pod_resources": str(folder / POD_RESOURCES),
+            **self._kubelets.ready(host),
             "sysfs": str(files / "sys"),
             "root": str(files),
             "driver_root": None if driver_root is None else str(driver_root),
@@ -165,9 +206,15 @@ class ServedPorts:
 
     async def close(self) -> None:
         """Give everything back: processes, sockets, the folder."""
+        for starting in self._starting:
+            starting.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
+        if self._engine is not None:
+            await self._engine.close()
         await self._chassis.stop_following()
-        await self._services.close()
-        await self._kubelets.close()
+        if self._served_kubelets is not None:
+            await self._services.close()
+            await self._served_kubelets.close()
         await self._chassis.close_clients()
         closing = [] if self._made is None else [self._made.close()]
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), *closing)

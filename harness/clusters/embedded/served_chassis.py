@@ -6,19 +6,18 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
-from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.run_context import RunContext
-from mews.kube.chassis.dialects import client_of
-from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.clock import rest
+
+if TYPE_CHECKING:
+    from mews.harness.ports.hardware_http import HttpHardwareControl
+    from mews.kube.chassis.http import HttpTransport
+    from mews.kube.chassis.port import ChassisApi
 
 
 class ServedChassis:
@@ -47,6 +46,8 @@ class ServedChassis:
 
     async def begin(self) -> None:
         """Start the process."""
+        from mews.harness.ports.hardware_http import HttpHardwareControl
+
         self._ready = await self._process.start()
         control = self._ready["control"]
         self._control = HttpHardwareControl(control["url"], control["token"], ca=self._ready["ca"])
@@ -63,6 +64,8 @@ class ServedChassis:
         self._feeding = asyncio.create_task(self._feed(), name="chassis-feed")
 
     async def _feed(self) -> None:
+        import aiohttp
+
         while True:
             await self._alive.wait()
             control, last = self.control(), 0
@@ -84,6 +87,10 @@ class ServedChassis:
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis over HTTP."""
+        from mews.kube.chassis.dialects import client_of
+        from mews.kube.chassis.http import HttpTransport
+        from mews.kube.chassis.port import RedfishCredentials
+
         transport = HttpTransport(self._ready["chassis"][name][dialect], timeout_s, ca_file=self._ready["ca"])
         self._transports.append(transport)
         account = self._ready.get("accounts", {}).get(dialect)

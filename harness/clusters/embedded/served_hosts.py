@@ -9,24 +9,23 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.nvml.compile import SMI
 from mews.harness.clusters.embedded.host_process import HostProcess
 from mews.harness.host_feed import HostFeed
-from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.ports.hosts_http import HttpHosts, WireUsers
 from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
-from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
-from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
 from mews.kube.system.gpu_driver import GpuDriver, NvidiaSmi
+
+if TYPE_CHECKING:
+    from mews.harness.ports.hardware_http import HttpHardwareControl
+    from mews.kube.emulated.kubelet.users import DeviceUsers
 
 
 class ServedHosts:
@@ -88,6 +87,8 @@ class ServedHosts:
             await control.close()
 
     async def _feed(self) -> None:
+        import aiohttp
+
         feeds = {name: HostFeed(self._journal, name) for name in self._ready["hosts"]}
         while True:
             await self._alive.wait()
@@ -119,6 +120,8 @@ class ServedHosts:
 
     def env(self, host: str) -> dict[str, str]:
         """What a shell needs to see the host's GPUs."""
+        from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
+
         found = {"MEWS_HOST_ROOT": str(self.root(host))}
         if self._ready["without_library"] is None:
             folder = str(self._ready["hosts"][host]["nvml"])
@@ -144,6 +147,8 @@ class ServedHosts:
         """For every container with a device."""
         if self._ready["without_library"] is not None:
             return ContainerExtras()
+        from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
+
         folder = str(self._ready["hosts"][host]["nvml"])
         envs = {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{SEARCH_PATH}"}
         return ContainerExtras(envs=envs, mounts=(Mount(folder, folder, read_only=True),))

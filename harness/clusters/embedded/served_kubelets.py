@@ -70,6 +70,11 @@ class ServedKubelets:
         """The folder of one node."""
         return self._root / host
 
+    def ready(self, host: str) -> dict[str, str]:
+        """Where the sockets of one node lie, as ready.json has it."""
+        node = self.node_folder(host)
+        return {"device_plugins": str(node / PLUGINS), "pod_resources": str(node / POD_RESOURCES)}
+
     def folder(self, host: str) -> GrpcKubeletFolder:
         """The node's plugin folder."""
         return self._folders[host]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
+import shutil
 import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mews.certificates import Certificates
+from mews.certificates import Certificates, certificates_in
 from mews.harness.manifests.kube_scheduler import extender_place
 from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServicePort, LocalServices
-from mews.kube.serving import serve_on
+from mews.kube.serving import ServedCertificate, serve_on
 from mews.kube.system.services import HttpHandler
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class ServedServices:
     def __init__(self, rng: random.Random, certificates: Certificates | None = None) -> None:
         self._local = LocalServices(rng)
         self._certificates = certificates
+        self._shown: dict[str, ServedCertificate] = {}
+        self._open: dict[str, asyncio.Event] = {}
         self._sockets: dict[str, socket.socket] = {}
         self._runners: dict[str, web.AppRunner] = {}
 
@@ -49,16 +51,45 @@ class ServedServices:
 
     def place(self, service: str, path: str) -> dict[str, Any]:
         """As an extender's entry says it; under TLS the certificates must be made by now."""
-        made = self._certificates
+        made = self.files(service)
         authority = None if made is None else made.authority.read_text(encoding="ascii")
         return extender_place(f"{self._url(service)}{path}", authority, _LOOPBACK)
 
     def client_config(self, service: str, path: str) -> dict[str, Any]:
         """As a webhook's entry says it. Raises ValueError without TLS."""
+        return {"url": f"{self._url(service)}{path}", "caBundle": self._certificate(service).bundle()}
+
+    def files(self, service: str) -> Certificates | None:
+        """The service's own, at first the run's: they may be replaced while it serves. None without TLS."""
         if self._certificates is None:
+            return None
+        folder = self._certificates.authority.parent / f"service-{service}"
+        found = certificates_in(folder)
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            for field in ("authority", "certificate", "key"):
+                shutil.copy(getattr(self._certificates, field), getattr(found, field))
+        return found
+
+    def _certificate(self, service: str) -> ServedCertificate:
+        files = self.files(service)
+        if files is None:
             raise ValueError(f"webhooks of {service}: need TLS: run without --insecure")
-        authority = self._certificates.authority.read_bytes()
-        return {"url": f"{self._url(service)}{path}", "caBundle": base64.b64encode(authority).decode()}
+        if service not in self._shown:
+            self._shown[service] = ServedCertificate(files.certificate, files.key, files.authority)
+        return self._shown[service]
+
+    async def superseded(self, service: str) -> None:
+        """Return once its files are others than those shown; never without TLS."""
+        if self._certificates is None:
+            await asyncio.get_running_loop().create_future()
+        else:
+            await self._certificate(service).superseded()
+
+    def renew(self, service: str) -> None:
+        """Show what they have. Raises OSError."""
+        if self._certificates is not None:
+            self._certificate(service).renew()
 
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
         """For our scheduler, in process."""
@@ -70,12 +101,15 @@ class ServedServices:
         raise ConnectionError(f"{url}: no such service")
 
     async def listen(self, service: str) -> None:
-        """Open the service to others; nothing while it is open."""
-        if service in self._runners:
+        """Open the service to others; return once it is open."""
+        if service in self._open:
+            await self._open[service].wait()
             return
+        opened = self._open[service] = asyncio.Event()
         self._url(service)
-        tls = None if self._certificates is None else self._certificates.server_context()
+        tls = None if self._certificates is None else self._certificate(service).context
         self._runners[service] = await serve_on(self._sockets[service], partial(self._local.call, service), tls=tls)
+        opened.set()
 
     async def close(self) -> None:
         """Stop listening."""
@@ -97,6 +131,18 @@ class ServedServicePort:
         """Answer with it until cancelled."""
         await self._services.listen(self._service)
         await self._local.serve(handler)
+
+    async def reached(self) -> None:
+        """Once it is open to others."""
+        await self._services.listen(self._service)
+
+    async def superseded(self) -> None:
+        """Return once its files are others than those shown."""
+        await self._services.superseded(self._service)
+
+    def renew(self) -> None:
+        """Show what they have. Raises OSError."""
+        self._services.renew(self._service)
 
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
         """By its address. Raises ValueError without TLS."""

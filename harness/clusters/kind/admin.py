@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.harness.clusters.kind.cluster import KindCluster
+from mews.harness.clusters.kind.runtime_proxy import install, remove
 from mews.harness.clusters.kind.scheduler import DefaultScheduler
 from mews.harness.clusters.kind.tools import call
+from mews.harness.clusters.real.reset import SYSTEM
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
+from mews.kube.runtimehook.port import HookPolicy
 
 _KUBELET_DOWN = "systemctl kill --signal=SIGKILL kubelet; systemctl stop kubelet"
 _KUBELET_UP = "systemctl reset-failed kubelet; systemctl start kubelet"
@@ -51,6 +54,17 @@ class KindAdmin:
         if settings:
             await asyncio.to_thread(self._scheduler.extend, settings)
         await asyncio.to_thread(self._scheduler.ready, with_extenders=bool(settings))
+
+    async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
+        """Put a proxy before the container runtimes of those hosts, and of no other. Raises Lacks."""
+        containers = {host: self._cluster.container(host) for host in self.target.nodes}
+        waiting, without = [], (self.target.namespace, *SYSTEM)
+        for host, container in containers.items():
+            if host in policies:
+                waiting.append(asyncio.to_thread(install, container, self.target.image, policies[host], without))
+            else:
+                waiting.append(asyncio.to_thread(remove, container))
+        await asyncio.gather(*waiting)
 
     async def logs(self) -> Mapping[str, str]:
         """The kubelets' journals."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.scenario.errors import Lacking
+from mews.kube.runtimehook.port import HookPolicy
 
 
 class KubeconfigAdmin:
@@ -32,6 +33,11 @@ class KubeconfigAdmin:
         """Raises Lacking for any: its scheduler belongs to the cluster."""
         if settings:
             raise Lacking("needs to give the default scheduler extenders: it belongs to the cluster")
+
+    async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
+        """Raises Lacking for any: its nodes belong to the cluster."""
+        if policies:
+            raise Lacking("needs a proxy before the nodes' container runtimes: they belong to the cluster")
 
     async def logs(self) -> Mapping[str, str]:
         """None: the nodes are not ours to look into."""

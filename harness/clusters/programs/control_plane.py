@@ -14,6 +14,16 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 Program = Callable[[Fence], Runnable]
 """Makes one incarnation of a component that is a program of its own."""
 
+ADMIN = "admin"
+
+
+def acting_as(actor: str) -> Mapping[str, str]:
+    """The headers by which the administrator's token asks as that component: admission tells components apart, as it
+    does in virtual time, where each asks as ``system:ACTOR``, too. All of them may do everything."""
+    if actor == ADMIN:
+        return {}
+    return {"Impersonate-User": f"system:{actor}", "Impersonate-Group": "system:masters"}
+
 
 class ControlPlane(Protocol):
     """``embedded``: our store and API server; ``control-plane``: the real ones."""

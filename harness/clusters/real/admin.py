@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from mews.harness.clusters.real.target import DeploymentTarget
+from mews.kube.runtimehook.port import HookPolicy
 
 
 class ClusterAdmin(Protocol):
@@ -35,6 +36,13 @@ class ClusterAdmin(Protocol):
     async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
         """Give a restored default scheduler extenders (entries of KubeSchedulerConfiguration), and wait until it has
         them; none: until it is restored.
+
+        Raises Lacks, Lacking where nobody may.
+        """
+        ...
+
+    async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
+        """Have the container runtimes of those hosts ask an agent of their node about containers, and no others.
 
         Raises Lacks, Lacking where nobody may.
         """

@@ -73,11 +73,10 @@ class NodeObserver:
     """Looks at the checkpoint and at DevMgr's records, again and again: records first, since what they tell comes
     before what the kubelet writes down of it."""
 
-    def __init__(self, story: AgentEvents, checkpoint: Path, records: Path) -> None:
+    def __init__(self, story: AgentEvents, checkpoint: Path, records: Sequence[Path]) -> None:
         self._story = story
         self._checkpoint = checkpoint
-        self._records = records
-        self._read = 0
+        self._read = dict.fromkeys(records, 0)
         self._seen: tuple[int, int, int] | None = None
 
     async def run(self) -> None:
@@ -88,16 +87,19 @@ class NodeObserver:
 
     def look(self) -> None:
         """Tell what is new."""
-        with contextlib.suppress(FileNotFoundError):
-            self._new_records()
+        for records in self._read:
+            with contextlib.suppress(FileNotFoundError):
+                self._new_records(records)
         with contextlib.suppress(FileNotFoundError):
             self._new_checkpoint()
 
-    def _new_records(self) -> None:
-        with self._records.open("rb") as file:
-            file.seek(self._read)
+    def _new_records(self, records: Path) -> None:
+        with records.open("rb") as file:
+            if file.seek(0, 2) < self._read[records]:
+                self._read[records] = 0  # another file by now
+            file.seek(self._read[records])
             whole, end, _ = file.read().rpartition(b"\n")
-        self._read += len(whole) + len(end)
+        self._read[records] += len(whole) + len(end)
         for line in whole.splitlines():
             with contextlib.suppress(ValueError):
                 self._story.notify("record", record=json.loads(line))
@@ -240,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.agent", description="Tell what a kubelet does.")
     parser.add_argument("--device-plugins", type=Path, required=True, metavar="DIR")
     parser.add_argument("--pod-resources", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--records", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--records", type=Path, action="append", required=True, metavar="FILE")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     asyncio.run(serve(parser.parse_args(arguments)))

@@ -30,7 +30,7 @@ from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.nodes import NODE_AGENT
-from mews.harness.manifests.parts import TLS_SECRET, TRUST, labels
+from mews.harness.manifests.parts import TLS_SECRET, TRUST
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import extender_name, is_deployed_last
 from mews.harness.manifests.services import SERVICES_CA, SERVICES_TLS, extender_entries
@@ -44,9 +44,9 @@ from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
 from mews.harness.systems import watched_by
-from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
+from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
-from mews.kube.api.resources import NAMESPACES, PODS, Resource
+from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import PodDevices
@@ -105,7 +105,9 @@ class RealCluster:
         )
         self._recording: asyncio.Task[None] | None = None
         shares = any(each.system.part_of is not None for each in deployment.stack.systems if each.components)
-        self._pod_hosts = PodHosts(self._gate, ours, reports=shares)
+        hooks, hosts = deployment.stack.runtime_hooks, self._hosts()
+        hooked = self._hooked = {host: hooks[node] for host, node in hosts.items() if node in hooks}
+        self._pod_hosts = PodHosts(self._gate, ours, reports=bool(hooked) or shares)
         self._nodes = Nodes(
             self._gate,
             self._view("nodes"),
@@ -115,6 +117,8 @@ class RealCluster:
             component=deployment.stack.node_component() or "",
             ignored=ignored,
             users=self._pod_hosts.users,
+            hooked=hooked,
+            visible=self._pod_hosts.visible,
         )
         self._stack = replace(deployment.stack, allow_hosts=self._gate.names())
         self._replacements = ReplacementPods(
@@ -157,8 +161,9 @@ class RealCluster:
         await self._replacements.remove()
         await self._replacements.clean()
         await self._reset.cordon(set(self._hosts().values()))
-        await self._make_namespaces()
+        await self._reset.namespaces()
         await self._cluster_admin.extend(())
+        await self._cluster_admin.hook(self._hooked)
         self._notify("deploying the components")
         token = await self._reset.token(self._stack.token)
         chassis = await self._reset.certificate(TLS_SECRET, TRUST, self._stack.certificate)
@@ -210,11 +215,6 @@ class RealCluster:
             self._notify("giving the default scheduler its extenders")
             await self._cluster_admin.extend(settings)
             await self._rollout.ready(self._replacements.check)  # a service has its pods back
-
-    async def _make_namespaces(self) -> None:
-        for name in self._target.namespaces.values():
-            with contextlib.suppress(AlreadyExists):
-                await self._admin.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
     def _software(self) -> list[str]:
         return [name for name in self._pods if not name.startswith("chassis")]
@@ -271,9 +271,9 @@ class RealCluster:
 
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
-        hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.managed(self._hosts())
-        others = self._stack.is_replaced(self._stack.node_component() or "")
-        return Readiness(self._admin, self.journal, hosts=hosts, managed=managed, others=others)
+        hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.registering(self._hosts())
+        others, known = self._stack.is_replaced(self._stack.node_component() or ""), (self.records, self._hooked)
+        return Readiness(self._admin, self.journal, *known, hosts=hosts, managed=managed, others=others)
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -69,6 +69,15 @@ class PodHosts:
                 await self._users.reported()
         views = await asyncio.gather(*(control.view() for control in self._hosts.values()))
         return {host: seen for view in views for host, seen in view.items()}
+
+    async def visible(self, host: str, words: Sequence[str]) -> list[str]:
+        """The UUIDs of the GPUs that a container sees by those words in its environment: indexes, UUIDs or ``all``."""
+        if host not in self._hosts or not words:
+            return []
+        devices = (await self._hosts[host].view())[host]["devices"].values()
+        gpus = sorted((row["bdf"], row["uuid"]) for row in devices if row["nvml"])
+        wanted = set(words)
+        return [uuid for index, (_, uuid) in enumerate(gpus) if {"all", uuid, str(index)} & wanted]
 
     async def fault(self, host: str, spec: Mapping[str, Any]) -> None:
         """Add a fault. Raises ValueError, Lacking."""

@@ -21,6 +21,11 @@ Slot = tuple[str, str, str]
 REJECTIONS = ("UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "NodeName", "AdmissionFailed")
 
 
+def words_of(env: Mapping[str, str]) -> list[str]:
+    """By which a container names the GPUs that it sees."""
+    return [word for word in env.get(DEVICE_ENV, "").split(",") if word]
+
+
 class KubeletLines:
     """The lines of one host's kubelet. ``users`` is told which GPUs containers see, as ``DEVICE_ENV`` has them."""
 
@@ -46,8 +51,13 @@ class KubeletLines:
     # What the agent tells
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """A record of DevMgr's."""
+        """A record of DevMgr's, or of the proxy before the container runtime."""
         fields = record.get("fields") or {}
+        if record.get("event") == "hook-failed":
+            uid, container, error = (str(fields.get(key, "")) for key in ("uid", "container", "error"))
+            if uid in self._pods:
+                self._write("hook-failed", pod=str(fields["pod"]), uid=uid, container=container, message=error)
+            return
         if record.get("event") == "registered":
             self._resource = str(fields.get("resource", ""))
             self._listed.pop(self._resource, None)
@@ -135,14 +145,23 @@ class KubeletLines:
         """What device plugins gave that container to have in its environment; {} while none is known."""
         return self._envs.get((uid, container), {})
 
-    def running(self, pod: Object, container: str, env: Mapping[str, str]) -> None:
-        """A container has started with that environment, of which only what plugins gave counts."""
+    def running(
+        self,
+        pod: Object,
+        container: str,
+        env: Mapping[str, str],
+        *,
+        hooked: Sequence[str] = (),
+        gpus: Sequence[str] = (),
+    ) -> None:
+        """A container has started with that environment, of which only what plugins gave counts, and the names
+        ``hooked`` that an agent of the node may have given. It sees the GPUs of those UUIDs."""
         uid = uid_of(pod)
-        known = self.given(uid, container)
+        known = {*self.given(uid, container), *hooked}
         seen = {name: env[name] for name in sorted(known) if name in env}
         self._write("container-started", pod=key_of(pod), uid=uid, container=container, env=seen)
         if uid not in self._closed:
-            self._use(pod, container, [uuid for uuid in seen.get(DEVICE_ENV, "").split(",") if uuid])
+            self._use(pod, container, gpus or words_of(seen))
 
     def _use(self, pod: Object, container: str, uuids: Sequence[str]) -> None:
         if self._users is None or not uuids:

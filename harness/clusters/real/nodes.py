@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import aiohttp
 
 from mews.harness.clusters.real.access import AgentClient, Gate
-from mews.harness.clusters.real.kubelet_lines import KubeletLines
+from mews.harness.clusters.real.kubelet_lines import KubeletLines, words_of
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
+from mews.harness.ports.cluster import DEVICE_ENV
 from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import (
@@ -31,8 +32,12 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.kube.runtimehook.places import PROXY
 
 log = logging.getLogger(__name__)
+
+Visible = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
+"""Of a host, by the words of a container's environment: the UUIDs of the GPUs that it sees."""
 
 _AGAIN_S = 0.2
 _ALLOCATION_S = 5.0
@@ -43,7 +48,8 @@ _TRIES = 25
 class Nodes:
     """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what the ``component`` logs beside which
     their agents are; pods of the namespaces ``ignored`` are no news. ``users``: whom a host is told by who uses its
-    devices."""
+    devices. On the hosts ``hooked`` containers have devices by what an agent of the node put into their environment, of
+    which ``visible`` finds the GPUs, by host."""
 
     def __init__(
         self,
@@ -56,7 +62,11 @@ class Nodes:
         component: str = "",
         ignored: Collection[str] = (),
         users: Callable[[str], DeviceUsers | None] = lambda host: None,
+        hooked: Collection[str] = (),
+        visible: Visible | None = None,
     ) -> None:
+        self._hooked = frozenset(hooked)
+        self._visible = visible
         self._gate = gate
         self._kube = kube
         self._records = records
@@ -162,6 +172,8 @@ class Nodes:
             return
         record = event["record"]
         lines.record(record)
+        if record.get("actor") == PROXY:
+            return
         note(self._records, f"{self._component}/{host}", record)
 
     def _see(self, sight: WatchRecord) -> None:
@@ -186,6 +198,12 @@ class Nodes:
         """Write that a container started, with what its process sees; by then its allocation must have been told."""
         if not _asks_devices(pod, container):
             lines.running(pod, container, {})
+            return
+        host = self._hosts[node_name_of(pod)]
+        if host in self._hooked:
+            env = await self._environment(lines, pod, container)
+            gpus = [] if self._visible is None else await self._visible(host, words_of(env))
+            lines.running(pod, container, env, hooked=(DEVICE_ENV,), gpus=gpus)
             return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _ALLOCATION_S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.errors import Lacks
@@ -14,6 +14,7 @@ from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
+from mews.kube.runtimehook.port import HOOKS_SERVED
 
 _READY_S = 90.0
 _LOOK_S = 0.2
@@ -23,13 +24,15 @@ class Readiness:
     """Of the nodes that are hosts (node -> host), from the moment on in which this is made.
 
     ``managed`` are the hosts with a device manager; ``others``: it is the user's, of which only the devices that it
-    announces are seen.
+    announces are seen. On the hosts ``hooked`` an agent answers runtime hooks, as ``records`` show.
     """
 
     def __init__(
         self,
         kube: KubeApi,
         journal: Journal,
+        records: Journal,
+        hooked: Collection[str] = (),
         *,
         hosts: Mapping[str, str],
         managed: Set[str],
@@ -41,6 +44,7 @@ class Readiness:
         self._managed = managed
         self._others = others
         self._begun = len(journal)
+        self._records, self._hooked, self._recorded = records, frozenset(() if others else hooked), len(records)
 
     async def reached(
         self, wanted: Mapping[str, Mapping[str, int]], check: Callable[[], Awaitable[None]], notify: Notify
@@ -73,12 +77,18 @@ class Readiness:
             return [f"{name} is not Ready"]
         if self._hosts[name] in self._managed and not self._announced_enough(self._hosts[name], sum(wanted.values())):
             return [f"{name} to hear of its device manager"]
+        if self._hosts[name] in self._hooked and not self._answers_hooks(self._hosts[name]):
+            return [f"{name} to answer runtime hooks"]
         there = {resource: whole(allocatable.get(resource, 0)) for resource in wanted}
         return [
             f"{name} to offer {count} {resource}, not {there[resource]}"
             for resource, count in wanted.items()
             if there[resource] != count
         ]
+
+    def _answers_hooks(self, host: str) -> bool:
+        lines = self._records.find("component", HOOKS_SERVED, since=self._recorded)
+        return any(line.actor.endswith(f"/{host}") for line in lines)
 
     def _announced_enough(self, host: str, count: int) -> bool:
         if self._others and count == 0:

@@ -10,9 +10,9 @@ from collections.abc import Sequence, Set
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
-from mews.harness.manifests.parts import CA_FILE, MANAGED, TOKEN_SECRET
+from mews.harness.manifests.parts import CA_FILE, MANAGED, TOKEN_SECRET, labels
 from mews.harness.manifests.spec import ServerCertificate
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -65,6 +65,12 @@ class Reset:
             return ServerCertificate(certificate, key, trusted)
         return fresh
 
+    async def namespaces(self) -> None:
+        """Make the scenario's own, where it has such."""
+        for name in self._target.namespaces.values():
+            with contextlib.suppress(AlreadyExists):
+                await self._kube.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
+
     async def scenario_objects(self) -> None:
         """Delete what the scenario created, and on nodes of our own all pods and events outside the system's."""
         for resource, name, namespace in reversed(self._made):
@@ -80,11 +86,7 @@ class Reset:
     async def _sweep(self) -> set[tuple[Resource, str, str | None]]:
         kept = (*SYSTEM, self._target.namespace)
         found: set[tuple[Resource, str, str | None]] = set()
-        for resource in self._swept:
-            with contextlib.suppress(NotFound):  # where the kind has never been installed
-                for obj in (await self._kube.list(resource)).items:
-                    with contextlib.suppress(NotFound):
-                        await self._kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
+        await self._delete_swept()
         for namespace in (await self._kube.list(NAMESPACES)).items:
             if name_of(namespace) in kept:
                 continue
@@ -118,6 +120,14 @@ class Reset:
                     await self._kube.delete(CONFIGMAPS, name, namespace=namespace)
         if self._target.ours:
             await self._delete_notes()
+            await self._delete_swept()  # again: a component that lived has made some anew
+
+    async def _delete_swept(self) -> None:
+        for resource in self._swept:
+            with contextlib.suppress(NotFound):  # where the kind has never been installed
+                for obj in (await self._kube.list(resource)).items:
+                    with contextlib.suppress(NotFound):
+                        await self._kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
 
     async def _delete_notes(self) -> None:
         for where in dict.fromkeys(where for where, _ in self._notes):

@@ -35,7 +35,7 @@ def furnish(store: Store, url: str) -> None:
         group, plural = given.pop("group"), given.pop("plural")
         kind = store.kinds.find(group, "v1", plural)
         assert kind is not None
-        _make(store, kind, given, _condition(store, plural, given))
+        _make(store, kind, given, _condition(store, plural))
     condition = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready"}
     cidr = {
         "metadata": {"name": _SERVICE, "finalizers": ["networking.k8s.io/service-cidr-finalizer"]},
@@ -45,17 +45,12 @@ def furnish(store: Store, url: str) -> None:
     _furnish_service(store, url)
 
 
-def _condition(store: Store, plural: str, given: Object) -> Object | None:
+def _condition(store: Store, plural: str) -> Object | None:
     """What the status says, for kinds whose controller is the API server itself."""
-    if plural == "flowschemas":
-        level = given["spec"]["priorityLevelConfiguration"]["name"]
-        text = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" and it exists'
-        condition = {"type": "Dangling", "status": "False", "reason": "Found", "message": text}
-    elif plural == "apiservices":
-        text = "Local APIServices are always available"
-        condition = {"type": "Available", "status": "True", "reason": "Local", "message": text}
-    else:
+    if plural != "apiservices":
         return None
+    text = "Local APIServices are always available"
+    condition = {"type": "Available", "status": "True", "reason": "Local", "message": text}
     return {**condition, "lastTransitionTime": store.timestamp()}
 
 

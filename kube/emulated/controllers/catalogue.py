@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mews.kube.api.resources import (
     CRON_JOBS,
@@ -15,19 +16,23 @@ from mews.kube.api.resources import (
     DISRUPTION_BUDGETS,
     JOBS,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
+    VOLUME_ATTRIBUTES_CLASSES,
     Resource,
 )
-from mews.kube.clock import Pace
-from mews.kube.component import Context, Runnable
-from mews.kube.emulated.controllers.lazy_controller import LazyController
-from mews.kube.emulated.controllers.owners import Informers
-from mews.kube.events import EventRecorder
+
+if TYPE_CHECKING:  # the names alone are asked of scenarios
+    from mews.kube.clock import Pace
+    from mews.kube.component import Context, Runnable
+    from mews.kube.emulated.controllers.owners import Informers
+    from mews.kube.events import EventRecorder
 
 ALL = "*"
 ROOT_CA = "root-ca-certificate-publisher-controller"
@@ -46,7 +51,7 @@ class Parts:
     authority: str | None = None
 
 
-Make = Callable[[Parts], Runnable]
+Make = Callable[[Parts], "Runnable"]
 
 
 def _nodes(parts: Parts) -> Runnable:
@@ -167,6 +172,24 @@ def _quotas(parts: Parts) -> Runnable:
     return QuotaController(parts.context, informers=parts.informers)
 
 
+def _claims_in_use(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.storage_protection import ClaimProtection
+
+    return ClaimProtection(parts.context, informers=parts.informers)
+
+
+def _volumes_in_use(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.storage_protection import VolumeProtection
+
+    return VolumeProtection(parts.context, informers=parts.informers)
+
+
+def _attributes_classes_in_use(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.storage_protection import AttributesClassProtection
+
+    return AttributesClassProtection(parts.context, informers=parts.informers)
+
+
 def _accounts(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.service_accounts import ServiceAccounts
 
@@ -184,6 +207,8 @@ def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
     def dormant(parts: Parts) -> Runnable:
+        from mews.kube.emulated.controllers.lazy_controller import LazyController
+
         return LazyController(tuple(parts.informers.of(resource) for resource in resources), lambda: make(parts))
 
     return dormant
@@ -209,6 +234,9 @@ CONTROLLERS: Mapping[str, Make] = {
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,
+    "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
+    "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),
+    "volumeattributesclass-protection-controller": _asleep(_attributes_classes_in_use, VOLUME_ATTRIBUTES_CLASSES),
     "replicationcontroller-controller": _asleep(_replication_controllers, REPLICATION_CONTROLLERS),
 }
 

@@ -91,7 +91,7 @@ class Informers:
     def of(self, resource: Resource) -> Informer:
         """The cache of a resource."""
         if resource not in self._known:
-            informer = self._known[resource] = Informer(self._kube, resource)
+            informer = self._known[resource] = Informer(self._kube, resource, lean=True)
             if self._tasks is not None:
                 self._tasks.create_task(informer.run())
         return self._known[resource]

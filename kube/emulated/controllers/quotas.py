@@ -14,6 +14,7 @@ from mews.kube.api.objects import Object, is_terminal, key_of, namespace_of
 from mews.kube.api.quota_usage import amount_text, is_binary, is_used_by_pods, matches_scopes, usage_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
@@ -25,14 +26,12 @@ from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
 
-_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _BY_NAME: Mapping[str, Resource] = {
-    **{
-        each.plural: each for each in (CONFIGMAPS, SECRETS, SERVICES, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS, _CLAIMS)
-    },
+    **{each.plural: each for each in (CONFIGMAPS, SECRETS, SERVICES)},
+    **{each.plural: each for each in (REPLICATION_CONTROLLERS, RESOURCE_QUOTAS, PERSISTENT_VOLUME_CLAIMS)},
     "services.nodeports": SERVICES,
     "services.loadbalancers": SERVICES,
-    "requests.storage": _CLAIMS,
+    "requests.storage": PERSISTENT_VOLUME_CLAIMS,
 }
 
 
@@ -66,7 +65,7 @@ class QuotaController:
             return
         if new is not None and resource == PODS and is_terminal(old) == is_terminal(new):
             return
-        if new is not None and resource not in (PODS, SERVICES, _CLAIMS):
+        if new is not None and resource not in (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS):
             return
         namespace = namespace_of(old)
         for quota in self._quotas.items():
@@ -124,4 +123,4 @@ class QuotaController:
             return self._served.get((group, plural))
         if is_used_by_pods(name):
             return PODS
-        return _CLAIMS if ".storageclass.storage.k8s.io/" in name else _BY_NAME.get(name)
+        return PERSISTENT_VOLUME_CLAIMS if ".storageclass.storage.k8s.io/" in name else _BY_NAME.get(name)

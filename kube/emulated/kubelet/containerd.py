@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, all_containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.kubelet.errors import NoSuchContainer
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
 from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
-from mews.kube.emulated.kubelet.runtime import Launch, LogMark, Process, Runtime
+from mews.kube.emulated.kubelet.runtime import EnginePort, ImageStore, Launch, LogMark, Process, Runtime
 from mews.kube.runtimehook.port import RunningEnvironment
 from mews.kube.streaming.usage import PodUsage
 
@@ -61,7 +61,8 @@ Listener = Callable[[str], None]
 
 
 class Containerd:
-    """Runs containers as processes where the image can be one and ``processes`` is given, else plays them.
+    """Runs containers by ``engine`` or as ``processes`` where the image can be run so and these are given, else plays
+    them.
 
     ``network`` is the first three numbers of the pods' addresses: ``10.244.1``, or ``127.7.1`` where processes are to
     have an address of their own on this machine.
@@ -74,12 +75,14 @@ class Containerd:
         *,
         simulated: Runtime,
         processes: Runtime | None = None,
+        engine: EnginePort | None = None,
         network: str = "10.244.0",
     ) -> None:
         self._clock = clock
         self._rng = rng
         self._simulated = simulated
         self._processes = processes
+        self._engine = engine
         self._network = network
         self._addresses = 0
         self._sandboxes: dict[str, Sandbox] = {}
@@ -124,10 +127,7 @@ class Containerd:
         """
         uid = uid_of(launch.pod)
         sandbox = self._sandboxes[uid]
-        use_process = self._processes is not None and launch.image.process is not None
-        runtime = self._processes if use_process else self._simulated
-        assert runtime is not None
-        process = await runtime.start(launch)
+        process = await self._runtime_of(launch).start(launch)
         instance = ContainerInstance(
             launch.container, f"{self._rng.getrandbits(256):064x}", launch.attempt, self._clock.now()
         )
@@ -140,6 +140,18 @@ class Containerd:
         task.add_done_callback(self._watching.discard)
         self._notify(uid)
         return instance
+
+    def _runtime_of(self, launch: Launch) -> Runtime:
+        if self._engine is not None and launch.image.container:
+            return self._engine.runtime
+        if self._processes is not None and launch.image.process is not None:
+            return self._processes
+        return self._simulated
+
+    @property
+    def image_store(self) -> ImageStore | None:
+        """The images of the engine; None where there is no engine."""
+        return None if self._engine is None else self._engine.store
 
     async def _watch(self, uid: str, instance: ContainerInstance, process: Process) -> None:
         code = await process.wait()
@@ -258,7 +270,7 @@ class Containerd:
 
         if self._meter is None:
             self._meter = UsageMeter()
-        groups = {} if self._processes is None else group_usages()
+        groups = {} if self._processes is None and self._engine is None else group_usages()
         now = self._clock.now()
         found = []
         for sandbox in self._sandboxes.values():
@@ -291,13 +303,15 @@ class Containerd:
         await self._simulated.close()
         if self._processes is not None:
             await self._processes.close()
+        if self._engine is not None:
+            await self._engine.runtime.close()
         for task in list(self._watching):
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
 
 
 def _ends_with_log(pod: Object, name: str) -> bool:
-    found = next((c for c in (*init_containers_of(pod), *containers_of(pod)) if c["name"] == name), {})
+    found = next((c for c in all_containers_of(pod) if c["name"] == name), {})
     return bool(found.get("terminationMessagePolicy") == "FallbackToLogsOnError")
 
 

@@ -56,7 +56,7 @@ def environment(
             if value is not None:
                 env[entry["name"]] = value
         else:
-            found = _from(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
+            found = downward_value(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
             env[entry["name"]] = found
     return env
 
@@ -90,7 +90,28 @@ def expand_all(words: Sequence[str] | None, env: Mapping[str, str]) -> tuple[str
     return tuple(expand(str(word), env) for word in words or ())
 
 
-def _from(
+def check_sub_paths(container: Mapping[str, Any], env: Mapping[str, str]) -> None:
+    """Judge the sub-paths of volume mounts, variables filled in (pkg/kubelet/kubelet_pods.go, makeMounts).
+
+    Raises StartError (``CreateContainerConfigError``).
+    """
+    for mount in container.get("volumeMounts") or ():
+        path = str(mount.get("subPath") or "")
+        if mount.get("subPathExpr"):
+            named = {match[1] for match in _REFERENCE.finditer(mount["subPathExpr"]) if match[1]}
+            missing = sorted(name for name in named if not env.get(name))
+            if missing:
+                raise StartError("CreateContainerConfigError", f"missing value for {', '.join(missing)}")
+            path = expand(mount["subPathExpr"], env)
+        if path.startswith("/"):
+            text = f"error SubPath `{path}` must not be an absolute path"
+            raise StartError("CreateContainerConfigError", text)
+        if ".." in path.split("/"):
+            text = f"unable to provision SubPath `{path}`: must not contain '..'"
+            raise StartError("CreateContainerConfigError", text)
+
+
+def downward_value(
     pod: Object,
     container: Mapping[str, Any],
     source: Mapping[str, Any],
@@ -99,6 +120,10 @@ def _from(
     pod_ip: str,
     host_ip: str,
 ) -> str:
+    """What the downward API gives for a ``fieldRef`` or ``resourceFieldRef``; of the container where none is named.
+
+    Raises StartError.
+    """
     if "fieldRef" in source:
         return _field(pod, str(source["fieldRef"]["fieldPath"]), pod_ip=pod_ip, host_ip=host_ip)
     if "resourceFieldRef" in source:

@@ -4,6 +4,8 @@
 
     KubeletError
     ├── ImagesError          the images file cannot be read
+    ├── EngineUnavailable    there is no container engine that emulated nodes can use
+    ├── PullFailed           an image could not be pulled: the engine's words
     ├── StartError           a container could not be started: the waiting reason and message of a real kubelet
     └── NoSuchContainer      log or exec asks for a container that is not there
     ExecRefused              exec asks for what a simulated container cannot do
@@ -18,6 +20,14 @@ class KubeletError(Exception):
 
 class ImagesError(KubeletError):
     """The images file: which file, which place in it, which value, what is allowed."""
+
+
+class EngineUnavailable(KubeletError):
+    """Why the container engine of this machine cannot be used, in one line."""
+
+
+class PullFailed(KubeletError):
+    """An image could not be had; the message is the engine's, in one line."""
 
 
 class StartError(KubeletError):

@@ -31,8 +31,8 @@ async def kill_container(
 ) -> None:
     """Event Killing, the preStop hook within the grace, its turn (``after`` these have ended, or when the grace is
     over), TERM, and KILL when what is left of the grace is over."""
-    container, init = container_of(pod, name)
-    involved = pod_reference(pod, container=name, init=init)
+    container = container_of(pod, name)
+    involved = pod_reference(pod, container=name)
     tools.events.event(involved, "Normal", "Killing", message or f"Stopping container {name}")
     hook = (container.get("lifecycle") or {}).get("preStop")
     if hook and grace_s > 0:
@@ -54,14 +54,14 @@ async def after_start(tools: Tools, pod: Object, name: str, *, ip: str, grace_s:
 
     Raises StartError (``PostStartHookError``).
     """
-    container, init = container_of(pod, name)
+    container = container_of(pod, name)
     hook = (container.get("lifecycle") or {}).get("postStart")
     if not hook:
         return
     answer = await _done(tools, pod, container, Hook("postStart", hook, ip, _NO_LIMIT_S))
     if answer.well:
         return
-    involved = pod_reference(pod, container=name, init=init)
+    involved = pod_reference(pod, container=name)
     tools.events.event(involved, "Warning", "FailedPostStartHook", "PostStartHook failed")
     await kill_container(tools, pod, name, ip=ip, grace_s=grace_s, message="FailedPostStartHook")
     raise StartError("PostStartHookError", _complaint(pod, container, hook, ip, answer))

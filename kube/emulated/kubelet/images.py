@@ -28,8 +28,11 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
 
-_KEYS = ("image", "load", "process", "simulate")
+_KEYS = ("container", "image", "load", "process", "simulate")
+ITSELF = "{image}"
+"""As an image's container: the very image that the pod names."""
 _OWN_NAME = re.compile(r"[A-Za-z0-9*?\[][A-Za-z0-9._:/@*?\[\]!-]*")
+_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 
 
@@ -59,6 +62,7 @@ IDLE = ContainerBehaviour(duration_s=math.inf, term_exit_code=0, plays_command=F
 class Image:
     """One image: ``process`` is its argv on this machine (None: it cannot be one), ``simulate`` its stand-in (None: it
     has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine.
+    ``container``: the real image that the container engine runs, "" where it is none.
     ``load``: what its containers ask of their devices (``mews.kube.emulated.kubelet.load``), None: nothing."""
 
     name: str
@@ -67,35 +71,42 @@ class Image:
     image: str = ""
     written: tuple[str, ...] = ()
     load: Any = None
+    container: str = ""
+
+    def of(self, reference: str) -> Image:
+        """Of the image that a pod names so."""
+        return replace(self, container=self.container.replace(ITSELF, reference)) if self.container else self
 
 
 class ImageBook:
     """All known images, by name without tag or digest. ``patterns``, in their order, are for those that nothing names;
-    with ``idle_unknown`` what no pattern fits runs idle, too."""
+    ``unknown`` says what becomes of what no pattern fits: ``fail``, ``idle`` or ``container``."""
 
     def __init__(
         self,
         images: Mapping[str, Image],
         patterns: Mapping[str, Image] = MappingProxyType({}),
         *,
-        idle_unknown: bool = False,
+        unknown: str = "fail",
     ) -> None:
         self._images = dict(images)
         self._patterns = dict(patterns)
-        self._idle_unknown = idle_unknown
+        self._unknown = unknown
 
     def find(self, reference: str) -> Image | None:
         """The image of a reference such as ``docker.io/library/busybox:1.36``, or None."""
         name = plain_name(reference)
         found = self._images.get(reference) or self._images.get(name)
         if found is not None:
-            return found
+            return found.of(reference)
         fits = (image for pattern, image in self._patterns.items() if _fits(pattern, reference, name))
-        return next((replace(image, name=name) for image in fits), None)
+        return next((replace(image, name=name).of(reference) for image in fits), None)
 
     def stand_in(self, reference: str) -> Image | None:
         """What runs in place of an image that is not known; None where that is to fail."""
-        return Image(plain_name(reference), simulate=IDLE) if self._idle_unknown else None
+        if self._unknown == "container":
+            return Image(plain_name(reference), container=ITSELF).of(reference)
+        return Image(plain_name(reference), simulate=IDLE) if self._unknown == "idle" else None
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all images, sorted."""
@@ -129,7 +140,7 @@ def load_images(
     further: Mapping[str, Any] = MappingProxyType({}),
     own: Mapping[str, Any] = MappingProxyType({}),
     *,
-    idle_unknown: bool = False,
+    unknown: str = "fail",
 ) -> ImageBook:
     """The images of a file; without one, those that Mews ships; further ones, which come before those; and the user's
     own names and patterns, which come before all.
@@ -153,7 +164,7 @@ def load_images(
     mine = {name: own_image(name, entry) for name, entry in own.items()}
     patterns = {name: image for name, image in mine.items() if _is_pattern(name)}
     named = {name: image for name, image in mine.items() if name not in patterns}
-    return ImageBook(book | named, patterns, idle_unknown=idle_unknown)
+    return ImageBook(book | named, patterns, unknown=unknown)
 
 
 def _is_pattern(name: str) -> bool:
@@ -161,8 +172,8 @@ def _is_pattern(name: str) -> bool:
 
 
 def own_image(name: str, entry: Any) -> Image:
-    """An image of the user's: ``idle``, or what images.yaml says of one. What is simulated is played by our component
-    image on real nodes.
+    """An image of the user's: ``idle``, ``container``, or what images.yaml says of one. What is simulated is played by
+    our component image on real nodes.
 
     Raises ImagesError.
     """
@@ -170,10 +181,14 @@ def own_image(name: str, entry: Any) -> Image:
         raise ImagesError(f"{name!r}: must be an image, or a pattern with * and ?, such as registry.example.com/team/*")
     if entry == "idle":
         return Image(name, simulate=IDLE, image=COMPONENTS)
+    if entry == "container":
+        return Image(name, container=ITSELF)
     if not isinstance(entry, dict):
-        raise ImagesError(f"{entry!r}: must be idle, or a mapping of {', '.join(_KEYS)}")
+        raise ImagesError(f"{entry!r}: must be idle, container, or a mapping of {', '.join(_KEYS)}")
     image = _image(name, entry, "")
-    return image if image.image or image.process is not None else replace(image, image=COMPONENTS)
+    if image.image or image.process is not None:
+        return image
+    return replace(image, image=image.container or COMPONENTS)
 
 
 def _read(path: Path) -> str:
@@ -187,9 +202,13 @@ def _read(path: Path) -> str:
 
 def _image(name: str, entry: Any, where: str) -> Image:
     _only(entry, set(_KEYS), where)
-    process, simulate = entry.get("process"), entry.get("simulate")
-    if process is None and simulate is None:
-        raise ImagesError(_at(where, "", "needs process or simulate"))
+    process, simulate, container = entry.get("process"), entry.get("simulate"), entry.get("container")
+    if process is None and simulate is None and container is None:
+        raise ImagesError(_at(where, "", "needs process, simulate or container"))
+    if container is not None and not (isinstance(container, str) and _REFERENCE.fullmatch(container)):
+        raise ImagesError(_at(where, "container", f"{container!r}: must be an image"))
+    if container is not None and process is not None:
+        raise ImagesError(_at(where, "container", "cannot stand beside process: one of them runs in wall-clock time"))
     if process is not None and not (
         isinstance(process, list) and process and all(isinstance(word, str | int | float) for word in process)
     ):
@@ -199,7 +218,7 @@ def _image(name: str, entry: Any, where: str) -> Image:
     argv = None if process is None else tuple(_filled(str(word)) for word in process)
     written = tuple(_foreign(str(word)) for word in process or ())
     played = None if simulate is None else _simulation(simulate, _below(where, "simulate"))
-    return Image(name, argv, played, str(entry.get("image") or ""), written, entry.get("load"))
+    return Image(name, argv, played, str(entry.get("image") or ""), written, entry.get("load"), container or "")
 
 
 def _filled(word: str) -> str:

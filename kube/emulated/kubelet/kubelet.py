@@ -46,7 +46,7 @@ class Kubelet:
     """One start of a node's kubelet. A dead one leaves ``containerd`` running; the next one adopts it.
 
     ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet;
-    ``hooks`` is asked about each container before it is created.
+    ``hooks`` is asked about each container before it is created; ``booting_for_s`` of its boot are over.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Kubelet:
         timings: Timings = MEASURED,
         open_sockets: OpenSockets = no_sockets,
         hooks: ContainerHooks | None = None,
+        booting_for_s: float = 0.0,
     ) -> None:
         self.spec = spec
         self._context = context
@@ -70,6 +71,7 @@ class Kubelet:
         self._devices = devices
         self._model = overhead
         self._open_sockets = open_sockets
+        self._booting_for_s = booting_for_s
         self._status = StatusManager(context)
         self._events = EventRecorder(context, "kubelet", spec.name)
         self._tools = Tools(
@@ -82,6 +84,7 @@ class Kubelet:
         self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")
         self._workers: dict[str, PodWorker] = {}
         self._rejected: set[str] = set()
+        self._taken_up: set[str] = set()
         self._changes: deque[tuple[Object | None, Object | None]] = deque()
         self._changed = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -95,7 +98,7 @@ class Kubelet:
                 self._tasks = tasks
                 tasks.create_task(self._events.run())
                 tasks.create_task(self._status.run())
-                await self._tools.sleep(self._tools.timings.boot)
+                await asyncio.sleep(max(0.0, self._tools.span_s(self._tools.timings.boot) - self._booting_for_s))
                 registered = tasks.create_task(self._agent.register())
                 await asyncio.wait((registered,), timeout=self._tools.pace.loop_s(_PATIENCE_S))
                 await self._open_sockets()
@@ -112,7 +115,8 @@ class Kubelet:
     # What others ask of a kubelet.
 
     def active_pods(self) -> tuple[Object, ...]:
-        """Pods that may hold devices: bound to this node, not rejected, not at their end. {} until the first list."""
+        """Pods that may hold devices: taken up by the loop (one whose admission hangs is, those behind it are not), not
+        rejected, not at their end. {} until the first list."""
         return tuple(self._active())
 
     def known_pod(self, namespace: str, name: str) -> Object | None:
@@ -127,8 +131,11 @@ class Kubelet:
         if not self._looks:
             return
         for pod in self._pods.items():
-            worker = self._workers.get(uid_of(pod))
-            if uid_of(pod) not in self._rejected and not is_terminal(pod) and not (worker and worker.ended):
+            uid = uid_of(pod)
+            worker = self._workers.get(uid)
+            if uid not in self._taken_up or uid in self._rejected:
+                continue
+            if not is_terminal(pod) and not (worker and worker.ended):
                 yield pod
 
     # Changes: one at a time, in order, so that an Allocate that hangs holds up all that come later.
@@ -143,6 +150,7 @@ class Kubelet:
         first = sorted(self._changes, key=lambda change: _age(change[1]))
         self._changes = deque(first)
         known = {uid_of(pod) for pod in self._pods.items()}
+        self._taken_up |= known  # their devices are theirs before the first of them is admitted again
         for sandbox in self._containerd.sandboxes():
             if uid_of(sandbox.pod) not in known:
                 self._live(sandbox.pod).removed()
@@ -161,6 +169,7 @@ class Kubelet:
             await self._changed.wait()
 
     async def _added(self, pod: Object) -> None:
+        self._taken_up.add(uid_of(pod))
         current = self._pods.get(name_of(pod), namespace_of(pod))
         if current is None or uid_of(current) != uid_of(pod) or is_terminal(current):
             return
@@ -174,11 +183,22 @@ class Kubelet:
             try:
                 await self._devices.admit(current, running=running)
                 if sandbox is None:
-                    check_machine(current, self._admitted(), self._agent.allocatable())
+                    await self._check_machine(current)
             except AdmissionRejected as rejection:
                 self._reject(current, rejection)
                 return
         self._live(current)
+
+    async def _check_machine(self, pod: Object) -> None:
+        """By the Node as seen last; before that refuses a pod, the Node is read anew.
+
+        Raises AdmissionRejected.
+        """
+        try:
+            check_machine(pod, self._admitted(), self._agent.node())
+        except AdmissionRejected:
+            await self._agent.look_again()
+            check_machine(pod, self._admitted(), self._agent.node())
 
     def _admitted(self) -> Iterator[Object]:
         return (worker.pod for worker in self._workers.values() if not worker.ended)
@@ -199,6 +219,7 @@ class Kubelet:
             self._status.reconcile(pod)
 
     def _removed(self, uid: str) -> None:
+        self._taken_up.discard(uid)
         worker = self._workers.get(uid)
         if worker is not None:
             worker.removed()

@@ -45,18 +45,22 @@ class Machine:
         """Logs and commands of its pods."""
         return EmulatedKubeletApi(self.containerd)
 
-    def kubelet(self, context: Context, *, note: KubeletJournal | None = None) -> KubeletProcess:
-        """A new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that incarnation."""
-        return KubeletProcess(self, context, note or self.note)
+    def kubelet(
+        self, context: Context, *, note: KubeletJournal | None = None, booting_for_s: float = 0.0
+    ) -> KubeletProcess:
+        """A new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that incarnation.
+        ``booting_for_s``: for so many seconds of the loop it has been booting."""
+        return KubeletProcess(self, context, note or self.note, booting_for_s)
 
 
 class KubeletProcess:
     """One start of a kubelet with its device manager: a Component."""
 
-    def __init__(self, machine: Machine, context: Context, note: KubeletJournal) -> None:
+    def __init__(self, machine: Machine, context: Context, note: KubeletJournal, booting_for_s: float) -> None:
         self._machine = machine
         self._context = context
         self._note = note
+        self._booting_for_s = booting_for_s
         self.kubelet: Kubelet | None = None
         self.devices: DeviceManager | None = None
 
@@ -94,6 +98,7 @@ class KubeletProcess:
             timings=machine.timings,
             open_sockets=open_sockets,
             hooks=machine.hooks,
+            booting_for_s=self._booting_for_s,
         )
         self.kubelet, self.devices = kubelet, devices
         try:

@@ -35,6 +35,10 @@ class NodeAgent:
         """``status.allocatable`` of the Node as last seen."""
         return (self._node.get("status") or {}).get("allocatable") or {}
 
+    def node(self) -> Object:
+        """The Node as last seen; empty before the first look."""
+        return self._node
+
     async def look_again(self) -> None:
         """Read the Node anew; as it was seen last where nobody answers."""
         try:

@@ -62,11 +62,17 @@ class OutputLog:
         if not data:
             self._let_go(descriptor)
             return False
-        self._marks.write(_MARK.pack(self._size, asyncio.get_running_loop().time(), self._sources[descriptor]))
+        self.write(self._sources[descriptor], data)
+        return True
+
+    def write(self, stream: int, data: bytes) -> None:
+        """Add what was written to a stream; nothing once it has ended."""
+        if self._ended:
+            return
+        self._marks.write(_MARK.pack(self._size, asyncio.get_running_loop().time(), stream))
         self._file.write(data)
         self._size += len(data)
         self._readers.wake()
-        return True
 
     def _let_go(self, descriptor: int) -> None:
         asyncio.get_running_loop().remove_reader(descriptor)

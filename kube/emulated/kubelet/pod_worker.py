@@ -146,7 +146,7 @@ class PodWorker:
         """Kill what has failed its probe, with the probe's own grace where it has one."""
         kills = []
         for name, message in plan.kill:
-            probe = container_of(self.pod, name)[0].get(f"{state.well(name).failed}Probe") or {}
+            probe = container_of(self.pod, name).get(f"{state.well(name).failed}Probe") or {}
             own = probe.get("terminationGracePeriodSeconds")
             grace_s = self._grace_s() if own is None else float(own)
             kills.append(kill_container(self._tools, self.pod, name, ip=state.ip, grace_s=grace_s, message=message))

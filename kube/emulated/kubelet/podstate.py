@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting
+from mews.kube.api.objects import (
+    Object,
+    all_containers_of,
+    containers_of,
+    ephemeral_containers_of,
+    init_containers_of,
+    is_deleting,
+)
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.probe import WELL, Health
 
@@ -69,12 +76,9 @@ class PodPlan:
     end: bool = False
 
 
-def container_of(pod: Object, name: str) -> tuple[Mapping[str, Any], bool]:
-    """A container of a pod by its name, and whether it is an init container."""
-    for container in init_containers_of(pod):
-        if container["name"] == name:
-            return container, True
-    return next(container for container in containers_of(pod) if container["name"] == name), False
+def container_of(pod: Object, name: str) -> Mapping[str, Any]:
+    """A container of a pod by its name."""
+    return next(container for container in all_containers_of(pod) if container["name"] == name)
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:
@@ -100,6 +104,7 @@ def decide(state: PodState) -> PodPlan:
     ===============================================  ==========================================
     deleted, killed, or nothing left to run          end
     no sandbox                                       sandbox
+    an ephemeral container never ran                 start it, before all others
     an init container never ran, or is to run again  start it; those after it wait
     a sidecar does not run                           start it
     a sidecar has not passed its startup probe       those after it wait
@@ -112,6 +117,13 @@ def decide(state: PodState) -> PodPlan:
         return PodPlan(end=True)
     if not state.up:
         return PodPlan(sandbox=True)
+    plan = _containers(state)
+    ephemeral = [str(container["name"]) for container in ephemeral_containers_of(state.pod)]
+    new = [name for name in ephemeral if state.latest(name) is None]
+    return PodPlan(kill=plan.kill, start=(*new, *plan.start)) if new else plan
+
+
+def _containers(state: PodState) -> PodPlan:
     kill: list[tuple[str, str]] = []
     start: list[str] = []
     begun = has_begun(state)

@@ -6,7 +6,14 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting, timestamp
+from mews.kube.api.objects import (
+    Object,
+    containers_of,
+    ephemeral_containers_of,
+    init_containers_of,
+    is_deleting,
+    timestamp,
+)
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, has_begun, is_sidecar, phase_of
 
@@ -36,6 +43,9 @@ def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str,
         status["initContainerStatuses"] = inits
     mains = [_container(state, container, init=False) for container in containers_of(pod)]
     status["containerStatuses"] = sorted(mains, key=lambda entry: str(entry["name"]))
+    ephemeral = [_ephemeral(state, container) for container in ephemeral_containers_of(pod)]
+    if ephemeral:
+        status["ephemeralContainerStatuses"] = ephemeral
     status["qosClass"] = before.get("qosClass", "BestEffort")
     return status
 
@@ -152,6 +162,13 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
     if mounts:
         entry["volumeMounts"] = mounts
     return entry
+
+
+def _ephemeral(state: PodState, container: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing waits for an ephemeral container: it is never ready, and nobody says that it has started."""
+    entry = _container(state, container, init=False)
+    del entry["started"]
+    return {**entry, "ready": False}
 
 
 def _is_missing(state: PodState, name: str, *, init: bool) -> bool:

@@ -174,5 +174,5 @@ class Prober:
             return None
 
     def _event(self, probe: Probe, text: str) -> None:
-        involved = pod_reference(self._pod, container=probe.name, init=probe.name in self._inits)
+        involved = pod_reference(self._pod, container=probe.name)
         self._tools.events.event(involved, "Warning", "Unhealthy", text)

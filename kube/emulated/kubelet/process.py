@@ -18,28 +18,18 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from mews.kube.api.objects import containers_of, init_containers_of, uid_of
+from mews.kube.api.objects import all_containers_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
-from mews.kube.emulated.kubelet.grpc_health import check
-from mews.kube.emulated.kubelet.handlers import (
-    Exec,
-    GrpcCheck,
-    HandlerResult,
-    HttpGet,
-    Question,
-    TcpSocket,
-    not_listening,
-    timed_out,
-)
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
 from mews.kube.emulated.kubelet.listening import listener_of
 from mews.kube.emulated.kubelet.log_text import pieces
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart, entry_of, namespaces_lacking
-from mews.kube.emulated.kubelet.network import connect, get
 from mews.kube.emulated.kubelet.output import OutputLog, output_pipes
 from mews.kube.emulated.kubelet.programs import environment_of
+from mews.kube.emulated.kubelet.real_actions import act
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
 from mews.kube.streaming.standard_streams import STDOUT, StandardStreams
@@ -47,9 +37,6 @@ from mews.kube.system.program import FindProgram, no_program
 
 ACCOUNT_FOLDER = "MEWS_SERVICE_ACCOUNT"
 """Names the folder of a pod's service account, for where nothing can be mounted."""
-
-_OUTPUT = 10 * 1024
-"""So much of what a probe prints is kept."""
 
 
 class RealProcess:
@@ -184,23 +171,7 @@ class RealProcess:
 
     async def ask(self, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action; its time is real, since the process lives in it."""
-        match question.action:
-            case HttpGet() as action:
-                return await get(action, question.timeout_s)
-            case TcpSocket() as action:
-                return await connect(action, question.timeout_s)
-            case GrpcCheck() as action:
-                return await check(action, question.timeout_s)
-            case Exec(command) as action:
-                try:
-                    async with asyncio.timeout(question.timeout_s):
-                        done = await self.exec(command)
-                except TimeoutError:
-                    return HandlerResult(False, timed_out(action))
-                text = (done.stdout + done.stderr)[:_OUTPUT].decode("utf-8", "replace")
-                return HandlerResult(done.exit_code == 0, text, done.exit_code)
-            case _:
-                return HandlerResult(True)
+        return await act(question, self.exec)
 
     def _signal(self, number: int) -> None:
         _kill(self._process.pid, number)
@@ -279,8 +250,7 @@ class ProcessRuntime:
     async def _started(
         self, launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None = None
     ) -> RealProcess:
-        known = (*init_containers_of(launch.pod), *containers_of(launch.pod)) if "spec" in launch.pod else ()
-        spec = next((container for container in known if container["name"] == launch.container), {})
+        spec = next((each for each in all_containers_of(launch.pod) if each["name"] == launch.container), {})
         try:
             if spec.get("tty"):
                 return await _on_a_terminal(launch, log, around, start)

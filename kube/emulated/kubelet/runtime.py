@@ -14,6 +14,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 from mews.kube.streaming.standard_streams import StandardStreams
 
 SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,7 +26,8 @@ class Launch:
     """One container start with everything resolved. ``command`` and ``args`` are the container's own, empty where the
     image's are meant; ``env`` is the whole environment that Kubernetes gives; ``pod`` is read-only. ``allocation`` is
     what device plugins gave, its ``envs`` in ``env`` already; ``gpus`` are the UUIDs that the
-    container runtime made of it, None where it was not asked."""
+    container runtime made of it, None where it was not asked; ``edits`` are what it does to a container that has a root
+    of its own. ``ip`` is the pod's address."""
 
     pod: Object
     container: str
@@ -37,6 +39,8 @@ class Launch:
     working_dir: str = ""
     allocation: Allocation = field(default_factory=Allocation)
     gpus: tuple[str, ...] | None = None
+    edits: ContainerEdits = field(default_factory=ContainerEdits)
+    ip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,29 @@ class Runtime(Protocol):
     async def close(self) -> None:
         """End everything that still runs and remove what was written."""
         ...
+
+
+class ImageStore(Protocol):
+    """The images that the container engine has."""
+
+    async def image(self, reference: str) -> object | None:
+        """What is there under that name, None where it would have to be pulled."""
+        ...
+
+    async def pull(self, reference: str) -> None:
+        """Get it from its registry.
+
+        Raises PullFailed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePort:
+    """What runs real images on one node, and has them."""
+
+    runtime: Runtime
+    store: ImageStore
 
 
 async def follow(process: Process, offset: int = 0) -> AsyncIterator[bytes]:

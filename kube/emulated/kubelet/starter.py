@@ -9,9 +9,10 @@ from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.devices import PreStartFailed
-from mews.kube.emulated.kubelet.environment import environment, expand_all
+from mews.kube.emulated.kubelet.environment import check_sub_paths, environment, expand_all
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
+from mews.kube.emulated.kubelet.image_pulls import ImagePulls
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, container_of
 from mews.kube.emulated.kubelet.runtime import Launch
@@ -30,18 +31,18 @@ class Starter:
         self._tools = tools
         self._waiting = waiting
         self._backoff = backoff
-        self._pulled_s = 0.0
+        self._pulls = ImagePulls(tools, backoff)
 
     async def start(self, state: PodState, name: str, *, exited: ContainerInstance | None = None) -> bool:
         """Start a container, or start it again; False when it has to be tried later. ``exited``: the end that the
         back-off counts from, where it is not the last one (of a container that was just killed for its probe)."""
         pod, tools = state.pod, self._tools
-        container, init = container_of(pod, name)
-        involved = pod_reference(pod, container=name, init=init)
+        container = container_of(pod, name)
+        involved = pod_reference(pod, container=name)
         if not self._may_restart(state, name, exited or state.latest(name), involved):
             return False
         try:
-            image = self._pull(str(container.get("image", "")), str(container.get("imagePullPolicy", "")), involved)
+            image = await self._pulls.image(container, involved)
             await self._pre_start(uid_of(pod), name)
             sources = await sources_of(tools.context.kube, namespace_of(pod), container)
             launch = self._launch(state, container, image, sources)
@@ -88,35 +89,6 @@ class Starter:
         self._waiting[name] = ContainerWaiting("CrashLoopBackOff", text)
         return False
 
-    def _pull(self, reference: str, policy: str, involved: Mapping[str, Any]) -> Image:
-        tools, image = self._tools, self._tools.images.find(reference)
-        if image is not None:
-            text = f'Container image "{reference}" already present on machine'
-            tools.events.event(involved, "Normal", "Pulled", text)
-            return image
-        image = tools.images.stand_in(reference)
-        if image is not None:
-            text = f'Container image "{reference}" is not known here: runs idle in its place'
-            tools.events.event(involved, "Normal", "Pulled", text)
-            return image
-        if policy == "Never":
-            text = f'Container image "{reference}" is not present with pull policy of Never'
-            tools.events.event(involved, "Warning", "ErrImageNeverPull", text)
-            raise StartError("ErrImageNeverPull", text)
-        key, now_s = f"image {reference}", tools.emulated_now()
-        cause = (
-            f'failed to pull and unpack image "{reference}": failed to resolve reference "{reference}": '
-            f"{reference}: not found: name it in images:, or set unknownImages: idle"
-        )
-        if self._backoff.holds(key, self._pulled_s, now_s) is not None:
-            tools.events.event(involved, "Normal", "BackOff", f'Back-off pulling image "{reference}"')
-            raise StartError("ImagePullBackOff", f'Back-off pulling image "{reference}": ErrImagePull: {cause}')
-        self._backoff.next(key, now_s, now_s)
-        self._pulled_s = now_s
-        tools.events.event(involved, "Normal", "Pulling", f'Pulling image "{reference}"')
-        tools.events.event(involved, "Warning", "Failed", f'Failed to pull image "{reference}": {cause}')
-        raise StartError("ErrImagePull", cause)
-
     async def _pre_start(self, uid: str, container: str) -> None:
         try:
             await self._tools.devices.pre_start(uid, container)
@@ -136,6 +108,7 @@ class Starter:
             sources=sources,
             allocatable=self._tools.allocatable(),
         )
+        check_sub_paths(container, env)
         latest = state.latest(name)
         return Launch(
             pod=pod,
@@ -147,6 +120,7 @@ class Starter:
             env=env,
             working_dir=str(container.get("workingDir") or ""),
             allocation=allocation,
+            ip=state.ip,
         )
 
 

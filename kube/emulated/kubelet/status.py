@@ -17,7 +17,7 @@ from mews.kube.emulated.kubelet.podstatus import OWN_CONDITIONS
 _RETRY_S = 1.0
 _KEYS = (
     *("observedGeneration", "phase", "reason", "message", "conditions", "hostIP", "hostIPs", "podIP", "podIPs"),
-    *("startTime", "initContainerStatuses", "containerStatuses", "qosClass"),
+    *("startTime", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses", "qosClass"),
 )
 
 

@@ -17,7 +17,8 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
-from mews.emulator.hostd import fuse_mount
+from mews.emulator.hostd.fuse_mount import lacking
+from mews.emulator.hostd.mounts import unmount
 from mews.emulator.nvml.library import library_path
 from mews.emulator.nvml.requests import (
     Discover,
@@ -34,7 +35,7 @@ from mews.harness.scenario.loader import shipped
 
 pytestmark = pytest.mark.wall
 
-FUSE = fuse_mount.lacking()
+FUSE = lacking()
 needs_fuse = pytest.mark.skipif(FUSE is not None, reason=f"no FUSE: {FUSE}")
 
 
@@ -124,7 +125,7 @@ def short_folder():
     """Short, since the path of a socket within has at most 107 bytes."""
     made = Path(tempfile.mkdtemp(prefix="mewsh-"))
     yield made
-    fuse_mount.unmount(made / "h" / "fs")
+    unmount(made / "h" / "fs")
     shutil.rmtree(made, ignore_errors=True)
 
 

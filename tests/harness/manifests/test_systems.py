@@ -182,6 +182,18 @@ def test_the_operator_can_be_replaced_by_an_image_or_a_manifest(tmp_path, key):
     assert mounted(pod["containers"][0]) == {"/etc/kod2", "/etc/kubecomp"}
 
 
+def test_a_node_with_runtime_hooks_shares_their_folder_with_agent_and_component(tmp_path):
+    objects = manifests(spec_with(tmp_path, "{kubecomp: null, koordinator: {webhook: true}}"))
+    pod = pod_of(objects, "DaemonSet", "koordlet")
+    koordlet, agent = pod["containers"][:2]
+    assert "/run/koordlet" in mounted(koordlet) & mounted(agent)
+    assert "/run/koordlet/proxy.jsonl" in agent["command"]
+    webhook = pod_of(objects, "Deployment", "koord-webhook")["containers"][0]["command"]
+    assert webhook[webhook.index("--authority") + 1] == "/etc/mews-service/ca.crt"
+    (secret,) = [obj for obj in objects if obj["kind"] == "Secret" and obj["metadata"]["name"] == "mews-services-tls"]
+    assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt"}
+
+
 def test_a_program_gets_the_configuration_of_another_system_that_it_names(tmp_path):
     stack = "{kod2: {}, replace: {scheduler: {process: [any, '{config}', '{config:kod2}']}}}"
     objects = manifests(spec_with(tmp_path, stack))
@@ -230,7 +242,8 @@ def test_a_system_that_needs_a_cluster_of_its_own_is_refused_in_somebodys_with_i
 
 def test_a_cluster_that_another_scenario_used_is_known_by_all_registered_systems(toy):
     swept = {resource.plural for deployment in deployments() for resource in deployment.swept()}
-    assert swept == {"devices", "tfjobs", "toys"}
+    webhooks = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    assert swept == {"devices", "tfjobs", "toys"} | webhooks
     assert default_namespaces() == ["kubecomp", "koordinator-system"]
 
 

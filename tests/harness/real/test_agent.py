@@ -77,7 +77,7 @@ def test_nobody_is_told_without_the_token_and_a_dead_kubelet_is_said_to_be():
 
 def test_records_are_told_once_each_and_only_when_they_are_whole(tmp_path):
     records, story = tmp_path / "records.jsonl", AgentEvents()
-    looker = NodeObserver(story, tmp_path / "checkpoint", records)
+    looker = NodeObserver(story, tmp_path / "checkpoint", [records])
     looker.look()
     records.write_text('{"event": "a"}\n{"event": "b')
     looker.look()

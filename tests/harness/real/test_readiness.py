@@ -26,7 +26,7 @@ async def nodes(others=False):
     status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {GPU: "2"}}
     await kube.patch(NODES, "box", {"status": status}, subresource="status")
     hosts = {"box": "host-1"}
-    made = Readiness(kube, journal, hosts=hosts, managed={"host-1"}, others=others)
+    made = Readiness(kube, journal, Journal(lambda: 0.0), hosts=hosts, managed={"host-1"}, others=others)
     return kube, journal, made
 
 

@@ -8,7 +8,7 @@ from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
 from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.images import read_images
+from mews.harness.scenario.images import container_wanted, read_images
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.requirements import foreseen
 
@@ -90,8 +90,9 @@ def test_an_unknown_image_fails_where_nothing_is_said_of_it(file, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ("3", "images.x: 3: 3: must be idle, or a mapping of image, load, process, simulate"),
-        ("busy", "images.x: 'busy': 'busy': must be idle"),
+        ("3", "images.x: 3: 3: must be idle, container, or a mapping of container, image, load, "),
+        ("busy", "images.x: 'busy': 'busy': must be idle, container, or a mapping"),
+        ("{container: 3}", "images.x: {'container': 3}: container: 3: must be an image"),
         ("{process: sh}", "process: 'sh': must be a list of strings, the argv"),
         ("{simulate: {duration: 3}}", "simulate.duration: unknown; allowed: duration_s"),
         ("{simulate: {stages: []}}", "simulate.stages: []: must be a list of stages"),
@@ -131,7 +132,7 @@ def test_mews_up_lets_unknown_images_idle_unless_told_otherwise(tmp_path):
     told = plain.model_copy(update={"unknown_images": "fail", "images": {"team/app": "x", "team/else": "idle"}})
     given = with_images(told, UpImages(own))
     assert (given.unknown_images, given.images) == ("fail", {"team/app": "idle", "team/else": "idle"})
-    with pytest.raises(BadInput, match="--unknown-images perhaps: must be one of fail, idle"):
+    with pytest.raises(BadInput, match="--unknown-images perhaps: must be one of fail, idle, container"):
         with_images(plain, UpImages(unknown="perhaps"))
     with pytest.raises(BadInput, match=r"missing.yaml: cannot be read"):
         with_images(plain, UpImages(tmp_path / "missing.yaml"))
@@ -145,3 +146,39 @@ def test_what_only_emulated_nodes_can_do_is_not_asked_of_real_ones(file):
     reason = foreseen(told, cluster="kind", time="wall", dialect="h3api")
     assert reason == "images.registry.example.com/*: stages need emulated nodes, not --cluster kind"
     assert foreseen(told, cluster="embedded", time="virtual", dialect="h3api") is None
+
+
+def test_containers_of_real_images_need_wall_clock_time_or_something_to_be_played(tmp_path):
+    path = tmp_path / "s.yaml"
+    head = SCENARIO.split("unknownImages:")[0]
+    for said, place in (
+        ("unknownImages: container\n", "unknownImages"),
+        ("images: {x: container}\n", "images.x"),
+        ("images: {x: {container: 'y:1'}}\n", "images.x"),
+    ):
+        path.write_text(head + said)
+        told = load_scenario(path)
+        reason = foreseen(told, cluster="embedded", time="virtual", dialect="h3api")
+        assert reason == f"{place}: container: needs wall-clock time (--time wall)"
+        assert foreseen(told, cluster="embedded", time="wall", dialect="h3api") is None
+        assert foreseen(told, cluster="kind", time="wall", dialect="h3api") is None, "its nodes run images anyway"
+    path.write_text(head + "images: {x: {container: 'y:1', simulate: {duration_s: 3}}}\n")
+    assert foreseen(load_scenario(path), cluster="embedded", time="virtual", dialect="h3api") is None
+    assert container_wanted(load_scenario(path)) == "images.x"
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("unix:///nowhere.sock", "no Docker engine answers at unix:///nowhere.sock: No such file or directory"),
+        ("tcp://192.0.2.1:2375", "DOCKER_HOST=tcp://192.0.2.1:2375: must be a socket of this machine (unix://)"),
+    ],
+)
+def test_without_an_engine_there_is_one_line_and_exit_code_3(tmp_path, monkeypatch, capsys, address, reason):
+    pytest.importorskip("docker")
+    monkeypatch.setenv("DOCKER_HOST", address)
+    path = tmp_path / "s.yaml"
+    path.write_text(SCENARIO.split("unknownImages:")[0] + "unknownImages: container\n")
+    assert exit_code(["run", str(path), "--time", "wall"]) == 3
+    assert capsys.readouterr().err == f"unknownImages: container: {reason}\n"

@@ -10,8 +10,8 @@ import pytest
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.deviceplugin.port import PluginError
-from mews.systems.gpushare import allocations, names
-from mews.systems.gpushare.answers import AnswerRecords
+from mews.systems.gpushare import names
+from mews.systems.gpushare.node_plan import NodePlan
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import recorded_answers
 from tests.systems.gpushare.node_bench import NodeBench, on_node, some_slices
@@ -46,10 +46,7 @@ def test_a_crash_between_the_answer_and_its_annotation_loses_nothing(ids: frozen
 def test_the_slices_mislead_who_begins_after_a_crash_where_answers_are_not_written_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def nothing(self: Any, given: Any, others: Any) -> None:
-        return None
-
-    monkeypatch.setattr(AnswerRecords, "write", nothing)
+    monkeypatch.setattr(NodePlan, "answered", lambda self, digest, answer: {})
 
     async def misled(bench: NodeBench) -> None:
         await dies_after(bench, some_slices(LARGE, 0, 6))
@@ -149,8 +146,10 @@ def test_an_answer_that_cannot_be_written_down_is_not_given() -> None:
         await bench.pod("p", SMALL, 6, assumed=1)
         with pytest.raises(PluginError, match="ledger of a cannot be written"):
             await bench.serve("p", "c0", MIXED)
-        told = await bench.serve("p", "c0", some_slices(SMALL, 0, 6))  # one that the slices show needs no record
-        assert told[names.VISIBLE] == SMALL.uuid
+        with pytest.raises(PluginError, match="ledger of a cannot be written"):
+            await bench.serve(
+                "p", "c0", some_slices(SMALL, 0, 6)
+            )  # one that the slices show: whom it is for, they do not
 
     on_node(work, UNEQUAL, ClosedLedger)
 
@@ -185,7 +184,7 @@ def test_the_other_containers_follow_the_first_that_was_served_in_another_pods_p
 
 
 def test_they_are_told_two_gpus_where_only_the_decision_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocations.NodeAllocations, "_begun_on", lambda self, pod, held: None)
+    monkeypatch.setattr(NodePlan, "_begun_on", lambda self, pod: None)
 
     async def work(bench: NodeBench) -> None:
         await served_in_anothers_place(bench)

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.harness.clock import VirtualLoop
 from mews.kube.api.objects import Object
-from mews.systems.gpushare import allocations, corrections, extender, ledger, matching, records
+from mews.systems.gpushare import extender, ledger
 from mews.systems.gpushare.matching import PodCandidate
+from mews.systems.gpushare.node_plan import NodePlan
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
 from tests.systems.gpushare.chaos import OPERATIONS, ChaosCluster, Operation, play
 
@@ -129,22 +130,19 @@ EQUAL: list[Operation] = [("stall", 2, 0), *[("create-equal", 1, 2)] * 4, ("kube
 def test_annotations_differ_from_variables_where_a_container_gets_another_gpu_and_nobody_looks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def trusting(self: Any, held: Any, pods: Iterable[Object]) -> dict[str, Any]:
-        found = {}
-        for pod in pods:
-            decision = records.assumption(pod)
-            if decision is not None and not decision.assigned:
+    def trusting(self: Any) -> None:
+        for uid, decision in list(self._decisions.items()):
+            if decision is not None and not decision.assigned and self._told_all(self._pods[uid]) is not None:
                 gpu = SharedGpu(decision.index, decision.uuid, 8)
-                found[pod["metadata"]["uid"]] = corrections.Correction(pod, gpu, decision.memory, assigned=True)
-        return found
+                self._place(uid, gpu, decision.memory, assigned=True)
 
-    async def other(self: Any, candidate: PodCandidate) -> SharedGpu | None:
-        gpu = await choose(self, candidate)
-        return next((each for each in self._gpus() if each != gpu), gpu)
+    def other(self: Any, candidate: PodCandidate) -> SharedGpu | None:
+        gpu = choose(self, candidate)
+        return next((each for each in self._state.gpus if each.uuid != gpu.uuid), gpu) if gpu is not None else None
 
-    choose = allocations.NodeAllocations._gpu
-    monkeypatch.setattr(allocations.NodeAllocations, "_corrections", trusting)
-    monkeypatch.setattr(allocations.NodeAllocations, "_gpu", other)
+    choose = NodePlan._gpu_for
+    monkeypatch.setattr(NodePlan, "exchange", trusting)
+    monkeypatch.setattr(NodePlan, "_gpu_for", other)
     assert any("annotations say" in text for text in play(EQUAL, 1))
 
 
@@ -170,28 +168,16 @@ def test_both_containers_of_a_pod_get_its_gpu_where_others_took_its_slices() -> 
     assert play(SPLIT, 776) == []
 
 
-def test_a_pods_containers_are_told_two_gpus_where_the_gpu_of_the_slices_is_all_that_counts(
+def test_memory_is_given_twice_where_nobody_knows_whom_an_answer_was_taken_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def by_gpu(*given: Any, preferred: object = None, **options: Any) -> Any:
-        return matching.match(*given, **{**options, "admitting": frozenset()})
-
-    monkeypatch.setattr(allocations, "match", by_gpu)
-    monkeypatch.setattr(allocations.NodeAllocations, "_begun_on", lambda self, pod, held: None)
-    assert any("never assigned" in text for text in play(SPLIT, 776))
+    assert play(SPLIT, 2) == []
+    monkeypatch.setattr(NodePlan, "_taken_for", lambda self, pod: [])
+    assert any("was given for" in text for text in play(SPLIT, 2))
 
 
 def test_an_answer_given_while_a_write_was_under_way_is_remembered() -> None:
     assert play(LATE, 30048) == []
-
-
-def test_a_pod_is_never_assigned_where_answers_are_forgotten_by_an_old_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetting(self: Any, answers: object, held: Any, pods: Any) -> None:
-        forget(self, list(self._given), held, pods)
-
-    forget = allocations.NodeAllocations._forget_answers
-    monkeypatch.setattr(allocations.NodeAllocations, "_forget_answers", forgetting)
-    assert any("never assigned" in text for text in play(LATE, 30048))
 
 
 def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mews.harness.cli import exit_code
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import LocalServices
@@ -23,7 +25,7 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.systems.gpushare import names
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.extender import GpuShareExtender
-from mews.systems.gpushare.inspect import details_text, inspected, parse, shares, summary_text
+from mews.systems.gpushare.inspect import details_text, inspected, main, parse, shares, summary_text
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import gpus_text
 
@@ -263,3 +265,22 @@ def test_pods_of_a_drained_node_are_counted_no_more() -> None:
 def test_arguments_that_are_none_are_refused_in_one_line(words: list[str]) -> None:
     with pytest.raises(ValueError, match=r"^[^\n]+$"):
         parse(words)
+
+
+@pytest.mark.parametrize("text", [None, "{", "clusters: []\n"], ids=["none", "not YAML", "of nothing"])
+def test_a_kubeconfig_that_cannot_be_used_is_one_line_for_mews_and_for_kubectl(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kubeconfig"
+    if text is not None:
+        file.write_text(text)
+    words = ["--kubeconfig", str(file)]
+    assert exit_code(["inspect", "gpushare", *words]) == 2
+    monkeypatch.setattr("sys.argv", ["kubectl-inspect_gpushare", *words])
+    assert main() == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": kubeconfig ")[0] for line in lines] == [
+        "mews inspect gpushare",
+        "kubectl inspect gpushare",
+    ]
+    assert all(str(file) in line for line in lines)

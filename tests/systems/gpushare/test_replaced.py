@@ -25,6 +25,7 @@ pytestmark = pytest.mark.wall
 
 FOLDER = Path(__file__).parents[3] / "scenarios" / "gpushare"
 COMPLAINTS = sorted(FOLDER.glob("extender-*.yaml"))
+OF_PLUGINS = sorted(FOLDER.glob("device-plugin-*.yaml"))
 EXTENDER, DEVICE_PLUGIN = "MEWS_GPUSHARE_EXTENDER", "MEWS_GPUSHARE_DEVICE_PLUGIN"
 USUAL = "/var/lib/kubelet/device-plugins"
 # The public plugin has its folder compiled in: it gets the node's there, in a mount namespace of its own.
@@ -54,6 +55,8 @@ def binary(variable: str) -> str:
     named = os.environ.get(variable)
     if not named:
         pytest.skip(f"{variable} names no binary of the public project")
+    if not os.access(named, os.X_OK) or not os.path.isfile(named):
+        pytest.fail(f"{variable}: {named}: must be an executable file")
     return named
 
 
@@ -80,7 +83,7 @@ def test_the_public_extender_is_judged_by_the_same_scenarios(path: Path) -> None
     assert ended.result.verdict == "passed", ended.result.reason
 
 
-@pytest.mark.parametrize("path", COMPLAINTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*COMPLAINTS, *OF_PLUGINS], ids=lambda path: path.stem)
 def test_the_public_device_plugin_is_judged_by_the_same_scenarios(path: Path) -> None:
     program = [binary(DEVICE_PLUGIN), "--logtostderr", "--v=5", "--memory-unit=GiB"]
     argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, "{device_plugins}", *program]

@@ -15,7 +15,7 @@ from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.result import Verdict
 from mews.kube.api.objects import Object
 from mews.kube.system.nvml import ListedGpu
-from mews.systems.gpushare import allocations, extender, health, ledger, matching, node_plugin, policy
+from mews.systems.gpushare import extender, health, ledger, matching, node_plan, node_plugin, policy
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
 
 FOLDER = Path(__file__).parents[3] / "scenarios" / "gpushare"
@@ -81,10 +81,7 @@ def test_191_fails_where_minor_numbers_are_taken_for_indices(monkeypatch: pytest
 
 
 def test_pinned_fails_where_pods_past_the_extender_are_not_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: Any, pod: Object) -> None:
-        return None
-
-    monkeypatch.setattr(allocations.NodeAllocations, "_claim", nothing)
+    monkeypatch.setattr(node_plan.NodePlan, "_claim", lambda self, uid: None)
     assert verdict("11-pinned") == "failed"
 
 
@@ -115,5 +112,5 @@ def test_developers_fail_where_promises_are_forgotten(monkeypatch: pytest.Monkey
 
 
 def test_modules_under_test_are_those_that_run() -> None:
-    assert allocations.match is matching.match
+    assert node_plan.match is matching.match
     assert health.NodeHealth is node_plugin.NodeHealth

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import NotFound
+from mews.harness.ports.fence import Fence, Fenced
+from mews.kube.api.errors import NotFound, Unavailable
 from mews.kube.api.objects import Object, is_terminal
-from mews.kube.api.resources import CRDS, PODS
+from mews.kube.api.resources import CRDS, LEASES, PODS, Resource
+from mews.kube.client.port import WatchEvent
+from mews.kube.clock import stream
+from mews.kube.component import Context
+from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.system.kinds import install_kind
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_of
 from mews.systems.koordinator.cache import NodeDeviceCache
@@ -18,6 +25,7 @@ from mews.systems.koordinator.device_crd import device_definition
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, as_object
 from mews.systems.koordinator.names import DEVICES
 from mews.systems.koordinator.plugin import koordinator_profile
+from mews.systems.koordinator.scheduler import KoordScheduler
 from mews.systems.koordinator.usage import gpu_resources
 from tests.kube.scheduling.world import World, pod
 
@@ -32,12 +40,100 @@ def gpus(node: str, count: int, memory: int = 8 * GIB, unhealthy: Sequence[int] 
     )
 
 
+class StaleKube(InProcessKube):
+    """Watches of the resources in ``stale`` show nothing new until ``refresh``. While it is ``silent`` nothing is
+    written, and leases are not read."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.stale: set[Resource] = set()
+        self.silent = False
+        self._fresh = asyncio.Event()
+
+    def _reach(self) -> None:
+        if self.silent:
+            raise Unavailable("no answer")
+
+    async def get(self, resource: Resource, name: str, **options: Any) -> Object:
+        if resource == LEASES:
+            self._reach()
+        return await super().get(resource, name, **options)
+
+    async def replace(self, resource: Resource, obj: Mapping[str, Any], **options: Any) -> Object:
+        self._reach()
+        return await super().replace(resource, obj, **options)
+
+    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
+        self._reach()
+        return await super().patch(resource, name, body, **options)
+
+    async def bind(self, namespace: str, pod: str, node: str, **options: Any) -> None:
+        self._reach()
+        await super().bind(namespace, pod, node, **options)
+
+    def refresh(self) -> None:
+        self.stale.clear()
+        self._fresh.set()
+        self._fresh = asyncio.Event()
+
+    async def watch(self, resource: Resource, **options: Any) -> AsyncIterator[WatchEvent]:
+        async with aclosing(super().watch(resource, **options)) as events:
+            async for event in events:
+                while resource in self.stale:
+                    await self._fresh.wait()
+                yield event
+
+
+class Candidate:
+    """A koord-scheduler that schedules while it holds the lease."""
+
+    def __init__(self, world: DeviceWorld, number: int) -> None:
+        self.kube, self.fence = StaleKube(world.store), Fence()
+        port = self.fence.around(self.kube)
+        context = Context(port, world.clock, stream(world.seed, f"candidate/{number}"), logging.getLogger("test"))
+        self.scheduler = KoordScheduler(context, KoordinatorConfig(namespace="default", leader_elect=True))
+        self.task = asyncio.create_task(self.scheduler.run())
+
+    async def kill(self) -> None:
+        """A crash: nothing gets out any more."""
+        self.fence.cut()
+        await self.end()
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        failure = None if self.task.cancelled() else self.task.exception()
+        if isinstance(failure, BaseExceptionGroup):
+            failure = failure.split(Fenced)[1]
+        if failure is not None:
+            raise failure
+
+
 class DeviceWorld(World):
     """``cache`` is the books of the scheduler that was started last."""
 
     def __init__(self) -> None:
         super().__init__()
         self.cache = NodeDeviceCache()
+        self.kube = self.stale_kube = StaleKube(self.store)
+        self.candidates: list[Candidate] = []
+        self._stood = 0
+
+    async def stand(self) -> Candidate:
+        """One more scheduler wants to lead."""
+        await self.install()
+        self._stood += 1
+        self.candidates.append(Candidate(self, self._stood))
+        return self.candidates[-1]
+
+    def leader(self) -> Candidate | None:
+        """Who schedules now."""
+        return next((each for each in self.candidates if each.scheduler.cache.nodes), None)
+
+    async def close(self) -> None:
+        while self.candidates:
+            await self.candidates.pop().end()
+        await super().close()
 
     async def install(self) -> None:
         try:

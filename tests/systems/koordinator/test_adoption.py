@@ -14,6 +14,7 @@ from mews.kube.api.resources import PODS
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, to_text
 from mews.kube.emulated.kubelet.devices.holdings import Holding
+from mews.kube.runtimehook.port import HookedContainer, HookRequest
 from mews.systems.koordinator import names
 from mews.systems.koordinator.checkpoint import BadCheckpoint, adopted, read_checkpoint
 from mews.systems.koordinator.devices import CheckpointEntry
@@ -285,5 +286,75 @@ def test_a_koordlet_that_starts_while_pods_run_has_their_devices_within_one_peri
             await asyncio.sleep(6)
             (listed,) = (await bench.device())["status"]["allocations"]
             assert [each["name"] for each in listed["entries"]] == ["noted"]
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("text", "minors"), [("1,2", [1, 2]), ("GPU-four-3", [3]), ("all", [0, 1, 2, 3]), ("none", None)]
+)
+def test_what_an_update_shows_is_adopted_and_stands_though_koordlet_and_runtime_start_anew(
+    text: str, minors: list[int] | None
+) -> None:
+    """A pod of before: nobody asked about its containers, until one is updated. The runtime lists nothing."""
+
+    async def main() -> None:
+        bench = NodeBench("four", SOON)
+        async with bench.running():
+            await asyncio.sleep(2)
+            old = await bench.pod("old")
+            asked = HookedContainer(env={names.VISIBLE: text})
+            request = HookRequest("default", "old", old["metadata"]["uid"], "main", asked=asked)
+            assert (await bench.hooks.pre_update(request)).env == asked.env
+            await asyncio.sleep(3)
+            first = (await bench.report()).found
+        wanted = () if minors is None else (tuple(f"GPU-four-{minor}" for minor in minors),)
+        assert tuple(entry.ids for entry in first) == wanted
+        for _ in range(2):
+            async with bench.running():
+                await asyncio.sleep(5)
+                assert (await bench.report()).found == first
+        async with bench.running():
+            await bench.phase(old, "Succeeded")
+            await asyncio.sleep(3)
+            assert (await bench.report()).found == ()
+
+    run_virtual(main)
+
+
+def test_what_was_found_goes_once_the_runtime_lists_its_containers_and_not_that_one() -> None:
+    async def main() -> None:
+        bench = NodeBench("four", SOON)
+        async with bench.running():
+            await asyncio.sleep(2)
+            bench.runs(await bench.pod("old"), NVIDIA_VISIBLE_DEVICES="1")
+            await asyncio.sleep(3)
+            assert (await bench.report()).found
+        bench.environments.clear()
+        bench.runs(await bench.pod("other"), NVIDIA_VISIBLE_DEVICES="none")
+        async with bench.running():
+            await asyncio.sleep(3)
+            assert (await bench.report()).found == ()
+
+    run_virtual(main)
+
+
+def test_a_checkpoint_that_cannot_be_read_by_a_new_koordlet_is_as_the_one_before_has_read_it() -> None:
+    async def main() -> None:
+        bench = NodeBench("four", SOON)
+        async with bench.running():
+            await asyncio.sleep(2)
+            theirs = await bench.pod("theirs")
+            bench.checkpoint.save(Checkpoint((holding(theirs["metadata"]["uid"], "GPU-four-0"),), {}))
+            await asyncio.sleep(3)
+            held = (await bench.report()).held
+            assert held
+        bench.checkpoint.text = broken  # type: ignore[method-assign]
+        async with bench.running():
+            await asyncio.sleep(5)
+            assert (await bench.report()).held == held
+
+    def broken() -> str:
+        raise OSError("the disk does not answer")
 
     run_virtual(main)

@@ -15,6 +15,8 @@ import pytest
 from mews.kube.api.errors import Conflict
 from mews.kube.api.objects import annotations_of
 from mews.kube.scheduling.framework import SUCCESS
+from mews.kube.scheduling.handle import ProfileHandle
+from mews.kube.scheduling.podinfo import pod_info
 from mews.systems.koordinator import plugin, policy
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_text
 from mews.systems.koordinator.cache import NodeDeviceCache
@@ -199,6 +201,25 @@ def test_koordinator_1963_devices_are_kept_for_the_pod_that_room_was_made_for() 
 def test_koordinator_1963_fails_where_a_pod_that_waits_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DeviceShare, "_with", lambda self, use, other, node: use)
     assert not holds(nominated)
+
+
+def test_koordinator_1963_a_pod_that_has_its_devices_and_is_nominated_still_keeps_those(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by a sequence with a stale watch: its devices were taken for free, as if it were to get others."""
+
+    async def story(world: DeviceWorld) -> None:
+        await world.node_with(NodeDeviceReport("n", gpus("n", 2)))
+        await world.koordinator(device_choice="minor")
+        await world.ask("first", {GPU: 100})
+        await world.until_bound("first")
+        first = pod_info(await world.get("first"))
+        monkeypatch.setattr(ProfileHandle, "nominated", lambda self, node: [first])
+        await world.ask("second", {GPU: 60})
+        await world.until_bound("second")
+        assert (await world.given("first"), await world.given("second")) == ([0], [1])
+
+    play(story)
 
 
 # koordinator 1613: a score of 186 out of 100

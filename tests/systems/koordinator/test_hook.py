@@ -110,6 +110,17 @@ def test_an_adapter_s_device_nodes_come_with_it() -> None:
     assert VISIBLE not in found.env
 
 
+def test_device_nodes_that_are_files_of_an_emulated_host_are_mounted() -> None:
+    one = HostDevice("0000:01:00.0", nodes=("/dev/infiniband/uverbs3",))
+    node = HookedNode(NODE, {("rdma", 1): one}, device_folder="/hosts/this")
+    found = asked({"rdma": [{"minor": 1, "resources": {"koordinator.sh/rdma": "100"}}]}, node=node)
+    assert found.devices == ()
+    assert found.mounts == (
+        Mount("/dev/infiniband/uverbs3", "/hosts/this/dev/infiniband/uverbs3"),
+        Mount("/dev/infiniband/rdma_cm", "/hosts/this/dev/infiniband/rdma_cm"),
+    )
+
+
 HALF = gpu(1, "GPU-1", core=50, memory="4Gi", **{"memory-ratio": 50})
 
 

@@ -10,8 +10,9 @@ import yaml
 from mews.kube.api.errors import ApiError, Invalid
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES, PODS
+from mews.systems.koordinator.admission import mutated
 from mews.systems.koordinator.allocations import parse_allocations
-from mews.systems.koordinator.devices import as_object, parse
+from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, as_object, parse
 from mews.systems.koordinator.names import CORE, DEVICES, MEMORY, RATIO, WHOLE
 from mews.systems.koordinator.requests import parse_demands
 from mews.systems.koordinator.usage import node_sums
@@ -94,5 +95,61 @@ def test_its_device_is_applied_and_what_it_says_is_held_counts_once_it_is_listed
         assert world.cache.unknown == {"node-1": ("GPU-36b27e44-b086-46f7-f2dc-73c36dc65991",)}
         await world.ask("a", {"nvidia.com/gpu": 2})
         await world.until_bound("a")
+
+    play(story)
+
+
+REQUESTS = {
+    "nvidia": (seed.NVIDIA, "gpu", [0, 1], {CORE: 100, RATIO: 100, MEMORY: 8 * GIB}),
+    "nvidia translated": (seed.NVIDIA_TRANSLATED, "gpu", [0, 1], {CORE: 100, RATIO: 100, MEMORY: 8 * GIB}),
+    "half": (seed.HALF, "gpu", [0], {CORE: 50, RATIO: 50, MEMORY: 4 * GIB}),
+    "half translated": (seed.HALF_TRANSLATED, "gpu", [0], {CORE: 50, RATIO: 50, MEMORY: 4 * GIB}),
+    "core and ratio": (seed.CORE_AND_RATIO, "gpu", [0], {CORE: 50, RATIO: 60, MEMORY: 8 * GIB * 60 // 100}),
+    "core and memory": (seed.CORE_AND_MEMORY, "gpu", [0], {CORE: 60, RATIO: 50, MEMORY: 4 * GIB}),
+    "adapter": (seed.ADAPTER, "rdma", [0], {"koordinator.sh/rdma": 100}),
+}
+
+
+def pod_of(text: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "x", **yaml.safe_load(text)}
+    return {"metadata": {"name": "a"}, "spec": {"schedulerName": "koord-scheduler", "containers": [container]}}
+
+
+async def four_and_an_adapter(world: DeviceWorld) -> None:
+    adapter = NodeDevice("rdma", 0, "NIC-0", True, {"koordinator.sh/rdma": 100})
+    await world.node_with(NodeDeviceReport("n", (*gpus("n", 4), adapter)))
+    await world.koordinator(device_choice="minor")
+
+
+@pytest.mark.parametrize("name", [name for name in REQUESTS if name != "nvidia"])
+def test_a_request_by_the_seed_s_names_is_admitted_and_its_node_lists_none_of_it(name: str) -> None:
+    """As a real API server does it, and a kubelet would: names below kubernetes.io are no extended resources."""
+
+    async def story(world: DeviceWorld) -> None:
+        await four_and_an_adapter(world)
+        pod = pod_of(REQUESTS[name][0])
+        asked = pod["spec"]["containers"][0]["resources"]["requests"]
+        await world.kube.create(PODS, pod, namespace="default")
+        await a_while(20)
+        assert await world.node_of("a") == ""
+        wanted = [each for each in asked if each.startswith("kubernetes.io/")]
+        message = await world.message("a")
+        assert any(f"Insufficient {each}" in message for each in wanted), message
+
+    play(story)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_of_the_seed_gets_its_numbers_once_the_webhook_has_rewritten_it(name: str) -> None:
+    text, kind, minors, each = REQUESTS[name]
+
+    async def story(world: DeviceWorld) -> None:
+        await four_and_an_adapter(world)
+        pod = mutated(pod_of(text), scheduler="koord-scheduler", device_plugin=False)
+        await world.kube.create(PODS, pod, namespace="default")
+        await world.until_bound("a")
+        given = await world.allocations("a")
+        assert [(one.type, one.minor) for one in given] == [(kind, minor) for minor in minors]
+        assert all(dict(one.resources) == each for one in given)
 
     play(story)

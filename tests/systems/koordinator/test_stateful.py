@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from mews.kube.api.errors import AlreadyExists, NotFound
 from mews.kube.api.objects import is_terminal, node_name_of
+from mews.kube.api.resources import NODES as NODES_KIND
 from mews.kube.api.resources import PODS
 from mews.systems.koordinator.allocations import allocations_of
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.devices import CheckpointEntry, NodeDeviceReport, as_object, parse
 from mews.systems.koordinator.names import DEVICES, HINT, MIN_AVAILABLE, POD_GROUP
 from mews.systems.koordinator.usage import node_sums
-from tests.systems.koordinator.cluster import DeviceWorld, a_while, gpus, play
+from tests.systems.koordinator.cluster import DeviceWorld, StaleKube, a_while, gpus, play
 
 NODES = ("m", "n")
 ASKS = (
@@ -31,7 +32,7 @@ ASKS = (
 )
 STEPS = (
     *("pod", "pod", "pod", "gang", "exclusive", "urgent", "remove", "finish"),
-    *("crash", "device-gone", "device-back", "sick", "held", "wait"),
+    *("crash", "leader", "stale", "fresh", "device-gone", "device-back", "sick", "held", "kubelet", "wait"),
 )
 
 
@@ -44,6 +45,7 @@ class Chance:
         self.held: dict[str, tuple[CheckpointEntry, ...]] = {}
         self.sick: dict[str, list[int]] = {node: [] for node in NODES}
         self.old: dict[str, str] = {}
+        self.elected = bool(seed % 2)
 
     def report(self, node: str) -> NodeDeviceReport:
         return NodeDeviceReport(node, gpus(node, 3, unhealthy=self.sick[node]), held=self.held.get(node, ()))
@@ -52,7 +54,16 @@ class Chance:
         for node in NODES:
             await self.world.node_with(self.report(node))
         await self.world.priority("high", 1000)
-        await self.world.koordinator()
+        await self.begin_scheduler()
+        if self.elected:
+            await self.world.stand()
+
+    async def begin_scheduler(self) -> None:
+        await (self.world.stand() if self.elected else self.world.koordinator())
+
+    def caches(self) -> list[NodeDeviceCache]:
+        """The books of whoever schedules."""
+        return [each.scheduler.cache for each in self.world.candidates] if self.elected else [self.world.cache]
 
     async def step(self, what: str) -> None:
         node = self.rng.choice(NODES)
@@ -71,8 +82,15 @@ class Chance:
                     pod = self.rng.choice(pods)["metadata"]["name"]
                     await (self.world.remove(pod) if what == "remove" else self.world.finish(pod))
             case "crash":
-                await self.world.kill()
-                await self.world.koordinator()
+                await self.crash()
+            case "leader":
+                await self.change_leader()
+            case "stale":
+                self.watched_by().stale.add(self.rng.choice((DEVICES, PODS)))
+            case "fresh":
+                self.watched_by().refresh()
+            case "kubelet":
+                await self.restart_kubelet(node)
             case "device-gone":
                 with suppress(NotFound):
                     await self.world.kube.delete(DEVICES, node)
@@ -87,6 +105,42 @@ class Chance:
                 await self.hold(node)
             case _:
                 await a_while(self.rng.choice((0.5, 5.0, 15.0)))
+
+    def watched_by(self) -> StaleKube:
+        """How the scheduler sees the API, or any of the candidates does."""
+        return self.rng.choice(self.world.candidates).kube if self.elected else self.world.stale_kube
+
+    async def crash(self) -> None:
+        """The scheduler dies and starts anew."""
+        if not self.elected:
+            await self.world.kill()
+            self.world.stale_kube.refresh()
+        else:
+            dead = self.world.leader() or self.world.candidates[0]
+            self.world.candidates.remove(dead)
+            await dead.kill()
+        await self.begin_scheduler()
+
+    async def change_leader(self) -> None:
+        """Whoever leads dies, or cannot reach the API for a while, and another one leads."""
+        leader = self.world.leader() if self.elected else None
+        if leader is None:
+            await self.crash()
+        elif self.rng.random() < 0.5:
+            leader.kube.silent = True
+            await a_while(self.rng.choice((8.0, 14.0, 30.0)))
+            leader.kube.silent = False
+        else:
+            await self.crash()
+            await a_while(20.0)
+
+    async def restart_kubelet(self, node: str) -> None:
+        """It says that its node has no devices any more, until koordlet has seen it."""
+        for amount in ("0", "300"):
+            names = {f"koordinator.sh/{each}": amount for each in ("gpu", "gpu-core", "gpu-memory-ratio")}
+            status = {"capacity": names, "allocatable": names}
+            await self.world.kube.patch(NODES_KIND, node, {"status": status}, subresource="status")
+            await a_while(self.rng.choice((0.0, 1.0)))
 
     async def ask(self, asked: dict[str, int | str], hint: dict[str, str] | None, **more: object) -> None:
         self.count += 1
@@ -127,8 +181,9 @@ class Chance:
         for uid, pod in pods.items():
             if uid in live and node_name_of(pod):
                 assert not {each.id for each in allocations_of(pod)} & held, pod["metadata"]["name"]
-        for use in self.world.cache.nodes.values():
-            assert all(all(value >= 0 for value in amounts.values()) for amounts in use.used.values())
+        for cache in self.caches():
+            for use in cache.nodes.values():
+                assert all(all(value >= 0 for value in amounts.values()) for amounts in use.used.values())
 
 
 def happens(seed: int, steps: list[str]) -> None:
@@ -138,12 +193,16 @@ def happens(seed: int, steps: list[str]) -> None:
         for what in steps:
             await chance.step(what)
             await chance.check()
+        for kube in (world.stale_kube, *(each.kube for each in world.candidates)):
+            kube.refresh()
         await a_while(60)
         await chance.check()
-        books = {use.report.node: set(use.pods) for use in world.cache.nodes.values()}
+        leader = world.leader()
+        books = leader.scheduler.cache if leader is not None else world.cache
+        counted = {use.report.node: set(use.pods) for use in books.nodes.values()}
         for pod in (await world.kube.list(PODS)).items:
             if node_name_of(pod) and allocations_of(pod) and not is_terminal(pod):
-                assert pod["metadata"]["uid"] in books[node_name_of(pod)]
+                assert pod["metadata"]["uid"] in counted[node_name_of(pod)]
 
     play(story)
 

@@ -102,11 +102,13 @@ class AccountTokens:
             reference = about.get(kind.lower())
             if reference is None:
                 continue
-            if not self._lives(resource, namespace, reference):
+            of_its_pod = kind == NODES.kind and PODS.kind.lower() in about  # told of, not bound to
+            if not of_its_pod and not self._lives(resource, namespace, reference):
                 return None
             if kind != "Secret":
                 extra[f"{_EXTRA}{kind.lower()}-name"] = (reference["name"],)
-                extra[f"{_EXTRA}{kind.lower()}-uid"] = (reference["uid"],)
+                if reference.get("uid"):
+                    extra[f"{_EXTRA}{kind.lower()}-uid"] = (reference["uid"],)
         return User(claims["sub"], account_groups(namespace), account["uid"], extra)
 
     def _lives(self, resource: Resource, namespace: str, reference: Mapping[str, str]) -> bool:

@@ -33,6 +33,7 @@ PLUGINS: Sequence[AdmissionPlugin] = (
     pods.PRIORITY,
     pods.DEFAULT_TOLERATION_SECONDS,
     claims.DEFAULT_STORAGE_CLASS,
+    claims.IN_USE_PROTECTION,
     claims.CLAIM_RESIZE,
     pods.RUNTIME_CLASS,
     certificates.APPROVAL,

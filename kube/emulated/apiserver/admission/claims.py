@@ -1,17 +1,18 @@
-"""Plugins about storage and classes: DefaultStorageClass, PersistentVolumeClaimResize, DefaultIngressClass,
-TaintNodesByCondition (k8s.io/kubernetes plugin/pkg/admission)."""
+"""Plugins about storage and classes: DefaultStorageClass, StorageObjectInUseProtection, PersistentVolumeClaimResize,
+DefaultIngressClass, TaintNodesByCondition (k8s.io/kubernetes plugin/pkg/admission)."""
 
 from __future__ import annotations
 
+from mews.kube.api.finalizers import IN_USE
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
-from mews.kube.api.resources import Resource
+from mews.kube.api.resources import STORAGE_CLASSES, Resource
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles, refused
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
+from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.store.store import Store
 
-STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 INGRESS_CLASSES = Resource("networking.k8s.io", "v1", "ingressclasses", "IngressClass", namespaced=False)
 NOT_READY = "node.kubernetes.io/not-ready"
 
@@ -46,6 +47,26 @@ def _default_storage(store: Store, attributes: AdmissionAttributes) -> None:
 DEFAULT_STORAGE_CLASS = AdmissionPlugin(
     "DefaultStorageClass", handles("persistentvolumeclaims", AdmissionOperation.CREATE), mutate=_default_storage
 )
+
+
+_IN_USE = {(resource.group, resource.plural): finalizer for resource, finalizer in IN_USE.items()}
+
+
+def _protect(_store: Store, attributes: AdmissionAttributes) -> None:
+    assert attributes.obj is not None
+    resource = attributes.kind.resource
+    finalizer = _IN_USE[resource.group, resource.plural]
+    finalizers = attributes.obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
+def _is_protected(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
+    known = (kind.resource.group, kind.resource.plural) in _IN_USE
+    return known and operation is AdmissionOperation.CREATE and not subresource
+
+
+IN_USE_PROTECTION = AdmissionPlugin("StorageObjectInUseProtection", _is_protected, mutate=_protect)
 
 
 def _check_resize(store: Store, attributes: AdmissionAttributes) -> None:

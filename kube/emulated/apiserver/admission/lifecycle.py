@@ -19,7 +19,7 @@ def _handles(kind: Kind, operation: AdmissionOperation, _subresource: str) -> bo
         return operation is AdmissionOperation.DELETE
     if operation is AdmissionOperation.CREATE:
         return kind.resource.namespaced and kind.resource.group != "authorization.k8s.io"
-    return operation is AdmissionOperation.UPDATE and kind.put_creates
+    return operation is AdmissionOperation.UPDATE and kind.put_creates and kind.resource.namespaced
 
 
 def _admit(store: Store, attributes: AdmissionAttributes) -> None:

@@ -10,9 +10,10 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import CRDS
 from mews.kube.emulated.apiserver.objects.ownership import record
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.metadata_faults import common_faults, created_faults
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
@@ -21,7 +22,7 @@ from mews.kube.emulated.apiserver.types.decoding import decoder
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
-_SERVERS_OWN = (
+SERVERS_OWN = (
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
@@ -29,6 +30,7 @@ _SERVERS_OWN = (
     "generation",
     "selfLink",
 )
+"""Metadata that a new object is not asked for."""
 _CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
 """Kinds that can be taken for one another when a body goes to the wrong path."""
 
@@ -60,7 +62,7 @@ def create(
         metadata.pop("resourceVersion", None)
     elif not request.dry_run:
         raise refusals.version_on_create()
-    for name in _SERVERS_OWN:
+    for name in SERVERS_OWN:
         metadata.pop(name, None)
     metadata.pop("managedFields", None)
     rules = store.rules(kind)
@@ -84,7 +86,7 @@ def create(
     rules.birth(obj)
     rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
-    faults = [*names.faults(kind, obj), *rules.validate(obj)]
+    faults = [*created_faults(rules.metadata, obj), *rules.validate(obj)] or common_faults(obj)
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
     request.warnings.extend(rules.warn(obj, None))
@@ -143,13 +145,14 @@ def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN,
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
-    _drop_repeated_owners(metadata, request)
+    drop_repeated_owners(metadata, request)
     rest = {key: value for key, value in obj.items() if key not in _HEAD}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
     return view_of(kind).store(obj)
 
 
-def _drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:
+def drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:
+    """Keep each owner once, and warn of those that were named again."""
     kept: list[Any] = []
     repeated: list[str] = []
     for owner in metadata.get("ownerReferences") or ():

@@ -87,7 +87,10 @@ def difference(old: Any, new: Any, shape: SchemaShape) -> FieldChanges:
 
 
 def _compare(old: Any, new: Any, shape: SchemaShape, path: Path, found: FieldChanges) -> None:
-    if old is new:
+    if old is new or (old is not _ABSENT and old == new):
+        return
+    if old is _ABSENT and new is not None:
+        _add_all(new, shape, path, found.added)
         return
     shape = shape_at(shape, old if new is _ABSENT or new is None else new)
     before, after = _members(old, shape), _members(new, shape)
@@ -101,6 +104,26 @@ def _compare(old: Any, new: Any, shape: SchemaShape, path: Path, found: FieldCha
     for step in {**before, **after}:
         inner = _member_shape(shape, step)
         _compare(before.get(step, _ABSENT), after.get(step, _ABSENT), inner, (*path, step), found)
+
+
+def _add_all(new: Any, shape: SchemaShape, path: Path, added: set[Path]) -> None:
+    """All paths of a value where there was none: most of what a creation compares."""
+    added.add(path)
+    shape = shape_at(shape, new)
+    if shape.whole:
+        return
+    if shape.form == "map" and isinstance(new, Mapping):
+        for name, below in new.items():
+            inner, place = shape.member(name) or ANY, (*path, f"f:{name}")
+            if below is None:
+                _compare(_ABSENT, None, inner, place, FieldChanges(added))
+            elif inner.form == "scalar" or inner.whole:
+                added.add(place)
+            else:
+                _add_all(below, inner, place, added)
+    elif shape.form in ("list", "set") and isinstance(new, list):
+        for step, item in {shape.key_of(item): item for item in new}.items():
+            _compare(_ABSENT, item, _member_shape(shape, step), (*path, step), FieldChanges(added))
 
 
 def _compare_whole(old: Any, new: Any, path: Path, found: FieldChanges) -> None:

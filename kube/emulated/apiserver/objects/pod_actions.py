@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.errors import NotFound, ServerError, TooManyRequests
+from mews.kube.api.errors import BadRequest, NotFound, ServerError, TooManyRequests
 from mews.kube.api.objects import (
     Object,
     clone,
@@ -21,7 +21,7 @@ from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.objects.deletion import delete, options_body
 from mews.kube.emulated.apiserver.objects.update import store_written
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
@@ -47,6 +47,10 @@ def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], re
     target = binding.get("target") or {}
     if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
         raise ServerError(_bad_target(target), reason="")
+    if not name:
+        raise BadRequest("Name parameter required.")
+    if texts := names.segment_texts(name):
+        raise BadRequest(f"Name parameter invalid: {refusals.shown(name)}: {';'.join(texts)}")
     pod = store.find(kind, namespace, name)
     if pod is None:
         raise refusals.missing(kind, name)

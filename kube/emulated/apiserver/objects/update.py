@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ApiError, BadRequest, ServerError
@@ -17,10 +17,11 @@ from mews.kube.emulated.apiserver.objects.deletion import is_held
 from mews.kube.emulated.apiserver.objects.merging import merge_keys
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.objects.scales import change_of, scale_of
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.metadata_faults import fixed_faults, updated_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
@@ -30,7 +31,9 @@ from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of,
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
-_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName")
+_OF_THE_SPEC = ("", "ephemeralcontainers", "resize")
+"""Subresources whose writes change a spec, and so the generation."""
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 """Metadata that no update changes."""
 
 _SPECLESS = frozenset({"apiVersion", "kind", "metadata", "status"})
@@ -105,7 +108,7 @@ def patch(
     return store_patched(store, kind, old, new, subresource=subresource, request=request, refuse=refuse)
 
 
-_METADATA_ORDER = (
+METADATA_ORDER = (
     *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
     *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers"),
     "managedFields",
@@ -121,7 +124,7 @@ def _unpatchable_whole(patched: Any, old: Object) -> Refuse:
             for name in sorted(patched)
         }
         if (metadata := patched.get("metadata")) == old["metadata"]:
-            shown["metadata"] = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+            shown["metadata"] = {name: metadata[name] for name in METADATA_ORDER if name in metadata}
         whole = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
         return unpatchable(json.dumps(whole, ensure_ascii=False)[1:-1])(kind, text)
 
@@ -210,26 +213,21 @@ def _write(
         old = view_of(kind).show(old)
     new = _merge_halves(kind, old, new, subresource)
     rules = store.rules(kind)
-    fixed = _deletion_faults(old["metadata"], new["metadata"])
+    if subresource == "status":
+        _leave(rules.metadata.status_leaves, new["metadata"], old["metadata"])
+    fixed = fixed_faults(old["metadata"], new["metadata"])
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
     rules.stamp(new, old, store.timestamp())
-    if subresource == "status" and not rules.status_metadata_reports:
-        new["metadata"] = {**clone(old["metadata"]), "managedFields": new["metadata"].get("managedFields") or []}
-    if subresource == "status" and rules.labels_stay:
-        new["metadata"]["labels"] = dict(old["metadata"].get("labels") or {})
-        if not new["metadata"]["labels"]:
-            del new["metadata"]["labels"]
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)
     store.admission.mutate(store, attributes)
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
-    reports = rules.status_metadata_reports if subresource == "status" else rules.metadata_reports
-    faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
-    faults += [*fixed, *_again_faults(kind, new["metadata"], 2 if kind.custom else reports)]
+    checks = rules.metadata
+    faults = updated_faults(checks.on_status if subresource == "status" else checks.on_update, checks, new, old, fixed)
     if subresource == "status" and rules.validate_status is not None:
         faults += rules.validate_status(new, old)
     elif rules.validate_change is not None:
@@ -243,7 +241,7 @@ def _write(
     request.warnings.extend(rules.warn(new, old))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     # In the version of the request, as upstream compares: what the stored version does not know makes a generation too.
-    changed = kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old))
+    changed = kind.generation and subresource in _OF_THE_SPEC and (_spec_changed(old, new) or rules.renewed(new, old))
     asked = new
     old, new = stored, stored_form(kind, new)
     if new == old and not (changed and kind.forms is not None):
@@ -365,6 +363,14 @@ def _approved(old: Object, new: Object) -> Object:
     return merged
 
 
+def _leave(parts: Sequence[str], new: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Those parts stay as they were."""
+    for part in parts:
+        new.pop(part, None)
+        if part in old:
+            new[part] = clone(old[part])
+
+
 def _inherit(old: Object, new: Object) -> None:
     metadata = new["metadata"]
     for field in _KEPT:
@@ -373,39 +379,6 @@ def _inherit(old: Object, new: Object) -> None:
             metadata[field] = old["metadata"][field]
     if "managedFields" in old["metadata"]:
         metadata.setdefault("managedFields", old["metadata"]["managedFields"])
-
-
-def _again_faults(kind: Kind, metadata: Mapping[str, Any], reports: int) -> list[FieldError]:
-    """Upstream looks at metadata several times, at finalizers only where it looks at a whole object."""
-    plain = names.has_plain_finalizers(kind)
-    found = names.metadata_part_faults(metadata, plain=plain, finalizers=False) * (reports - 1)
-    if reports > 3:
-        found += names.finalizer_faults(metadata, plain=plain) * (reports - 3)
-    return found
-
-
-def _deletion_faults(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldError]:
-    """When an object goes is for the server to say."""
-    found: list[FieldError] = []
-    if "deletionTimestamp" not in old and new.get("deletionTimestamp"):
-        found.append(refusals.bad("metadata.deletionTimestamp", new["deletionTimestamp"], "field is immutable"))
-    grace_s = new.get("deletionGracePeriodSeconds")
-    if grace_s is not None and grace_s != old.get("deletionGracePeriodSeconds"):
-        found.append(refusals.bad("metadata.deletionGracePeriodSeconds", grace_s, "field is immutable"))
-    return 2 * found
-
-
-def _finalizer_faults(old: Object, new: Object) -> list[FieldError]:
-    if not old["metadata"].get("deletionTimestamp"):
-        return []
-    known = old["metadata"].get("finalizers") or []
-    fresh = [name for name in new["metadata"].get("finalizers") or [] if name not in known]
-    if not fresh:
-        return []
-    shown = ", ".join(f'"{name}"' for name in fresh)
-    text = "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + shown + "}"
-    # The API server checks metadata twice, and reports it as often.
-    return 2 * [refusals.forbidden_field("metadata.finalizers", text)]
 
 
 def _spec_changed(old: Object, new: Object) -> bool:

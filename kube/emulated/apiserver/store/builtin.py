@@ -12,6 +12,24 @@ _PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 _NO_COLLECTION_DELETE = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 
 
+_PUT_CREATES = frozenset(
+    (
+        "endpoints", "events", "limitranges", "services", "leases", "runtimeclasses",
+        "clusterrolebindings", "clusterroles", "rolebindings", "roles",
+    )
+)  # fmt: skip
+"""Kinds that a PUT creates (``AllowCreateOnUpdate`` of their strategies)."""
+
+_NAME_THEIR_VERSION = frozenset(
+    (
+        "apiservices", "customresourcedefinitions", "csidrivers", "csinodes", "csistoragecapacities", "leases",
+        "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings", "poddisruptionbudgets", "runtimeclasses", "volumeattachments",
+    )
+)  # fmt: skip
+"""Kinds whose updates must say which version they change (no ``AllowUnconditionalUpdate``)."""
+
+
 def _kind(
     api_version: str,
     plural: str,
@@ -35,6 +53,8 @@ def _kind(
         short_names=tuple(short_names.split()),
         subresources=subresources,
         status=status,
+        put_creates=plural in _PUT_CREATES,
+        must_name_version=plural in _NAME_THEIR_VERSION,
         **{"storage": (group, plural), **more},
     )
 
@@ -64,7 +84,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
     _kind("v1", "endpoints", "Endpoints", "ep", warning=_OLD_ENDPOINTS),
     _kind(
-        "v1", "events", "Event", "ev", table="events", rules="events", put_creates=True,
+        "v1", "events", "Event", "ev", table="events", rules="events",
         selectable=(
             *(f"involvedObject.{name}" for name in _EVENT_REFERENCE),
             "reason", "reportingComponent", "source", "type",
@@ -182,13 +202,10 @@ _KINDS: tuple[Kind, ...] = (
             Subresource("approval", _OBJECT_VERBS, "CertificateSigningRequest", "certificates.k8s.io"),
         ),
     ),
-    _kind(
-        "coordination.k8s.io/v1", "leases", "Lease", rules="leases", table="leases", must_name_version=True,
-        put_creates=True,
-    ),
+    _kind("coordination.k8s.io/v1", "leases", "Lease", rules="leases", table="leases"),
     _kind("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", generation=True),
     _kind(
-        "events.k8s.io/v1", "events", "Event", "ev", table="events", rules="events", view="events", put_creates=True,
+        "events.k8s.io/v1", "events", "Event", "ev", table="events", rules="events", view="events",
         storage=("", "events"),
         selectable=(
             *(f"regarding.{name}" for name in _EVENT_REFERENCE),

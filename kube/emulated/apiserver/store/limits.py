@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mews.kube.api.errors import ServerError
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import WriteRequest
-
-if TYPE_CHECKING:
-    from mews.kube.emulated.apiserver.store.kinds import Kind
 
 _ANNOTATIONS = 256 * 1024
 _DATA = 1024 * 1024
@@ -24,17 +21,22 @@ _ALWAYS_FITS = 256 * 1024
 """A body below that is not worth measuring what it makes."""
 
 
-def faults(kind: Kind, obj: Object) -> list[FieldError]:
-    """What of the object is too long, but for the object as a whole."""
-    found = []
-    annotations = obj["metadata"].get("annotations")
-    if annotations and _bytes(annotations) + _bytes(annotations.values()) > _ANNOTATIONS:
-        found.append(_too_long("metadata.annotations", _ANNOTATIONS))
-    if kind.resource.group == "" and kind.plural in _MEASURED:
-        path, measure = _MEASURED[kind.plural]
-        if measure(obj) > _DATA:
-            found.append(_too_long(path, _DATA))
-    return found
+def annotation_faults(annotations: Mapping[str, str]) -> list[FieldError]:
+    """What is wrong with the size of all annotations."""
+    if _bytes(annotations) + _bytes(annotations.values()) > _ANNOTATIONS:
+        return [_too_long("metadata.annotations", _ANNOTATIONS)]
+    return []
+
+
+def config_map_faults(obj: Object) -> list[FieldError]:
+    """What is wrong with the size of a ConfigMap's data."""
+    size = _bytes((obj.get("data") or {}).values()) + _decoded((obj.get("binaryData") or {}).values())
+    return [_too_long("[]", _DATA)] if size > _DATA else []
+
+
+def secret_faults(obj: Object) -> list[FieldError]:
+    """What is wrong with the size of a Secret's data."""
+    return [_too_long("data", _DATA)] if _decoded((obj.get("data") or {}).values()) > _DATA else []
 
 
 def _too_long(path: str, limit: int) -> FieldError:
@@ -47,21 +49,6 @@ def _bytes(texts: Iterable[str]) -> int:
 
 def _decoded(texts: Iterable[str]) -> int:
     return sum(len(base64.b64decode(text)) for text in texts)
-
-
-def _config_map(obj: Object) -> int:
-    return _bytes((obj.get("data") or {}).values()) + _decoded((obj.get("binaryData") or {}).values())
-
-
-def _secret(obj: Object) -> int:
-    return _decoded((obj.get("data") or {}).values())
-
-
-_MEASURED: dict[str, tuple[str, Callable[[Object], int]]] = {
-    "configmaps": ("[]", _config_map),
-    "secrets": ("data", _secret),
-}
-"""Where the complaint is put, and what is counted."""
 
 
 def check_stored_size(

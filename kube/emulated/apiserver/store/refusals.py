@@ -31,6 +31,7 @@ _REASONS = {
     "FieldValueNotFound": "Not found",
     "FieldValueTooLong": "Too long",
     "FieldValueTooMany": "Too many",
+    "InternalError": "Internal error",
 }
 
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.metadata_faults import USUAL, MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 
@@ -103,12 +104,8 @@ class KindRules(Generic[S]):
     """Seconds of grace for a deletion that asks for so many; None = the kind knows no grace."""
     committed: Callable[[S, Object | None, Object | None], None] = _committed
     """After each commit (old, new)."""
-    metadata_reports: int = 3
-    """How often upstream names a fault of the metadata when an object is updated: it looks in several places."""
-    status_metadata_reports: int = 3
-    """The same when a status is written; 0 for kinds whose metadata a write of the status cannot change."""
-    labels_stay: bool = False
-    """Whether a write of the status leaves labels alone, though it writes the rest of the metadata."""
+    metadata: MetadataChecks = USUAL
+    """What the kind's own validation asks of the metadata."""
     validated_twice: bool = False
     """Whether upstream's update validates the whole object a second time, and so names each fault twice."""
     keeps_status: bool = False

@@ -90,7 +90,7 @@ class CommittedWrite:
 class WatchInbox:
     """The inbox of one watch."""
 
-    __slots__ = ("_after", "_ended", "_events", "_waiter", "backlog", "bucket", "selection", "shelf")
+    __slots__ = ("_after", "_alarm", "_ended", "_events", "_waiter", "backlog", "bucket", "selection", "shelf")
 
     def __init__(self, shelf: Shelf, selection: Selection, after: int) -> None:
         self.shelf = shelf
@@ -100,6 +100,7 @@ class WatchInbox:
         self.bucket = selection.narrow()
         self._events: deque[WatchEvent] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._ended = False
 
     def offer(self, change: CommittedWrite) -> None:
@@ -144,6 +145,36 @@ class WatchInbox:
             finally:
                 self._waiter = None
         return self._events.popleft()
+
+    async def next_by(self, deadline_s: float) -> WatchEvent | None:
+        """The same; TimeoutError when there is none by that time of the loop. ``close`` after the last one.
+
+        The alarm that is set stays for later calls whose time is later, and is set anew once it rings: a timer for each
+        event of each watch cost as much as sending it.
+        """
+        loop = asyncio.get_running_loop()
+        while not self._events and not self._ended:
+            if loop.time() >= deadline_s:
+                raise TimeoutError
+            if self._alarm is None or self._alarm.when() > deadline_s:
+                self.close()
+                self._alarm = loop.call_at(deadline_s, self._ring)
+            self._waiter = loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return self._events.popleft() if self._events else None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wake()
+
+    def close(self) -> None:
+        """Nobody waits here any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
 
 def order_of(key: Key) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from mews.kube.api.objects import clone
-from mews.kube.api.quantities import canonical
+from mews.kube.api.quantities import canonical, milli
 from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, struct
 
 Decode = Callable[[Any, list[str]], Any]
@@ -60,8 +60,10 @@ def _number(value: Any, _: list[str]) -> Any:
 
 def _coded(value: Any, _: list[str]) -> Any:
     try:
+        if isinstance(value, list):
+            return base64.b64encode(bytes(item or 0 for item in value)).decode()
         base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
-    except (AttributeError, binascii.Error, ValueError):
+    except (AttributeError, TypeError, binascii.Error, ValueError):
         raise Undecodable from None
     return value
 
@@ -84,6 +86,14 @@ def _quantity(value: Any, _: list[str]) -> Any:
     if value is True or value is False or not isinstance(value, (str, int, float)):
         raise Undecodable
     return canonical(value)
+
+
+def _amounts(value: Any, _: list[str]) -> Any:
+    """Amounts of resources, which hold no less than thousandths (SetDefaults_ResourceList)."""
+    if not isinstance(value, Mapping):
+        raise Undecodable
+    found = {name: "0" if amount is None else _quantity(amount, _) for name, amount in value.items()}
+    return {name: canonical(f"{milli(text)}m") if text[-1] in "un" else text for name, text in found.items()}
 
 
 def _int_or_text(value: Any, _: list[str]) -> Any:
@@ -237,7 +247,7 @@ def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str,
     """Decoders by field and whether they keep what is empty; constants and made values of absent fields."""
     fields = struct(ref).fields
     known = {
-        name: (decoder(field.type), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
+        name: (_field_decoder(field), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
         for name, field in fields.items()
     }
     constants, makers = [], []
@@ -257,8 +267,19 @@ def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str,
     return known, constants, makers
 
 
-# An empty list is stored as none at all, but what refuses it prints it as it was given.
-_REFUSED_EMPTY = frozenset([("apiextensions/v1.CustomResourceDefinitionSpec", "versions")])
+def _field_decoder(field: Field) -> Decode:
+    return _amounts if field.go_type == "v1.ResourceList" else decoder(field.type)
+
+
+# An empty list is stored as none at all, but what refuses it knows it from one that is not given.
+_REFUSED_EMPTY = frozenset(
+    (
+        ("apiextensions/v1.CustomResourceDefinitionSpec", "versions"),
+        ("autoscaling/v2.HPAScalingRules", "policies"),
+        ("core/v1.EphemeralContainer", "ports"),
+        ("core/v1.EphemeralContainer", "resizePolicy"),
+    )
+)
 
 
 def _keeps_empty(field: Field) -> bool:

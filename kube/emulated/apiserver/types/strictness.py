@@ -17,7 +17,8 @@ from mews.kube.emulated.apiserver.types.decoding import MICRO_TIME, TIME
 from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, SCALARS, Field, Struct, go_name, struct
 
 QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_BITS = {"int32": 31, "int64": 63}
+_BITS = {"int32": 31, "int64": 63, "uint8": 8}
+_LEAST = {"int32": -(2**31), "int64": -(2**63), "uint8": 0}
 _LAYOUTS = {"time": "2006-01-02T15:04:05Z07:00", "microtime": "2006-01-02T15:04:05.000000Z07:00"}
 
 
@@ -82,10 +83,7 @@ def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) 
             else:
                 _check_time(value, type_)
         case "bytes":
-            if not isinstance(value, str):
-                yield _wrong(value, type_, place, path)
-            else:
-                _check_base64(value)
+            yield from _in_bytes(value, type_, place, path)
         case "string":
             if not isinstance(value, str):
                 yield _wrong(value, type_, place, path)
@@ -113,10 +111,22 @@ def _check_schemas(value: Any, type_: str) -> None:
         raise _Abort("boolean or JSON schema expected")
 
 
+def _in_bytes(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -> Iterator[str]:
+    """Bytes in base64, or one by one."""
+    if isinstance(value, str):
+        _check_base64(value)
+    elif not isinstance(value, list):
+        yield _wrong(value, type_, place, path)
+    else:
+        for item in value:
+            if item is not None:
+                yield from _in_integer(item, "uint8", place, path, named="uint8")
+
+
 def _in_integer(value: Any, type_: str, place: tuple[Struct, Field], path: Path, *, named: str = "") -> Iterator[str]:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         yield _wrong(value, type_, place, path, named=named)
-    elif isinstance(value, float) or not -(2 ** _BITS[type_]) <= value < 2 ** _BITS[type_]:
+    elif isinstance(value, float) or not _LEAST[type_] <= value < 2 ** _BITS[type_]:
         yield _wrong(value, type_, place, path, given=f"number {_number(value)}", named=named)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mews.kube.api.errors import BadRequest, ServerError
-from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, node_name_of
+from mews.kube.api.objects import Object, all_containers_of, containers_of, init_containers_of, name_of, node_name_of
 from mews.kube.api.resources import PODS
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
@@ -50,7 +50,7 @@ def _container(pod: Object, asked: str | None) -> str:
     inits = [str(container["name"]) for container in init_containers_of(pod)]
     name = name_of(pod)
     if asked:
-        if asked not in [*mains, *inits]:
+        if all(container["name"] != asked for container in all_containers_of(pod)):
             raise BadRequest(f"container {asked} is not valid for pod {name}")
         return asked
     if len(mains) == 1 and not inits:

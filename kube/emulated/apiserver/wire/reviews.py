@@ -9,12 +9,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import BadRequest, Invalid
-from mews.kube.api.objects import Object, timestamp
+from mews.kube.api.objects import Object, node_name_of, timestamp
+from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
 from mews.kube.emulated.apiserver.access.authorization import Attributes
+from mews.kube.emulated.apiserver.objects.creation import SERVERS_OWN
+from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.objects.rules.review_faults import access_faults
+from mews.kube.emulated.apiserver.objects.update import METADATA_ORDER
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.users import User
 
 if TYPE_CHECKING:
@@ -24,12 +29,48 @@ _HOUR_S = 3600
 _SHORTEST_S = 600
 
 
-def review(call: Call, body: Mapping[str, Any]) -> Object:
+def review(call: Call, body: Object, request: WriteRequest) -> Object:
     """The answer to a review.
 
     Raises ``BadRequest`` or ``Invalid`` for a question that cannot be answered.
     """
-    return _ANSWERS[call.kind.resource.kind](call, body.get("spec") or {})
+    asked, spec = _ANSWERS[call.kind.resource.kind], body.get("spec") or {}
+    if call.kind.resource.kind in _OF_USERS:
+        local = call.kind.resource.namespaced
+        found = [*access_faults(spec, user=_OF_USERS[call.kind.resource.kind], space=call.namespace if local else None)]
+        found += _metadata_faults(call, body, request)
+        if found:
+            raise _refused(found)
+    return asked(call, spec)
+
+
+_OF_USERS = {"SelfSubjectAccessReview": False, "SubjectAccessReview": True, "LocalSubjectAccessReview": True}
+"""Kinds of questions who may do what, and whether they name who."""
+
+
+def _metadata_faults(call: Call, body: Object, request: WriteRequest) -> list[FieldError]:
+    """A question has no metadata; a local one has a namespace."""
+    metadata = body["metadata"]
+    for name in (*(name for name in SERVERS_OWN if name != "generation"), "managedFields"):
+        metadata.pop(name, None)
+    given = [name for name, value in metadata.items() if value and name != "namespace"]
+    if not given:
+        return []
+    record(call.world.store, call.kind, None, body, subresource="", request=request)
+    shown = {name: metadata[name] for name in METADATA_ORDER if metadata.get(name)}
+    if "managedFields" in shown:
+        shown["managedFields"] = [_sorted(entry) for entry in shown["managedFields"]]
+    text = "must be empty except for namespace" if call.kind.resource.namespaced else "must be empty"
+    return [refusals.bad("metadata", shown, text)]
+
+
+def _sorted(entry: Mapping[str, Any]) -> dict[str, Any]:
+    order = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
+    return {name: _deep(entry[name]) for name in order if name in entry}
+
+
+def _deep(value: Any) -> Any:
+    return {name: _deep(value[name]) for name in sorted(value)} if isinstance(value, Mapping) else value
 
 
 def _answer(call: Call, *, spec: Any = None, status: Any, metadata: Any = None) -> Object:
@@ -54,12 +95,10 @@ def _token(call: Call, spec: Mapping[str, Any]) -> Object:
 
 
 def _my_access(call: Call, spec: Mapping[str, Any]) -> Object:
-    _check(spec, user=False, space=None)
     return _answer(call, spec=spec, status=_verdict(call, call.user, spec))
 
 
 def _access(call: Call, spec: Mapping[str, Any]) -> Object:
-    _check(spec, user=True, space=None)
     user = User(spec.get("user") or "", tuple(spec.get("groups") or ()))
     return _answer(call, spec=spec, status=_verdict(call, user, spec))
 
@@ -76,15 +115,8 @@ def _attributes(spec: Mapping[str, Any]) -> Attributes:
 
 
 def _local_access(call: Call, spec: Mapping[str, Any]) -> Object:
-    _check(spec, user=True, space=call.namespace)
     user = User(spec.get("user") or "", tuple(spec.get("groups") or ()))
     return _answer(call, spec=spec, status=_verdict(call, user, spec), metadata={"namespace": call.namespace})
-
-
-def _check(spec: Mapping[str, Any], *, user: bool, space: str | None) -> None:
-    found = [*access_faults(spec, user=user, space=space)]
-    if found:
-        raise _refused(found)
 
 
 def _refused(faults: list[FieldError]) -> Invalid:
@@ -152,12 +184,18 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
         text = f"cannot bind token for serviceaccount {call.route.name!r} to this kind of object"
         raise _unfit(refusals.bad("spec.boundObjectRef.kind", reference.get("kind") or "", text))
     place = call.namespace if resource.namespaced else ""
-    found = store.get(store.kinds.of(resource), place, reference.get("name") or "")["metadata"]
+    obj = store.get(store.kinds.of(resource), place, reference.get("name") or "")
+    found = obj["metadata"]
     if reference.get("uid") and reference["uid"] != found["uid"]:
         text = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
         kind = store.kinds.of(resource)
         raise refusals.conflict(kind, found["name"], f"{text} The object might have been deleted and then recreated")
-    return {resource.kind: {"name": found["name"], "uid": found["uid"]}}
+    bound = {resource.kind: {"name": found["name"], "uid": found["uid"]}}
+    host = node_name_of(obj) if resource == PODS else ""
+    if host:
+        node = store.find(store.kinds.of(NODES), "", host)
+        bound[NODES.kind] = {"name": host} if node is None else {"name": host, "uid": node["metadata"]["uid"]}
+    return bound
 
 
 def _unfit(fault: FieldError) -> Invalid:

@@ -126,13 +126,15 @@ class ApiServer:
         """How many watches are open."""
         return len(self._world.watches)
 
-    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen; port 0 takes a free one."""
+    async def start(self, host: str = "127.0.0.1", port: int = 0, *, unix_socket: str = "") -> None:
+        """Listen; port 0 takes a free one. On ``unix_socket`` the same is served without TLS."""
         self._callers = callers(host, self._allow_hosts)
         self._runner = web.ServerRunner(guarded_server(self._handle), shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
         await site.start()
+        if unix_socket:
+            await web.UnixSite(self._runner, unix_socket).start()
         self._address = self._runner.addresses[0][:2]
         store = self._world.store
         note_legacy_tokens(store)

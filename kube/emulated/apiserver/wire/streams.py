@@ -32,6 +32,8 @@ _BACKLOG = 10_000
 """Events that a client may leave unread, beside what the network holds, before its watch ends."""
 
 _AT_ONCE = 500
+_SMALL = 32 * 1024
+"""Bytes that never fill what a connection holds, when it holds nothing yet (64 KiB, asyncio's and aiohttp's)."""
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -73,6 +75,7 @@ async def watch(call: Call) -> web.StreamResponse:
             call.request.transport.abort()
     finally:
         store.shelf(call.kind).unsubscribe(subscription)
+        subscription.close()
         call.world.watches.pop(subscription, None)
     return response
 
@@ -93,8 +96,7 @@ async def _pump(
         to_bookmark_s = min(_BOOKMARK_EVERY_S, last_s - loop.time())
         due = bookmarks and to_bookmark_s > 0
         try:
-            async with asyncio.timeout(to_bookmark_s if due else left_s):
-                event = await subscription.next()
+            event = await subscription.next_by(loop.time() + (to_bookmark_s if due else left_s))
         except TimeoutError:
             if due:  # a bookmark says that all up to it was told, also what came in this very moment
                 version, ready = call.world.store.version, subscription.ready()
@@ -119,6 +121,10 @@ async def _send_events(call: Call, response: web.StreamResponse, lines: _Lines, 
 
 
 async def _write(call: Call, response: web.StreamResponse, data: bytes) -> None:
+    transport = call.request.transport
+    if len(data) <= _SMALL and transport is not None and not transport.get_write_buffer_size():
+        await response.write(data)  # the network takes it at once: nobody has to be waited for, nor to be patient with
+        return
     try:
         async with asyncio.timeout(call.world.patience_s):
             await response.write(data)

@@ -93,10 +93,12 @@ async def post(call: Call) -> web.StreamResponse:
 def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
     """What is created only to be answered."""
     body = decode_body(call.kind, body, request)
+    body["metadata"] = metadata = body.get("metadata") or {}
+    creation.drop_repeated_owners(metadata, request)
+    creation.place(call.kind, body, call.namespace)
     if call.kind.plural == "bindings":
-        name = (body.get("metadata") or {}).get("name", "")
-        return pod_actions.bind(call.world.store, call.namespace, name, body, request)
-    return reviews.review(call, body)
+        return pod_actions.bind(call.world.store, call.namespace, metadata.get("name", ""), body, request)
+    return reviews.review(call, body, request)
 
 
 def _act(call: Call, body: Object, request: WriteRequest) -> Object:

@@ -99,12 +99,39 @@ class OciRuntime:
                 env[name] = ":".join(filter(None, (*found[name], env.get(name, usual))))
         if prepared.driver:
             env[DEVICES] = str(folder / "dev")
-        used = tuple(gpu.uuid for gpu in prepared.gpus) if prepared.gpus and _allocated(launch) else None
-        return await self._runtime.start(replace(launch, env=env, gpus=used))
+        return await self._runtime.start(replace(launch, env=env, gpus=_used(launch, prepared)))
 
     async def close(self) -> None:
         """End every container."""
         await self._runtime.close()
+
+
+class EditingRuntime:
+    """Does the same for containers that have a root of their own: they are started with the edits in their launch.
+    Without a ``node`` there is no driver, and they get what device plugins give."""
+
+    def __init__(self, runtime: Runtime, node: NodeDriver | None) -> None:
+        self._runtime = runtime
+        self._node = node
+
+    async def start(self, launch: Launch) -> Process:
+        """Start one container.
+
+        Raises StartError.
+        """
+        if self._node is None:
+            given = ContainerEdits(mounts=launch.allocation.mounts, devices=launch.allocation.devices)
+            return await self._runtime.start(replace(launch, edits=given))
+        prepared = await asyncio.to_thread(prepare, launch, self._node)
+        return await self._runtime.start(replace(launch, edits=prepared.edits, gpus=_used(launch, prepared)))
+
+    async def close(self) -> None:
+        """End every container."""
+        await self._runtime.close()
+
+
+def _used(launch: Launch, prepared: PreparedContainer) -> tuple[str, ...] | None:
+    return tuple(gpu.uuid for gpu in prepared.gpus) if prepared.gpus and _allocated(launch) else None
 
 
 def _allocated(launch: Launch) -> bool:

@@ -141,6 +141,31 @@ def test_service_accounts_come_in_with_tokens_made_for_them(served: Face) -> Non
     assert refusal(served, "/api/v1/pods", token=token) == (401, "Unauthorized")
 
 
+def test_a_token_that_is_bound_to_a_pod_names_its_node_and_ends_with_the_pod_alone(served: Face) -> None:
+    home = "/api/v1/namespaces/default"
+    assert ask(served, f"{home}/serviceaccounts", {"metadata": {"name": "pat"}}, token="root")[0] == 201
+    node = ask(served, "/api/v1/nodes", {"metadata": {"name": "host"}}, token="root")[1]
+    spec = {"nodeName": "host", "serviceAccountName": "pat", "containers": [{"name": "c", "image": "x"}]}
+    pod = ask(served, f"{home}/pods", {"metadata": {"name": "p"}, "spec": spec}, token="root")[1]
+    bound = {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}}}
+    token = ask(served, f"{home}/serviceaccounts/pat/token", bound, token="root")[1]["status"]["token"]
+
+    def extra() -> dict[str, list[str]]:
+        answer = ask(served, "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token=token)[1]
+        found = answer["status"]["userInfo"]["extra"]
+        return {
+            key.removeprefix("authentication.kubernetes.io/"): found[key] for key in found if "JTI" not in found[key][0]
+        }
+
+    named = {"pod-name": ["p"], "pod-uid": [pod["metadata"]["uid"]], "node-name": ["host"]}
+    assert extra() == {**named, "node-uid": [node["metadata"]["uid"]]}
+    assert ask(served, "/api/v1/nodes/host", token="root", method="DELETE")[0] == 200
+    assert extra()["node-name"] == ["host"]
+    gone = {"gracePeriodSeconds": 0}
+    assert ask(served, f"{home}/pods/p", gone, token="root", method="DELETE")[0] == 200
+    assert refusal(served, "/api/v1/pods", token=token) == (401, "Unauthorized")
+
+
 def test_a_token_has_an_end(served: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     assert ask(served, accounts, {"metadata": {"name": "eve"}}, token="root")[0] == 201

@@ -1,7 +1,5 @@
 """A bookmark says that everything up to its version was told."""
 
-import asyncio
-
 import pytest
 
 from mews.kube.api.objects import version_of
@@ -15,15 +13,15 @@ pytestmark = pytest.mark.wall
 
 
 def test_a_change_in_the_moment_of_a_bookmark_comes_before_it(tmp_path, monkeypatch):
-    read = WatchInbox.next
+    read = WatchInbox.next_by
 
-    async def slow(self):
+    async def late(self, deadline_s):
         """An event that is there, but is read only after the bookmark's time has come."""
-        event = await read(self)
+        event = await read(self, deadline_s)
         self._events.appendleft(event)
-        await asyncio.sleep(1)
+        raise TimeoutError
 
-    monkeypatch.setattr(WatchInbox, "next", slow)
+    monkeypatch.setattr(WatchInbox, "next_by", late)
     monkeypatch.setattr(streams, "_BOOKMARK_EVERY_S", 0.05)
 
     async def check(served: Served) -> None:

@@ -41,8 +41,10 @@ def test_the_shipped_images_are_read() -> None:
     ("text", "message"),
     [
         ("images: [a]", "images: must be a mapping"),
-        ("images: {a: {}}", "images.a: needs process or simulate"),
-        ("images: {a: {run: x}}", "images.a.run: unknown; allowed: image, load, process, simulate"),
+        ("images: {a: {}}", "images.a: needs process, simulate or container"),
+        ("images: {a: {run: x}}", "images.a.run: unknown; allowed: container, image, load, process, simulate"),
+        ("images: {a: {container: [x]}}", "images.a.container: ['x']: must be an image"),
+        ("images: {a: {container: x, process: [sh]}}", "images.a.container: cannot stand beside process"),
         ("images: {a: {process: sh}}", "images.a.process: 'sh': must be a list"),
         ("images: {a: {simulate: {duration_s: -1}}}", "images.a.simulate.duration_s: -1: must be"),
         ("images: {a: {simulate: {exit_code: x}}}", "images.a.simulate.exit_code: 'x': must be a whole number"),

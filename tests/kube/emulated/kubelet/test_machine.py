@@ -321,3 +321,20 @@ def test_a_kubelet_lives_through_an_api_server_that_does_not_answer() -> None:
         await node.machine.containerd.close()
 
     run_virtual(main)
+
+
+@pytest.mark.parametrize(("booting_for_s", "waits"), [(0.0, True), (5.0, False)])
+def test_a_node_that_has_been_booting_for_long_enough_registers_at_once(booting_for_s: float, waits: bool) -> None:
+    async def main() -> None:
+        node = Node()
+        context = Context(node.kube, node.clock, stream(1, "kubelet"), logging.getLogger("kubelet"))
+        process = node.machine.kubelet(context, booting_for_s=booting_for_s)
+        task = asyncio.create_task(process.run())
+        await asyncio.sleep(0.1)
+        assert bool((await node.kube.list(NODES)).items) is not waits
+        await asyncio.sleep(0.7)
+        assert (await node.kube.list(NODES)).items
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run_virtual(main)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mews.kube.emulated.apiserver.objects.rules import (
     access,
@@ -30,9 +30,19 @@ from mews.kube.emulated.apiserver.objects.rules import (
     quotas,
     services,
     storage,
+    webhook_configurations,
     workloads,
 )
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.store.metadata_faults import (
+    MetadataChecks,
+    NameTexts,
+    anyhow_named,
+    dns_1035_named,
+    label_named,
+    segment_named,
+    subdomain_named,
+)
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -59,12 +69,7 @@ RULES: Mapping[str, Rules] = {
     "controllerrevisions.apps": plain_kinds.REVISIONS,
     "runtimeclasses.node.k8s.io": plain_kinds.RUNTIME_CLASSES,
     "apiservices.apiregistration.k8s.io": plain_kinds.API_SERVICES,
-    "certificatesigningrequests.certificates.k8s.io": replace(
-        certificates.RULES,
-        validate=plain_kinds.request_faults,
-        validate_change=lambda *_: [],
-        validate_status=plain_kinds.request_status_faults,
-    ),
+    "certificatesigningrequests.certificates.k8s.io": certificates.RULES,
     "persistentvolumes": claims.VOLUMES,
     "endpoints": endpoints.ENDPOINTS,
     "endpointslices.discovery.k8s.io": endpoints.SLICES,
@@ -82,10 +87,10 @@ RULES: Mapping[str, Rules] = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": flow_control.LEVELS,
     "mutatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICIES,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": policies.WEBHOOKS,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": webhook_configurations.WEBHOOKS,
     "validatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICIES,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": policies.WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": webhook_configurations.WEBHOOKS,
     "podtemplates": workloads.POD_TEMPLATES,
     "deviceclasses.resource.k8s.io": devices.CLASSES,
     "resourceclaims.resource.k8s.io": devices.CLAIMS,
@@ -104,61 +109,112 @@ RULES: Mapping[str, Rules] = {
     "statefulsets": workloads.STATEFUL_SETS,
 }
 
-_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
-    2: ("poddisruptionbudgets.policy",),
-    4: (
+_UPDATES: Mapping[str, tuple[str, ...]] = {
+    "": ("events", "poddisruptionbudgets.policy"),
+    "w": (
+        "limitranges",
+        "endpointslices.discovery.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    ),
+    "ww": ("persistentvolumes", "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io"),
+    "uw": (
         "configmaps",
         "endpoints",
-        "namespaces",
-        "nodes",
-        "persistentvolumes",
         "pods",
         "secrets",
         "serviceaccounts",
-        "replicationcontrollers",
         "controllerrevisions.apps",
-        "jobs.batch",
         "apiservices.apiregistration.k8s.io",
-        "certificatesigningrequests.certificates.k8s.io",
         "ingressclasses.networking.k8s.io",
         "ingresses.networking.k8s.io",
+    ),
+    "wu": (
+        "namespaces",
+        "nodes",
+        "replicationcontrollers",
+        "jobs.batch",
+        "certificatesigningrequests.certificates.k8s.io",
         "ipaddresses.networking.k8s.io",
         "networkpolicies.networking.k8s.io",
-        "csinodes.storage.k8s.io",
         "csistoragecapacities.storage.k8s.io",
         "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
         "runtimeclasses.node.k8s.io",
         "deviceclasses.resource.k8s.io",
         "resourceclaims.resource.k8s.io",
         "resourceclaimtemplates.resource.k8s.io",
     ),
-    5: (
-        "persistentvolumeclaims",
+    "wuw": ("persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"),
+    "wwu": (
         "clusterrolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
         "rolebindings.rbac.authorization.k8s.io",
         "roles.rbac.authorization.k8s.io",
-        "volumeattributesclasses.storage.k8s.io",
     ),
 }
-"""How often a fault of the metadata is named on update, where not three times (measured on Kubernetes 1.34.2)."""
+"""What an update's own validation looks at of the metadata (``MetadataChecks.on_update``), where not ``u``: as the
+update strategies of pkg/registry call the validation of pkg/apis."""
 
-_STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
-    0: (
-        "apiservices.apiregistration.k8s.io",
+_STATUS_UPDATES: Mapping[str, tuple[str, ...]] = {
+    "": (
+        "cronjobs.batch",
+        "poddisruptionbudgets.policy",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    ),
+    "wu": ("certificatesigningrequests.certificates.k8s.io",),
+}
+"""The same for a status that is written."""
+
+_RESET = ("deletionTimestamp", "labels", "annotations", "finalizers", "ownerReferences")
+_STATUS_LEAVES: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    _RESET: (
         "servicecidrs.networking.k8s.io",
         "volumeattachments.storage.k8s.io",
         "validatingadmissionpolicies.admissionregistration.k8s.io",
         "resourceclaims.resource.k8s.io",
+    ),
+    (*_RESET, "generateName", "deletionGracePeriodSeconds"): (
         "flowschemas.flowcontrol.apiserver.k8s.io",
         "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     ),
-    1: ("deployments.apps",),
-    2: ("cronjobs.batch", "poddisruptionbudgets.policy"),
-    4: ("certificatesigningrequests.certificates.k8s.io",),
+    ("labels", "annotations", "finalizers", "ownerReferences"): ("apiservices.apiregistration.k8s.io",),
+    ("labels",): ("deployments.apps",),
 }
-"""The same for a status that is written; 0 where its metadata is not looked at."""
+"""Parts of the metadata that a write of the status does not change."""
+
+_PLAIN_FINALIZERS = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "policy",
+    )
+)
+"""Groups whose validation asks no more of finalizers than that they are qualified names."""
+
+_NAMED: Mapping[str, NameTexts] = {
+    "namespaces": label_named,
+    "services": dns_1035_named,
+    "statefulsets.apps": label_named,
+    "clusterrolebindings.rbac.authorization.k8s.io": segment_named,
+    "clusterroles.rbac.authorization.k8s.io": segment_named,
+    "rolebindings.rbac.authorization.k8s.io": segment_named,
+    "roles.rbac.authorization.k8s.io": segment_named,
+    "certificatesigningrequests.certificates.k8s.io": anyhow_named,
+    "apiservices.apiregistration.k8s.io": plain_kinds.named_by_group_and_version,
+    "customresourcedefinitions.apiextensions.k8s.io": crds.named_by_plural_and_group,
+    "ipaddresses.networking.k8s.io": networking.named_by_address,
+}
+"""How names are made, where they are not RFC 1123 subdomains."""
 
 _VALIDATED_TWICE = (
     "replicationcontrollers",
@@ -167,30 +223,33 @@ _VALIDATED_TWICE = (
     "clusterroles.rbac.authorization.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",
     "roles.rbac.authorization.k8s.io",
-    "nodes",
     "persistentvolumes",
-    "persistentvolumeclaims",
     "csinodes.storage.k8s.io",
 )
 
 
 @cache
-def _of(name: str, qualified: str) -> Rules:
+def _of(name: str, qualified: str, group: str) -> Rules:
     name = "newevents" if qualified == "events.events.k8s.io" else name
     found = RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"])
-    return replace(
-        found,
-        metadata_reports=_number(_METADATA_REPORTS, qualified),
-        status_metadata_reports=_number(_STATUS_METADATA_REPORTS, qualified),
-        validated_twice=qualified in _VALIDATED_TWICE,
-        labels_stay=qualified == "deployments.apps",
+    checks = MetadataChecks(
+        name_texts=_NAMED.get(qualified, subdomain_named),
+        on_create=qualified not in _UPDATES[""],
+        on_update=_entry(_UPDATES, qualified, "u"),
+        on_status=_entry(_STATUS_UPDATES, qualified, "u"),
+        plain_finalizers=group in _PLAIN_FINALIZERS,
+        status_leaves=_entry(_STATUS_LEAVES, qualified, ()),
     )
+    return replace(found, metadata=checks, validated_twice=qualified in _VALIDATED_TWICE)
 
 
-def _number(table: Mapping[int, tuple[str, ...]], qualified: str) -> int:
-    return next((number for number, kinds in table.items() if qualified in kinds), 3)
+E = TypeVar("E")
+
+
+def _entry(table: Mapping[E, tuple[str, ...]], qualified: str, usual: E) -> E:
+    return next((entry for entry, kinds in table.items() if qualified in kinds), usual)
 
 
 def rules_of(kind: Kind) -> Rules:
     """The rules of a built-in kind."""
-    return _of(kind.rules, kind.qualified)
+    return _of(kind.rules, kind.qualified, kind.resource.group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, clone
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
@@ -15,6 +15,15 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _DEFAULT_USE = 80
 _LONGEST_WINDOW_S, _LONGEST_PERIOD_S = 3600, 1800
+_SCALE_UP: Part = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ],
+}
+_SCALE_DOWN: Part = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
 _METRICS = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _PLACES = {
     "Object": "object",
@@ -32,43 +41,60 @@ def _default(scaler: Object) -> None:
         target = {"type": "Utilization", "averageUtilization": _DEFAULT_USE}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
+    behavior = spec.get("behavior")
+    if behavior is not None:
+        for name, usual in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
+            given = {key: value for key, value in part_of(behavior, name).items() if key != "tolerance"}
+            behavior[name] = {**clone(usual), **given}  # a tolerance is behind a feature gate that is off
+
 
 def _faults(scaler: Object) -> list[FieldError]:
-    return [*_spec_faults(scaler["spec"])]
+    return [*_spec_faults(scaler["spec"], None)]
 
 
-def _spec_faults(spec: Part) -> Iterator[FieldError]:
+def _change_faults(new: Object, old: Object, _: str) -> list[FieldError]:
+    return [*_spec_faults(new["spec"], old["spec"])]
+
+
+def _spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    if low is not None and low < 1:
-        yield refusals.bad("spec.minReplicas", low, "must be greater than or equal to 1")
+    least = 0 if before is not None and before.get("minReplicas") == 0 else 1
+    if low is not None and low < least:
+        yield refusals.bad("spec.minReplicas", low, f"must be greater than or equal to {least}")
     if high < 1:
         yield refusals.bad("spec.maxReplicas", high, "must be greater than 0")
     if low is not None and high < low:
         yield refusals.bad("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`")
-    yield from _reference_faults(part_of(spec, "scaleTargetRef"), "spec.scaleTargetRef")
+    target, former = part_of(spec, "scaleTargetRef"), part_of(before or {}, "scaleTargetRef")
+    same = before is not None and all(target.get(name, "") == former.get(name, "") for name in ("apiVersion", "kind"))
+    of_core = target.get("kind") == "ReplicationController"
+    yield from _reference_faults(target, "spec.scaleTargetRef", None if same else of_core)
     for index, metric in enumerate(items(spec, "metrics")):
         yield from _metric_faults(metric, f"spec.metrics[{index}]")
+    scaled_by = {metric.get("type") for metric in items(spec, "metrics")}
+    if low == 0 and not scaled_by & {"Object", "External"}:
+        text = "must specify at least one Object or External metric to support scaling to zero replicas"
+        yield refusals.forbidden_field("spec.metrics", text)
     for name in ("scaleUp", "scaleDown"):
         rules = part_of(spec, "behavior").get(name)
         if rules is not None:
             yield from _behavior_faults(rules, f"spec.behavior.{name}")
 
 
-def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
+def _reference_faults(reference: Part, path: str, groupless: bool | None) -> Iterator[FieldError]:
+    """``groupless``: whether the version may be of no group; None: it is not looked at."""
     for name in ("kind", "name"):
         if not reference.get(name):
             yield refusals.required(f"{path}.{name}")
         else:
             yield from checks.path_segment(f"{path}.{name}", reference[name])
     version = reference.get("apiVersion", "")
+    if groupless is None:
+        return
     if version.count("/") > 1:
         yield refusals.bad(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
-    elif "/" not in version and not _is_old_controller(reference):
+    elif not version.partition("/")[0 if "/" in version else 1] and not groupless:
         yield refusals.bad(f"{path}.apiVersion", version, "apiVersion must specify API group")
-
-
-def _is_old_controller(reference: Part) -> bool:
-    return reference.get("kind") == "ReplicationController" and reference.get("apiVersion", "") in ("v1", "")
 
 
 def _behavior_faults(rules: Part, path: str) -> Iterator[FieldError]:
@@ -137,7 +163,7 @@ def _target_faults(target: Part, path: str) -> Iterator[FieldError]:
 
 
 def _object_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from _reference_faults(part_of(source, "describedObject"), f"{path}.describedObject")
+    yield from _reference_faults(part_of(source, "describedObject"), f"{path}.describedObject", True)
     yield from _identifier_faults(source, path)
     target = part_of(source, "target")
     yield from _target_faults(target, f"{path}.target")
@@ -213,4 +239,4 @@ def _status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, validate=_faults, validate_status=_status_faults)
+RULES = Rules(default=_default, validate=_faults, validate_change=_change_faults, validate_status=_status_faults)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,8 +13,6 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 Part = Mapping[str, Any]
 
 IMMUTABLE = "field is immutable"
-_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _PERCENT_TEXT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
@@ -82,77 +79,6 @@ def too_long(path: str, limit: int) -> FieldError:
 def too_many(path: str, given: int, limit: int) -> FieldError:
     """A list of too many items."""
     return FieldError(path, "FieldValueTooMany", f"{given}: must have at most {limit} items")
-
-
-def address(path: str, text: str) -> list[FieldError]:
-    """An IP address, as fields take it that are older than strict rules: zeros before numbers are passed over."""
-    return [] if is_address(text) else [refusals.bad(path, text, _ADDRESS)]
-
-
-def is_address(text: str) -> bool:
-    """Whether it is an IP address; zeros before a number do not count."""
-    return _parsed(text) is not None
-
-
-def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    plain = re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text
-    try:
-        found = ipaddress.ip_address(plain)
-    except ValueError:
-        return None
-    return found if "%" not in text else None
-
-
-def strict_address(path: str, text: str) -> list[FieldError]:
-    """An IP address in its canonical form."""
-    found = _parsed(text)
-    if found is None:
-        return [refusals.bad(path, text, _ADDRESS)]
-    if str(found) != text:
-        return [refusals.bad(path, text, f'must be in canonical form ("{found}")')]
-    return []
-
-
-def address_range(path: str, text: str) -> list[FieldError]:
-    """A CIDR; bits beyond its prefix are passed over."""
-    return [] if _network(text) else [refusals.bad(path, text, _RANGE)]
-
-
-def _network(text: str) -> Any:
-    base, slash, length = text.partition("/")
-    if not slash or not length.isdecimal() or _parsed(base) is None:
-        return None
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return None
-
-
-def interface_address(path: str, text: str) -> list[FieldError]:
-    """The address of an interface with its prefix, in canonical form: bits beyond the prefix stay."""
-    if _network(text) is None:
-        example = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
-        return [refusals.bad(path, text, example)]
-    base, _, length = text.partition("/")
-    canonical = f"{_parsed(base)}/{int(length)}"
-    return [] if canonical == text else [refusals.bad(path, text, f'must be in canonical form ("{canonical}")')]
-
-
-def strict_range(path: str, text: str) -> list[FieldError]:
-    """A CIDR in its canonical form, without bits beyond its prefix."""
-    found = _network(text)
-    if found is None:
-        return [refusals.bad(path, text, _RANGE)]
-    if str(found) != text:
-        word = "must not have bits set beyond the prefix length" if str(found[0]) != text.partition("/")[0] else ""
-        return [refusals.bad(path, text, word or f'must be in canonical form ("{found}")')]
-    return []
-
-
-def family(text: str) -> int:
-    """4 or 6; 0 for what is no address or range."""
-    found = _parsed(text) or _network(text)
-    return found.version if found else 0
 
 
 def wildcard_subdomain(path: str, text: str) -> list[FieldError]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
 from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     MOST,
@@ -111,12 +111,12 @@ def _device_faults(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]
         yield checks.too_long(f"{here}.interfaceName", _LONGEST_INTERFACE)
     if len(network.get("hardwareAddress", "").encode()) > _LONGEST_HARDWARE_ADDRESS:
         yield checks.too_long(f"{here}.hardwareAddress", _LONGEST_HARDWARE_ADDRESS)
-    addresses = [text or "" for text in checks.items(network, "ips")]
-    for index, text in enumerate(addresses):
-        yield from checks.interface_address(f"{here}.ips[{index}]", text)
-    if len(addresses) > _MOST_ADDRESSES:
-        yield checks.too_many(f"{here}.ips", len(addresses), _MOST_ADDRESSES)
-    yield from repeated(addresses, f"{here}.ips")
+    given = [text or "" for text in checks.items(network, "ips")]
+    for index, text in enumerate(given):
+        yield from addresses.interface_address(f"{here}.ips[{index}]", text)
+    if len(given) > _MOST_ADDRESSES:
+        yield checks.too_many(f"{here}.ips", len(given), _MOST_ADDRESSES)
+    yield from repeated(given, f"{here}.ips")
 
 
 def _allocation_faults(allocation: Part, known: RequestNames) -> Iterator[FieldError]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.kube.api.objects import Object, clone
-from mews.kube.api.quantities import parse
+from mews.kube.api.objects import Object, annotations_of, clone
+from mews.kube.api.quantities import canonical, milli, parse, whole
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import quantity_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import (
     VOLUME_SOURCES,
     access_mode_faults,
@@ -19,6 +20,12 @@ from mews.kube.emulated.apiserver.objects.rules.volume_faults import (
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
+_SIMPLE_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_RESIZE_STATES = (
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizePending", "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+)  # fmt: skip
 _CLAIM_FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -35,6 +42,8 @@ def claim_spec_faults(spec: Part, path: str) -> Iterator[FieldError]:
         yield refusals.required(here)
     elif parse(amount) <= 0:
         yield refusals.bad(here, amount, "must be greater than zero")
+    else:
+        yield from quantity_faults("storage", amount, here)
     if spec.get("storageClassName"):
         yield from names.subdomain_faults(f"{path}.storageClassName", spec["storageClassName"])
     if spec.get("volumeMode") is not None:
@@ -78,46 +87,97 @@ def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
 
 
 def _default_claim(claim: Object) -> None:
-    """A source of the simple form is one of the other, and the other way round (pvc strategy)."""
+    """The simple form takes claims and snapshots alone; it is one of the other, and the other way round."""
     spec = claim["spec"]
+    if (spec.get("dataSourceRef") or {}).get("namespace"):
+        spec.pop("dataSourceRef")  # across namespaces is behind a feature gate that is off
+    if spec.get("dataSourceRef") is None and not _is_claim_or_snapshot(spec.get("dataSource") or {}):
+        spec.pop("dataSource", None)
+    _normalize(spec)
+
+
+def _is_claim_or_snapshot(source: Part) -> bool:
+    return (source.get("kind"), source.get("apiGroup") or "") in _SIMPLE_SOURCES
+
+
+def _inherit_claim(claim: Object, old: Object) -> None:
+    """A source that the claim has had may be named in the simple form, whatever it is."""
+    if any(old["spec"].get(name) is not None for name in ("dataSource", "dataSourceRef")):
+        _normalize(claim["spec"])
+
+
+def _normalize(spec: dict[str, Any]) -> None:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and reference is None and _is_whole(source):
+    if source is not None and reference is None:
         spec["dataSourceRef"] = clone(source)
-    elif reference is not None and source is None and not reference.get("namespace") and _is_whole(reference):
+    elif reference is not None and source is None and not reference.get("namespace"):
         spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name") if name in reference}
-
-
-def _is_whole(reference: Part) -> bool:
-    return any(reference.get(name) for name in ("apiGroup", "kind", "name"))
 
 
 def _claim_faults(claim: Object) -> list[FieldError]:
     return [*claim_spec_faults(claim["spec"], "spec")]
 
 
-def _compare_claim(new: Object, old: Object) -> list[FieldError]:
+def _claim_change_faults(new: Object, old: Object, _: str) -> list[FieldError]:
+    return [*_claim_faults(new), *_claim_faults(new), *_compare_claim(new, old)]
+
+
+def _compare_claim(new: Object, old: Object) -> Iterator[FieldError]:
     fixed, before = clone(new["spec"]), clone(old["spec"])
     if not before.get("volumeName"):
-        before["volumeName"] = fixed.get("volumeName")
+        before["volumeName"] = fixed.get("volumeName", "")
+    noted, was_noted = annotations_of(new).get(_CLASS_ANNOTATION), annotations_of(old).get(_CLASS_ANNOTATION)
+    given, class_before = fixed.get("storageClassName"), before.get("storageClassName")
+    if was_noted is not None and class_before is None and given == was_noted and noted in (None, was_noted):
+        fixed.pop("storageClassName")
+    else:
+        yield from checks.fixed(f"metadata.annotations.{_CLASS_ANNOTATION}", noted or "", was_noted or "")
+        if given is not None and class_before is None and was_noted in (None, given):
+            fixed.pop("storageClassName")
     asked, had = (
         part_of(part_of(spec, "resources"), "requests").get("storage", "0") for spec in (new["spec"], old["spec"])
     )
     if part_of(new, "status").get("phase") == "Bound":
-        fixed.setdefault("resources", {}).setdefault("requests", {})["storage"] = had
+        if part_of(part_of(fixed, "resources"), "requests"):
+            fixed["resources"]["requests"]["storage"] = had
         fixed["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
-    found = []
     if _given_fields(fixed) != _given_fields(before):
-        found.append(refusals.forbidden_field("spec", _CLAIM_FIXED))
-    if parse(asked) < parse(had) and parse(asked) <= parse(
-        part_of(part_of(old, "status"), "capacity").get("storage", "0")
-    ):
+        yield refusals.forbidden_field("spec", _CLAIM_FIXED)
+    capacity = part_of(part_of(old, "status"), "capacity").get("storage", "0")
+    if parse(asked) < parse(had) and parse(asked) <= parse(capacity):
         text = "field can not be less than status.capacity"
-        found.append(refusals.forbidden_field("spec.resources.requests.storage", text))
-    return found + checks.fixed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+        yield refusals.forbidden_field("spec.resources.requests.storage", text)
+    yield from checks.fixed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+    name = "volumeAttributesClassName"
+    now, applied = new["spec"].get(name), part_of(old, "status").get("currentVolumeAttributesClassName")
+    if now != old["spec"].get(name) and applied is not None and not now:
+        how = "nil" if now is None else "empty string"
+        text = f"update to {how} is forbidden when status.currentVolumeAttributesClassName is not nil"
+        yield refusals.forbidden_field(f"spec.{name}", text)
 
 
 def _given_fields(spec: Part) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if value not in (None, "", {}, [])}
+    empty = {"accessModes": [], "volumeName": "", "resources": {}}
+    return {name: value for name, value in spec.items() if value is not None and value != empty.get(name, ())}
+
+
+def _claim_warnings(claim: Object, _: Object | None) -> list[str]:
+    found = []
+    if _CLASS_ANNOTATION in annotations_of(claim):
+        text = 'deprecated since v1.8; use "storageClassName" attribute instead'
+        found.append(f"metadata.annotations[{_CLASS_ANNOTATION}]: {text}")
+    return found + claim_spec_warnings(claim["spec"], "spec")
+
+
+def claim_spec_warnings(spec: Part, path: str) -> list[str]:
+    """What is said of a claim's spec that is taken."""
+    found = []
+    for part in ("requests", "limits"):
+        amount = part_of(part_of(spec, "resources"), part).get("storage", "0")
+        if milli(amount) % 1000:
+            text = f'fractional byte value "{canonical(amount)}" is invalid, must be an integer'
+            found.append(f"{path}.resources.{part}[storage]: {text}")
+    return found
 
 
 def _volume_faults(volume: Object) -> list[FieldError]:
@@ -130,12 +190,37 @@ def _compare_volume(new: Object, old: Object) -> list[FieldError]:
         text = "spec.persistentvolumesource is immutable after creation"
         found.append(refusals.forbidden_field("spec.persistentvolumesource", text))
     found += checks.fixed("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
-    if before.get("nodeAffinity") is not None and after.get("nodeAffinity") != before["nodeAffinity"]:
-        found.append(refusals.bad("nodeAffinity", after.get("nodeAffinity"), checks.IMMUTABLE))
+    affinity, former = after.get("nodeAffinity"), before.get("nodeAffinity")
+    if former is not None and not _is_same_affinity(affinity, former):
+        text = f"{checks.IMMUTABLE}, except for updating from beta label to GA"
+        found.append(refusals.bad("nodeAffinity", affinity, text))
     name = "volumeAttributesClassName"
     if before.get(name) is not None and after.get(name) is None:
         found.append(refusals.forbidden_field(f"spec.{name}", "update from non-nil value to nil is forbidden"))
     return found
+
+
+_NEW_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _is_same_affinity(now: Any, before: Any) -> bool:
+    """Old labels of nodes may be written by their new names."""
+    if isinstance(before, list) and isinstance(now, list):
+        return len(now) == len(before) and all(map(_is_same_affinity, now, before))
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = {key for each in (now, before) for key, value in each.items() if value not in (None, [])}
+        return all(
+            (key == "key" and _NEW_LABELS.get(before.get(key, ""), "") == now.get(key))
+            or _is_same_affinity(now.get(key), before.get(key))
+            for key in keys
+        )
+    return bool(now == before)
 
 
 def _source(spec: Part, name: str) -> Any:
@@ -145,18 +230,41 @@ def _source(spec: Part, name: str) -> Any:
     return found
 
 
-def _claim_status_faults(new: Object, old: Object) -> list[FieldError]:
-    status, found = part_of(new, "status"), []
+def _claim_status_faults(new: Object, _: Object) -> list[FieldError]:
+    return [*_written_status_faults(part_of(new, "status"))]
+
+
+def _written_status_faults(status: Part) -> Iterator[FieldError]:
     for name, amount in part_of(status, "capacity").items():
-        found += _amount_faults(f"status.capacity[{name}]", amount)
-    return found
+        yield from _basic_faults(f"status.capacity[{name}]", amount)
+    path = "status.allocatedResourceStatuses"
+    for name, state in part_of(status, "allocatedResourceStatuses").items():
+        yield from _key_faults(path, name)
+        if state not in _RESIZE_STATES:
+            yield refusals.unsupported(path, name, sorted(_RESIZE_STATES))
+    path = "status.allocatedResources"
+    for name, amount in part_of(status, "allocatedResources").items():
+        wrong = _key_faults(path, name) or _basic_faults(f"{path}[{name}]", amount)
+        yield from wrong or checks.amount_not_negative(f"{path}[{name}]", amount)
 
 
-def _amount_faults(path: str, amount: str) -> list[FieldError]:
-    return [] if parse(amount) >= 0 else [refusals.bad(path, amount, "must be greater than or equal to 0")]
+def _basic_faults(path: str, amount: str) -> list[FieldError]:
+    value = whole(amount)
+    return [] if value >= 0 else [refusals.bad(path, value, "must be a valid resource quantity")]
+
+
+def _key_faults(path: str, name: str) -> list[FieldError]:
+    found = names.qualified_faults(path, name)
+    native = "/" not in name or "kubernetes.io/" in name
+    return found or ([refusals.unsupported(path, name, ("storage",))] if native and name != "storage" else [])
 
 
 RULES = Rules(
-    default=_default_claim, validate=_claim_faults, compare=_compare_claim, validate_status=_claim_status_faults
+    default=_default_claim,
+    inherit=_inherit_claim,
+    validate=_claim_faults,
+    validate_change=_claim_change_faults,
+    validate_status=_claim_status_faults,
+    warn=_claim_warnings,
 )
 VOLUMES = Rules(validate=_volume_faults, compare=_compare_volume, validate_status=lambda _new, _old: [])

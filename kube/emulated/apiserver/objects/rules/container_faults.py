@@ -86,7 +86,7 @@ def ephemeral_container_faults(
     if target and target not in others:
         yield FieldError(f"{path}.targetContainerName", "FieldValueNotFound", refusals.shown(target))
     for field in _NOT_EPHEMERAL:
-        if container.get(field):
+        if container.get(field) is not None and (field != "resources" or container[field]):
             yield refusals.forbidden_field(f"{path}.{field}", _FORBIDDEN_THERE)
     for index, mount in enumerate(items(container, "volumeMounts")):
         for field in ("subPath", "subPathExpr"):
@@ -234,7 +234,10 @@ def _source_faults(sources: Sequence[Part], path: str) -> Iterator[FieldError]:
             yield refusals.bad(f"{here}.prefix", prefix, _ENV_TEXT)
         given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for name in given:
-            yield from needed(source[name], f"{here}.{name}", "name")
+            wrong = list(needed(source[name], f"{here}.{name}", "name"))
+            referred = source[name].get("name", "")
+            masked = f"{referred[:-2]}a" if len(referred) > 1 and referred.endswith("-") else referred
+            yield from wrong or checks.bads(f"{here}.{name}.name", referred, names.subdomain_texts(masked))
         if not given:
             yield refusals.bad(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:

@@ -7,16 +7,15 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules.webhook_urls import service_faults, url_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import go_text
 
 _REVIEWS = ("v1", "v1beta1")
 _PATH, _CONFIG = "spec.conversion", "spec.conversion.webhookClientConfig"
-_FORM = "; desired format: https://host[/path]"
 
 
 def conversion_faults(conversion: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:
@@ -82,54 +81,9 @@ def _client_faults(config: Mapping[str, Any]) -> Iterator[FieldError]:
     if (url is None) == (service is None):
         yield refusals.required(_CONFIG, "exactly one of url or service is required")
     elif url is not None:
-        yield from _url_faults(url, f"{_CONFIG}.url")
+        yield from url_faults(url, f"{_CONFIG}.url")
     else:
-        yield from _service_faults(service or {}, f"{_CONFIG}.service")
-
-
-def _url_faults(url: str, path: str) -> Iterator[FieldError]:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        yield refusals.required(path, f"url must be a valid URL: {error}{_FORM}")
-        return
-    if parts.scheme != "https":
-        yield go_text.wrong(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
-    user, at, host = parts.netloc.rpartition("@")
-    if not host:
-        yield go_text.wrong(path, "", f"host must be specified{_FORM}")
-    if at:
-        yield go_text.wrong(path, user, "user information is not permitted in the URL")
-    if parts.fragment:
-        yield go_text.wrong(path, parts.fragment, "fragments are not permitted in the URL")
-    if parts.query:
-        yield go_text.wrong(path, parts.query, "query parameters are not permitted in the URL")
-
-
-def _service_faults(service: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    # Upstream hands name and namespace over the wrong way round, so each is missed under the other's path.
-    if not service.get("namespace"):
-        yield refusals.required(f"{path}.name")
-    if not service.get("name"):
-        yield refusals.required(f"{path}.namespace")
-    port = service.get("port", 443)
-    if not 1 <= port <= 65535:
-        yield go_text.wrong(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
-    where = service.get("path")
-    if where is None or where in ("", "/"):
-        return
-    if where == "//":
-        yield go_text.wrong(f"{path}.path", where, "segment[0] may not be empty")
-        return
-    if not where.startswith("/"):
-        yield go_text.wrong(f"{path}.path", where, "must start with a '/'")
-    for index, step in enumerate(where[1:].removesuffix("/").split("/")):
-        if not step:
-            yield go_text.wrong(f"{path}.path", where, f"segment[{index}] may not be empty")
-            continue
-        for fault in names.subdomain_faults("", step):
-            text = fault.text.partition(": ")[2]
-            yield go_text.wrong(f"{path}.path", where, f"segment[{index}]: {text}")
+        yield from service_faults(service or {}, f"{_CONFIG}.service")
 
 
 def _review_faults(versions: Sequence[str], *, must_be_known: bool) -> Iterator[FieldError]:

@@ -50,7 +50,7 @@ _ROOT_FIELDS = [
 
 def definition_faults(crd: Object, old: Object | None = None) -> list[FieldError]:
     """What is wrong with a definition; of one that is changed ``old`` is what it was."""
-    found = [] if old is not None else [*_own_name_faults(crd)]
+    found: list[FieldError] = []
     found += _spec_faults(crd["spec"], old)
     if old is not None:
         found += _immutable_faults(crd, old)
@@ -60,12 +60,6 @@ def definition_faults(crd: Object, old: Object | None = None) -> list[FieldError
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(go_text.wrong("spec.preserveUnknownFields", True, text))
     return found
-
-
-def _own_name_faults(crd: Object) -> Iterator[FieldError]:
-    spec, name = crd["spec"], crd["metadata"].get("name", "")
-    if name and name != f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}":
-        yield go_text.wrong("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
 def _spec_faults(spec: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:

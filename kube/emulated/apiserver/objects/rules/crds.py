@@ -11,6 +11,7 @@ from mews.kube.emulated.apiserver.objects.rules import crd_cleanup, crd_names, c
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults, name_faults
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
+from mews.kube.emulated.apiserver.store.metadata_faults import subdomain_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import formats, internal
 
@@ -186,6 +187,13 @@ def _serve(store: Store, old: Object | None, new: Object | None) -> None:
 
 def _accepts(crd: Object) -> tuple[bool, Any]:
     return crd_names.is_established(crd), crd_names.accepted_of(crd)
+
+
+def named_by_plural_and_group(crd: Object, text: str, prefix: bool) -> list[str]:
+    """A definition bears the name of its resource."""
+    spec, found = crd["spec"], subdomain_named(crd, text, prefix)
+    required = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    return found if text == required else [*found, 'must be spec.names.plural+"."+spec.group']
 
 
 RULES = Rules(

@@ -11,6 +11,7 @@ from mews.kube.emulated.apiserver.objects.rules import crd_cleanup
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.metadata_faults import CUSTOM
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.types.custom import cel_rules, embedded, trees
@@ -42,7 +43,7 @@ def custom_rules(kind: Kind) -> Rules:
             crd_cleanup.finish(store, definition, kind)
 
     if schema is None:
-        return Rules(warn=_finalizer_warnings, committed=committed)
+        return Rules(warn=_finalizer_warnings, committed=committed, metadata=CUSTOM)
     ruled = cel_rules.has_rules(schema)
     has_scale = kind.subresource("scale") is not None
 
@@ -91,6 +92,7 @@ def custom_rules(kind: Kind) -> Rules:
         renewed=renewed,
         warn=_finalizer_warnings,
         committed=committed,
+        metadata=CUSTOM,
     )
 
 

@@ -27,7 +27,7 @@ from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     selectors_faults,
 )
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import metadata_faults, names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ def _template_faults(template: Object) -> list[FieldError]:
 
 def _template_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
     metadata = checks.part_of(spec, "metadata")
-    labels = names.metadata_part_faults({"labels": metadata.get("labels")}, labels_and_annotations_only=True)
-    notes = names.metadata_part_faults({"annotations": metadata.get("annotations")}, labels_and_annotations_only=True)
-    for fault in (*notes, *labels):
+    for fault in (*metadata_faults.annotation_faults(metadata), *metadata_faults.label_faults(metadata)):
         yield FieldError(f"spec.{fault.path}", fault.reason, fault.text)
     for name in _TEMPLATE_FIELDS:
         if metadata.get(name) not in (None, "", 0):
@@ -141,7 +139,8 @@ def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: Any)
     if asked and labels_of(namespace or {"metadata": {}}).get(_ADMIN) != "true":
         text = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
         fault = refusals.forbidden_field(f"spec.devices.requests[{asked[0]}].adminAccess", text)
-        raise refusals.invalid(kind, obj["metadata"].get("name", ""), [fault, *names.faults(kind, obj), *others(obj)])
+        faults = [fault, *metadata_faults.created_faults(metadata_faults.USUAL, obj), *others(obj)]
+        raise refusals.invalid(kind, obj["metadata"].get("name", ""), faults)
 
 
 def _class_faults(device_class: Object) -> list[FieldError]:

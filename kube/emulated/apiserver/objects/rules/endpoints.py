@@ -6,8 +6,8 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.api.objects import Object, labels_of
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -15,12 +15,12 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _TYPES = ("FQDN", "IPv4", "IPv6")
-_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS, _MOST_LABELS = 1000, 100, 20_000, 8, 16
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS = 1000, 100, 20_000, 8
 
 
 def reachable(path: str, text: str) -> list[FieldError]:
     """An address at which an endpoint can be (ValidateEndpointIP); on loopback too, where pods are."""
-    if not checks.is_address(text):
+    if not addresses.is_address(text):
         return [refusals.bad(path, text, "must be a valid IP address")]
     found = ipaddress.ip_address(re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text)
     texts = []
@@ -52,7 +52,7 @@ def _subset_faults(subset: Part, path: str) -> Iterator[FieldError]:
 
 
 def _address_faults(address: Part, path: str) -> Iterator[FieldError]:
-    yield from checks.address(f"{path}.ip", address.get("ip", ""))
+    yield from addresses.address(f"{path}.ip", address.get("ip", ""))
     if address.get("hostname"):
         yield from checks.label(f"{path}.hostname", address["hostname"])
     if address.get("nodeName") is not None:
@@ -126,11 +126,6 @@ def _endpoint_faults(endpoint: Part, path: str, kind: str) -> Iterator[FieldErro
         yield from _typed_address_faults(address, f"{path}.addresses", index, kind)
     if endpoint.get("nodeName") is not None:
         yield from names.subdomain_faults(f"{path}.nodeName", endpoint["nodeName"])
-    topology = endpoint.get("deprecatedTopology") or {}
-    if len(topology) > _MOST_LABELS:
-        yield checks.too_many(f"{path}.deprecatedTopology", len(topology), _MOST_LABELS)
-    for key, value in topology.items():
-        yield from names.label_pair_faults(f"{path}.deprecatedTopology", key, value)
     if endpoint.get("hostname") is not None:
         yield from checks.label(f"{path}.hostname", endpoint["hostname"])
     yield from _hint_faults(part_of(endpoint, "hints"), f"{path}.hints")
@@ -143,11 +138,11 @@ def _typed_address_faults(address: str, path: str, index: int, kind: str) -> Ite
         return
     if kind not in ("IPv4", "IPv6"):
         return
-    wrong = checks.address(here, address) if kind == "IPv4" else checks.strict_address(here, address)
+    wrong = addresses.address(here, address) if kind == "IPv4" else addresses.strict_address(here, address)
     yield from wrong
     if wrong:
         return
-    if checks.family(address) != (4 if kind == "IPv4" else 6):
+    if addresses.family(address) != (4 if kind == "IPv4" else 6):
         yield refusals.bad(path, address, f"must be an {kind} address")
     yield from reachable(here, address)
 
@@ -191,5 +186,41 @@ def _slice_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return found + checks.fixed("addressType", new.get("addressType", ""), old.get("addressType", ""))
 
 
-ENDPOINTS = Rules(validate=_endpoints_faults)
-SLICES = Rules(validate=_slice_faults, validate_change=_slice_change)
+_SLICE_MADE_BY = "endpointslice.kubernetes.io/managed-by"
+_SLICE_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+_MADE_BY = "endpoints.kubernetes.io/managed-by"
+
+
+def _forget_topology(endpoint_slice: Object) -> None:
+    """The first version takes no labels of old."""
+    for endpoint in items(endpoint_slice, "endpoints"):
+        endpoint.pop("deprecatedTopology", None)
+
+
+def _endpoints_warnings(endpoints: Object, _: Object | None) -> list[str]:
+    """Of addresses that are written in an old way, but not by the controller."""
+    found: list[str] = []
+    if labels_of(endpoints).get(_MADE_BY) == "endpoint-controller":
+        return found
+    for index, subset in enumerate(items(endpoints, "subsets")):
+        for name in ("addresses", "notReadyAddresses"):
+            for place, each in enumerate(items(subset, name)):
+                path = f"subsets[{index}].{name}[{place}].ip"
+                found += addresses.address_warnings(path, each.get("ip", ""))
+    return found
+
+
+def _slice_warnings(endpoint_slice: Object, _: Object | None) -> list[str]:
+    found: list[str] = []
+    if endpoint_slice.get("addressType") == "FQDN":
+        found.append("spec.addressType: FQDN endpoints are deprecated")
+    if labels_of(endpoint_slice).get(_SLICE_MADE_BY) in _SLICE_CONTROLLERS:
+        return found
+    for index, endpoint in enumerate(items(endpoint_slice, "endpoints")):
+        for place, text in enumerate(items(endpoint, "addresses")):
+            found += addresses.address_warnings(f"endpoints[{index}].addresses[{place}]", text)
+    return found
+
+
+ENDPOINTS = Rules(validate=_endpoints_faults, warn=_endpoints_warnings)
+SLICES = Rules(default=_forget_topology, warn=_slice_warnings, validate=_slice_faults, validate_change=_slice_change)

@@ -18,7 +18,6 @@ _ALWAYS = (
     ("eventTime", None),
 )
 _TYPES = ("Normal", "Warning")
-_OF_NEW_EVENTS = ("reportingInstance", "action", "reason")
 
 
 def _default(event: Object) -> None:
@@ -29,39 +28,44 @@ def _default(event: Object) -> None:
         event.setdefault(name, value)
 
 
-def _validate(event: Object) -> list[FieldError]:
+def _legacy_faults(event: Object) -> list[FieldError]:
+    """What is asked of events of both groups (legacyValidateEvent)."""
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
-    found = []
-    if involved and involved != namespace:
-        found.append(refusals.bad("involvedObject.namespace", involved, "does not match event.namespace"))
-    if not involved and namespace not in ("default", "kube-system"):
-        found.append(refusals.bad("involvedObject.namespace", involved, "does not match event.namespace"))
+    elsewhere = refusals.bad("involvedObject.namespace", involved, "does not match event.namespace")
     if event["eventTime"] is None:
-        return found
+        return [elsewhere] if (involved or "default") != namespace else []
+    found = [elsewhere] if not involved and namespace not in ("default", "kube-system") else []
     if not event["reportingComponent"]:
         found.append(refusals.required("reportingController"))
     found += names.qualified_faults("reportingController", event["reportingComponent"])
-    found += [refusals.required(name) for name in _OF_NEW_EVENTS if not event.get(name)]
-    if event.get("type", "") not in _TYPES:
-        found.append(refusals.bad("type", "", f"has invalid value: {event.get('type', '')}"))
+    for name, longest, needed in _TEXTS:
+        text = event.get(name, "")
+        if needed and not text:
+            found.append(refusals.required(name))
+        if len(text.encode()) > longest:
+            found.append(refusals.bad(name, "", f"can have at most {longest} characters"))
     return found
 
 
-_LONGEST = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
-_UNSET = ("firstTimestamp", "lastTimestamp", "count", "source")
+_TEXTS = (("reportingInstance", 128, True), ("action", 128, True), ("reason", 128, True), ("message", 1024, False))
+_UNSET = (("firstTimestamp", None), ("lastTimestamp", None), ("count", 0))
 
 
-def _validate_new(event: Object) -> list[FieldError]:
-    """What is asked of events of ``events.k8s.io`` alone (ValidateEventCreate)."""
-    found = _validate(event)
+def _new_faults(event: Object) -> list[FieldError]:
+    """What is asked of events of ``events.k8s.io`` (ValidateEventCreate)."""
+    found = [*_legacy_faults(event), *_series_faults(event)]
     if event["eventTime"] is None:
-        return [*found, *_series_faults(event), refusals.required("eventTime")]
-    for name, longest in _LONGEST:
-        if len(event.get(name, "")) > longest:
-            found.append(refusals.bad(name, "", f"can have at most {longest} characters"))
-    found += _series_faults(event)
-    return found + [refusals.bad(name, "", "needs to be unset") for name in _UNSET if event.get(name)]
+        found.append(refusals.required("eventTime"))
+    if event.get("type", "") not in _TYPES:
+        found.append(refusals.bad("type", "", f"has invalid value: {event.get('type', '')}"))
+    found += [
+        refusals.bad(name, "", "needs to be unset") for name, empty in _UNSET if event.get(name) not in (empty, None)
+    ]
+    source = event.get("source") or {}
+    if source.get("component") or source.get("host"):
+        found.append(refusals.bad("source", "", "needs to be unset"))
+    return found
 
 
 def _series_faults(event: Object) -> list[FieldError]:
@@ -84,10 +88,7 @@ _NAMES = {"reportingComponent": "reportingController"}
 
 
 def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
-    found = _validate(new)
-    for name, longest in _LONGEST:
-        if len(new.get(name, "")) > longest:
-            found.append(refusals.bad(name, "", f"can have at most {longest} characters"))
+    found = _legacy_faults(new)
     if new.get("series") != old.get("series"):
         found += _series_faults(new)
     for name, empty in _FIXED:
@@ -95,6 +96,6 @@ def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, validate=_validate)
-NEW_EVENTS = Rules(default=_default, validate=_validate_new, validate_change=_change_new)
+RULES = Rules(default=_default, validate=_legacy_faults)
+NEW_EVENTS = Rules(default=_default, validate=_new_faults, validate_change=_change_new)
 """Those of ``events.k8s.io``."""

@@ -8,6 +8,7 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.objects.rules.server_conditions import level_committed, schema_committed
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -247,5 +248,7 @@ def _bits(queues: int, hand: int) -> int:
     return (draws - 1).bit_length()
 
 
-SCHEMAS = Rules(validate=_schema_faults, validate_status=lambda new, _: [*_status_faults(new)])
-LEVELS = Rules(validate=_level_faults, validate_status=lambda new, _: [*_status_faults(new)])
+SCHEMAS = Rules(
+    committed=schema_committed, validate=_schema_faults, validate_status=lambda new, _: [*_status_faults(new)]
+)
+LEVELS = Rules(committed=level_committed, validate=_level_faults, validate_status=lambda new, _: [*_status_faults(new)])

@@ -5,47 +5,46 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping
 
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.container_faults import config_key_texts
+from mews.kube.emulated.apiserver.store import limits, refusals
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
-_KEY = "[-._a-zA-Z0-9]+"
-_KEY_TEXT = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
-    f"'key-name', regex used for validation is '{_KEY}')"
-)
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/dockercfg": (".dockercfg",),
-    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
+_SSH_KEY = "ssh-privatekey"
+_ACCOUNT = "kubernetes.io/service-account.name"
 _IN_JSON = (".dockerconfigjson", ".dockercfg")
 _FIXED = "field is immutable when `immutable` is set"
 
 
-def _key_faults(obj: Object, field: str) -> list[FieldError]:
-    return [
-        refusals.bad(f"{field}[{key}]", key, _KEY_TEXT)
-        for key in sorted(obj.get(field) or ())
-        if not re.fullmatch(_KEY, key)
-    ]
+def _key_faults(field: str, key: str) -> list[FieldError]:
+    return [refusals.bad(f"{field}[{key}]", key, text) for text in config_key_texts(key)]
 
 
 def _validate_configmap(configmap: Object) -> list[FieldError]:
-    found = _key_faults(configmap, "data")
+    binary, found = configmap.get("binaryData") or {}, list[FieldError]()
     for key in sorted(configmap.get("data") or ()):
-        if key in (configmap.get("binaryData") or ()):
+        found += _key_faults("data", key)
+        if key in binary:
             found.append(refusals.bad(f"data[{key}]", key, "duplicate of key present in binaryData"))
-    return found + _key_faults(configmap, "binaryData")
+    for key in sorted(binary):
+        found += _key_faults("binaryData", key)
+    return found + limits.config_map_faults(configmap)
 
 
-def _compare_fixed(new: Object, old: Object) -> list[FieldError]:
+def _configmap_change(new: Object, old: Object, _: str) -> list[FieldError]:
+    return [*_fixed_faults(new, old), *_validate_configmap(new)]
+
+
+def _fixed_faults(new: Object, old: Object) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     found = [] if new.get("immutable") else [refusals.forbidden_field("immutable", _FIXED)]
@@ -63,7 +62,14 @@ def _default_secret(secret: Object) -> None:
 
 
 def _validate_secret(secret: Object) -> list[FieldError]:
-    data, found = secret.get("data") or {}, _key_faults(secret, "data")
+    data, found = secret.get("data") or {}, list[FieldError]()
+    for key in sorted(data):
+        found += _key_faults("data", key)
+    found += limits.secret_faults(secret)
+    if secret["type"] == "kubernetes.io/service-account-token" and not annotations_of(secret).get(_ACCOUNT):
+        found.append(refusals.required(f"metadata.annotations[{_ACCOUNT}]"))
+    if secret["type"] == "kubernetes.io/ssh-auth" and not data.get(_SSH_KEY):
+        found.append(refusals.required(f"data[{_SSH_KEY}]"))
     for key in _NEEDED.get(secret["type"], ()):
         if key not in data:
             found.append(refusals.required(f"data[{key}]"))
@@ -83,11 +89,11 @@ def _json_faults(key: str, coded: str) -> list[FieldError]:
     return []
 
 
-def _compare_secret(new: Object, old: Object) -> list[FieldError]:
+def _secret_change(new: Object, old: Object, _: str) -> list[FieldError]:
     changed = new["type"] != old["type"]
     found = [refusals.bad("type", new["type"], "field is immutable")] if changed else []
-    return found + _compare_fixed(new, old)
+    return [*found, *_fixed_faults(new, old), *_validate_secret(new)]
 
 
-CONFIGMAPS = Rules(validate=_validate_configmap, compare=_compare_fixed)
-SECRETS = Rules(default=_default_secret, validate=_validate_secret, compare=_compare_secret)
+CONFIGMAPS = Rules(validate=_validate_configmap, validate_change=_configmap_change)
+SECRETS = Rules(default=_default_secret, validate=_validate_secret, validate_change=_secret_change)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
@@ -13,6 +13,10 @@ from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_name_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.kinds import Kind
+    from mews.kube.emulated.apiserver.store.store import Store
 
 
 def _default_limits(limits: Object) -> None:
@@ -92,7 +96,7 @@ def _order_faults(item: Mapping[str, Any], name: str, path: str) -> Iterator[Fie
     if parse(ratio) < 1:
         yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, f"ratio {ratio} is less than 1")
     if least is not None and most is not None and parse(least) and parse(ratio) > parse(most) / parse(least):
-        text = f"ratio {ratio} is greater than max/min = {parse(most) / parse(least):f}"
+        text = f"ratio {ratio} is greater than max/min = {float(parse(most) / parse(least)):.6f}"
         yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, text)
 
 
@@ -124,5 +128,11 @@ def _budget_status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-LIMIT_RANGES = Rules(default=_default_limits, validate=_limit_faults)
+def _name_limits(store: Store, _kind: Kind, limits: Object) -> None:
+    """One that is not named is named by chance."""
+    if not limits["metadata"].get("name"):
+        limits["metadata"]["name"] = store.new_uid()
+
+
+LIMIT_RANGES = Rules(default=_default_limits, admit=_name_limits, validate=_limit_faults)
 BUDGETS = Rules(validate=_budget_faults, validate_status=_budget_status_faults)

@@ -15,6 +15,7 @@ from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import standard_finalizer_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
 
@@ -49,8 +50,7 @@ def _finalizer_faults(namespace: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for name in (namespace.get("spec") or {}).get("finalizers") or ():
         found += names.qualified_faults("spec.finalizers", name)
-        if "/" not in name and name not in names.STANDARD_FINALIZERS:
-            found.append(refusals.bad("spec.finalizers", name, names.NOT_FINAL))
+        found += standard_finalizer_faults("spec.finalizers", name)
     return found
 
 

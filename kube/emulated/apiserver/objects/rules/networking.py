@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, annotations_of
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
@@ -37,7 +37,7 @@ def _new_ingress_faults(ingress: Object) -> list[FieldError]:
 
 def _ingress_spec_faults(spec: Part) -> Iterator[FieldError]:
     if not items(spec, "rules") and spec.get("defaultBackend") is None:
-        yield refusals.bad("spec", [], "either `defaultBackend` or `rules` must be specified")
+        yield refusals.bad("spec", items(spec, "rules") or None, "either `defaultBackend` or `rules` must be specified")
     if spec.get("defaultBackend") is not None:
         yield from _backend_faults(spec["defaultBackend"], "spec.defaultBackend")
     for index, rule in enumerate(items(spec, "rules")):
@@ -54,7 +54,7 @@ def _ingress_spec_faults(spec: Part) -> Iterator[FieldError]:
 def _host_faults(host: str, path: str) -> Iterator[FieldError]:
     if not host:
         return
-    if checks.is_address(host):
+    if addresses.is_address(host):
         yield refusals.bad(path, host, _NO_NAME)
     yield from checks.wildcard_subdomain(path, host) if "*" in host else names.subdomain_faults(path, host)
 
@@ -136,10 +136,10 @@ def _balancer_faults(new: Object, _: Object) -> list[FieldError]:
     for index, point in enumerate(items(part_of(part_of(new, "status"), "loadBalancer"), "ingress")):
         path, host = f"status.loadBalancer.ingress[{index}]", point.get("hostname", "")
         if point.get("ip"):
-            found += checks.address(f"{path}.ip", point["ip"])
+            found += addresses.address(f"{path}.ip", point["ip"])
         if host:
             found += names.subdomain_faults(f"{path}.hostname", host)
-            found += [refusals.bad(f"{path}.hostname", host, _NO_NAME)] if checks.is_address(host) else []
+            found += [refusals.bad(f"{path}.hostname", host, _NO_NAME)] if addresses.is_address(host) else []
     return found
 
 
@@ -237,11 +237,11 @@ def _block_faults(block: Part, path: str) -> Iterator[FieldError]:
     if not whole:
         yield refusals.required(f"{path}.cidr")
         return
-    wrong = checks.address_range(f"{path}.cidr", whole)
+    wrong = addresses.address_range(f"{path}.cidr", whole)
     yield from wrong
     for index, part in enumerate(items(block, "except") if not wrong else ()):
         here = f"{path}.except[{index}]"
-        bad = checks.address_range(here, part)
+        bad = addresses.address_range(here, part)
         yield from bad
         if not bad and not _is_within(part, whole):
             yield refusals.bad(here, part, "must be a strict subset of `cidr`")
@@ -286,8 +286,8 @@ def _range_faults(service_range: Object) -> list[FieldError]:
     if len(given) > 2:
         found.append(refusals.bad(path, {"CIDRs": [*given]}, "may only hold up to 2 values"))
     for index, text in enumerate(given):
-        found += checks.strict_range(f"{path}[{index}]", text)
-    if len(given) == 2 and checks.family(given[0]) == checks.family(given[1]) != 0:
+        found += addresses.strict_range(f"{path}[{index}]", text)
+    if len(given) == 2 and addresses.family(given[0]) == addresses.family(given[1]) != 0:
         text = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
         found.append(refusals.bad(path, [*given], text))
     return found
@@ -309,6 +309,28 @@ INGRESSES = Rules(
     validate_status=_balancer_faults,
 )
 CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change)
-POLICIES = Rules(default=_default_policy, validate=_policy_faults)
+
+
+def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
+    """Of ranges that are written in an old way."""
+    found: list[str] = []
+    for name, side in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(items(policy["spec"], name)):
+            for place, peer in enumerate(items(rule, side)):
+                path, block = f"spec.{name}[{index}].{side}[{place}].ipBlock", part_of(peer, "ipBlock")
+                found += addresses.range_warnings(f"{path}.cidr", block.get("cidr", ""))
+                for number, text in enumerate(items(block, "except")):
+                    found += addresses.range_warnings(f"{path}.except[{number}]", text)
+    return found
+
+
+POLICIES = Rules(default=_default_policy, validate=_policy_faults, warn=_policy_warnings)
+
+
+def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
+    """An IPAddress is named by its address."""
+    return [fault.text.partition(": ")[2] for fault in addresses.strict_address("", text)]
+
+
 ADDRESSES = Rules(validate=_address_faults, validate_change=_address_change)
 RANGES = Rules(validate=_range_faults, validate_change=_range_change, validate_status=lambda _new, _old: [])

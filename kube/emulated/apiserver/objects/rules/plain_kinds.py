@@ -11,18 +11,10 @@ from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import toleration_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import signer_faults
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
+from mews.kube.emulated.apiserver.objects.rules.server_conditions import api_service_committed
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
-
-_SHORTEST_CERTIFICATE_S = 600
-_USAGES = (
-    "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
-    "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel",
-    "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
-    "server auth", "signing", "timestamping",
-)  # fmt: skip
 
 
 def _revision_faults(revision: Object) -> list[FieldError]:
@@ -64,13 +56,19 @@ def _compare_runtime(new: Object, old: Object) -> list[FieldError]:
     return checks.fixed("handler", new.get("handler", ""), old.get("handler", ""))
 
 
+def named_by_group_and_version(service: Object, text: str, _prefix: bool) -> list[str]:
+    """An APIService bears the name of what it serves."""
+    spec = part_of(service, "spec")
+    required = f"{spec.get('version', '')}.{spec.get('group', '')}"
+    if found := names.segment_texts(text):
+        return found
+    return [] if text == required else [f'must be `spec.version+"."+spec.group`: {refusals.shown(required)}']
+
+
 def _service_faults(service: Object) -> list[FieldError]:
     spec = part_of(service, "spec")
-    version, group, name = spec.get("version", ""), spec.get("group", ""), service["metadata"].get("name", "")
+    version, group = spec.get("version", ""), spec.get("group", "")
     found: list[FieldError] = []
-    if name != f"{version}.{group}" and not names.segment_texts(name):
-        text = f'must be `spec.version+"."+spec.group`: {refusals.shown(f"{version}.{group}")}'
-        found.append(refusals.bad("metadata.name", name, text))
     if not group and version != "v1":
         text = "only v1 may have an empty group and it better be legacy kube"
         found.append(refusals.required("spec.group", text))
@@ -113,54 +111,10 @@ def _service_status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-def request_faults(request: Object) -> list[FieldError]:
-    """What is wrong with a new request for a certificate."""
-    spec = part_of(request, "spec")
-    found: list[FieldError] = []
-    given = spec.get("request") or ""
-    if not given or b"-----BEGIN CERTIFICATE REQUEST-----" not in base64.b64decode(given):
-        found.append(refusals.bad("spec.request", given or None, "PEM block type must be CERTIFICATE REQUEST"))
-    usages = items(spec, "usages")
-    if not usages:
-        found.append(refusals.required("spec.usages"))
-    for index, usage in enumerate(usages):
-        if usage not in _USAGES:
-            found.append(refusals.unsupported(f"spec.usages[{index}]", usage, _USAGES))
-        if usage in usages[:index]:
-            found.append(refusals.duplicate(f"spec.usages[{index}]", usage))
-    found += signer_faults(spec.get("signerName", ""), "spec.signerName")
-    lifetime = spec.get("expirationSeconds")
-    if lifetime is not None and lifetime < _SHORTEST_CERTIFICATE_S:
-        text = "may not specify a duration less than 600 seconds (10 minutes)"
-        found.append(refusals.bad("spec.expirationSeconds", lifetime, text))
-    return found
-
-
-def request_status_faults(new: Object, _: Object) -> list[FieldError]:
-    """What is wrong with its conditions."""
-    seen: set[str] = set()
-    found: list[FieldError] = []
-    for index, condition in enumerate(items(part_of(new, "status"), "conditions")):
-        path, kind = f"status.conditions[{index}]", condition.get("type", "")
-        if not kind:
-            found.append(refusals.required(f"{path}.type"))
-        status = condition.get("status", "")
-        if not status:
-            found.append(refusals.required(f"{path}.status"))
-        elif kind in ("Approved", "Denied", "Failed"):
-            found += checks.option(f"{path}.status", status, ("True",))
-        else:
-            found += checks.option(f"{path}.status", status, ("False", "True", "Unknown"))
-        if kind in seen:
-            found.append(refusals.duplicate(f"{path}.type", kind))
-        seen.add(kind)
-    return found
-
-
 def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
 
 
 REVISIONS = Rules(validate=_revision_faults, validate_change=_revision_change)
 RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
-API_SERVICES = Rules(validate=_service_faults, validate_status=_service_status_faults)
+API_SERVICES = Rules(committed=api_service_committed, validate=_service_faults, validate_status=_service_status_faults)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import (
     affinity_faults,
     match_key_faults,
@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.objects.rules.container_faults import (
 )
 from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults, pod_resource_faults
-from mews.kube.emulated.apiserver.objects.rules.security_faults import pod_security_faults
+from mews.kube.emulated.apiserver.objects.rules.security_faults import linux_faults, pod_security_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import pod_source_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -38,7 +38,7 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 _UNDERSCORED = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _UNDERSCORED_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
     "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     f"'{_UNDERSCORED}')"
 )
@@ -177,7 +177,7 @@ def _dns_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     if len(servers) > _MOST_SERVERS:
         yield refusals.bad(f"{path}.nameservers", [*servers], f"must not have more than {_MOST_SERVERS} nameservers")
     for index, server in enumerate(servers):
-        yield from checks.address(f"{path}.nameservers[{index}]", server)
+        yield from addresses.address(f"{path}.nameservers[{index}]", server)
     if len(searches) > _MOST_SEARCHES:
         yield refusals.bad(f"{path}.searches", [*searches], f"must not have more than {_MOST_SEARCHES} search paths")
     if len(" ".join(searches)) > _LONGEST_SEARCH:
@@ -240,7 +240,7 @@ def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield from toleration_faults(toleration, f"{path}.tolerations[{index}]")
     for index, alias in enumerate(items(spec, "hostAliases")):
         here = f"{path}.hostAliases[{index}]"
-        yield from checks.address(f"{here}.ip", alias.get("ip", ""))
+        yield from addresses.address(f"{here}.ip", alias.get("ip", ""))
         for number, name in enumerate(items(alias, "hostnames")):
             yield from names.subdomain_faults(f"{here}.hostnames[{number}]", name)
     if spec.get("priorityClassName"):
@@ -256,6 +256,8 @@ def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield refusals.required(f"{path}.os.name")
     elif system is not None:
         yield from checks.option(f"{path}.os", system["name"], ("linux", "windows"))
+        if system["name"] == "linux":
+            yield from linux_faults(spec, path)
 
 
 def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -271,7 +273,8 @@ def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fiel
         text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         yield refusals.bad(f"{path}.effect", effect, text)
     if operator in ("Equal", ""):
-        yield from names.label_value_faults(f"{path}.operator", value)
+        if texts := names.label_value_texts(value):
+            yield refusals.bad(f"{path}.operator", value, ";".join(texts))
     elif operator == "Exists":
         if value:
             yield refusals.bad(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
@@ -283,15 +286,22 @@ def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fiel
 
 def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     """What is wrong with a node's taints."""
+    seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        here = f"{path}[{index}]"
+        here, effect = f"{path}[{index}]", taint.get("effect", "")
         yield from names.qualified_faults(f"{here}.key", taint.get("key", ""))
-        yield from names.label_value_faults(f"{here}.value", taint.get("value", ""))
-        effect = taint.get("effect", "")
+        if texts := names.label_value_texts(taint.get("value", "")):
+            yield refusals.bad(f"{here}.value", taint["value"], ";".join(texts))
         if not effect:
             yield refusals.required(f"{here}.effect")
         elif effect not in _EFFECTS:
             yield refusals.unsupported(f"{here}.effect", effect, _EFFECTS)
+        if (effect, taint.get("key", "")) in seen:
+            shown = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": effect}
+            shown["TimeAdded"] = taint.get("timeAdded")
+            text = f"{refusals.shown(shown)}: taints must be unique by key and effect pair"
+            yield FieldError(here, "FieldValueDuplicate", text)
+        seen.add((effect, taint.get("key", "")))
 
 
 def _spread_faults(constraints: Sequence[Spec], path: str) -> Iterator[FieldError]:

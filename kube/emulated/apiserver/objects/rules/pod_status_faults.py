@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -104,8 +104,8 @@ def _address_faults(name: str, given: list[str], known: list[str]) -> Iterator[F
     path = f"status.{name}"
     for index, address in enumerate(given):
         if address not in known:
-            yield from checks.address(f"{path}[{index}]", address)
-    families = [checks.family(address) for address in given]
+            yield from addresses.address(f"{path}[{index}]", address)
+    families = [addresses.family(address) for address in given]
     if len(given) > 2 or (len(given) == 2 and 0 not in families and families[0] == families[1]):
         shown: list[dict[str, Any]] = [{"IP": address} for address in given]
         yield refusals.bad(path, shown, "may specify no more than one IP for each IP family")

@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver.objects.rules.field_references import (
 )
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import key_faults, mode_faults, needed, unreserved
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import part_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
@@ -118,25 +119,36 @@ def _bundle_shown(part: Part) -> dict[str, object]:
     return {f"{field[0].upper()}{field[1:]}": part.get(field) for field in fields}
 
 
+_LONGEST_DOMAIN = 253
+_LONGEST_SIGNER = 2 * _LONGEST_DOMAIN + 63 + 2
+
+
 def signer_faults(signer: str, path: str) -> Iterator[FieldError]:
     """The name of a signer: a domain and a path (ValidateSignerName)."""
     if not signer:
         yield refusals.required(path)
         return
-    domain, slash, rest = signer.partition("/")
-    if not slash:
-        yield refusals.bad(
-            path, signer, 'must be a fully qualified domain and path of the form "example.com/signer-name"'
-        )
+    if signer.count("/") != 1:
+        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        yield refusals.bad(path, signer, text)
         return
-    for text in names.subdomain_texts(domain):
-        yield refusals.bad(path, domain, text)
-    for part in rest.split("/"):
-        if not rest:
-            yield refusals.bad(path, rest, "must have at least one path segment")
-            return
-        for text in names.subdomain_texts(part):
-            yield refusals.bad(path, part, text)
+    domain, _, rest = signer.partition("/")
+    if len(domain) > _LONGEST_DOMAIN:
+        yield FieldError(path, "FieldValueTooLong", f"may not be more than {_LONGEST_DOMAIN} bytes")
+    yield from _part_faults(path, domain, names.label_texts)
+    if "." not in domain:
+        yield refusals.bad(path, domain, "should be a domain with at least two segments separated by dots")
+    yield from _part_faults(path, rest, names.subdomain_texts)
+    if len(signer) > _LONGEST_SIGNER:
+        yield FieldError(path, "FieldValueTooLong", f"may not be more than {_LONGEST_SIGNER} bytes")
+
+
+def _part_faults(path: str, part: str, texts: Callable[[str], list[str]]) -> Iterator[FieldError]:
+    """What is wrong with the first wrong one of the labels of a part."""
+    wrong = next((label for label in part.split(".") if texts(label)), None)
+    if wrong is not None:
+        for text in texts(wrong):
+            yield refusals.bad(path, part, f"validating label {refusals.shown(wrong)}: {text}")
 
 
 _PROJECTIONS: Mapping[str, Callable[[Part, str, str], Iterator[FieldError]]] = {
@@ -154,7 +166,7 @@ def _ephemeral_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield refusals.required(f"{path}.volumeClaimTemplate")
         return
     here = f"{path}.volumeClaimTemplate"
-    for fault in names.metadata_part_faults(part_of(template, "metadata")):
+    for fault in part_faults(part_of(template, "metadata")):
         yield FieldError(f"{here}.{fault.path}", fault.reason, fault.text)
     yield from claim_spec_faults(part_of(template, "spec"), f"{here}.spec")
 

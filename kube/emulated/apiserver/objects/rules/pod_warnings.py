@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mews.kube.api.quantities import parse
+from mews.kube.api.objects import Object
+from mews.kube.api.quantities import canonical, milli
+from mews.kube.emulated.apiserver.objects.rules import addresses
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_warnings
+from mews.kube.emulated.apiserver.objects.rules.node_label_warnings import (
+    OLD_NODE_LABELS,
+    key_warnings,
+    node_term_warnings,
+)
+from mews.kube.emulated.apiserver.objects.rules.volume_path_warnings import overlap_warnings
+from mews.kube.emulated.apiserver.store import names, refusals
 
 _GONE = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
@@ -24,16 +33,102 @@ _SHOWN = {"storageos": "storageOS"}
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
-def pod_warnings(spec: Part, path: str) -> list[str]:
-    """The warnings, in upstream's order."""
-    return [*_spread_warnings(spec, path), *_volume_warnings(spec, path), *_name_warnings(spec, path),
-            *_container_warnings(spec, path), *_port_warnings(spec, path), *_affinity_warnings(spec, path)]  # fmt: skip
+def pod_warnings(pod: Part, path: str = "") -> list[str]:
+    """The warnings of a pod or of a template at a path, in upstream's order."""
+    spec, meta = part_of(pod, "spec"), part_of(part_of(pod, "metadata"), "annotations")
+    here, prefix = f"{path}.spec".lstrip("."), f"{path}." if path else ""
+    return [
+        *_node_warnings(spec, here),
+        *_spread_warnings(spec, here),
+        *_old_annotation_warnings(meta, prefix),
+        *_volume_warnings(spec, here),
+        *overlap_warnings(spec),
+        *_name_warnings(spec, here),
+        *_overhead_warnings(spec, here),
+        *_annotation_warnings(spec, meta, prefix),
+        *_container_warnings(spec, here, meta, prefix),
+        *_port_warnings(spec, here),
+        *_grace_warnings(spec, here),
+        *_affinity_warnings(spec, here),
+        *_address_warnings(spec, here),
+    ]
+
+
+def hostname_warnings(obj: Object, used: str = "Pod names and hostnames") -> list[str]:
+    """Of a name that is no label, where pods are named by it."""
+    if not (texts := names.label_texts(obj["metadata"]["name"])):
+        return []
+    text = f"this is used in {used}, which can result in surprising behavior; a DNS label is recommended"
+    return [f"metadata.name: {text}: [{' '.join(texts)}]"]
+
+
+_OLD_SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
+_OLD_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/critical-pod": (
+        'non-functional in v1.16+; use the "priorityClassName" field instead'
+    ),
+    "security.alpha.kubernetes.io/sysctls": _OLD_SYSCTLS,
+    "security.alpha.kubernetes.io/unsafe-sysctls": _OLD_SYSCTLS,
+}
+_OLD_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_OLD_ARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+
+
+def _old_annotation_warnings(annotations: Part, prefix: str) -> Iterator[str]:
+    for key, text in _OLD_ANNOTATIONS.items():
+        if key in annotations:
+            yield f"{prefix}metadata.annotations[{key}]: {text}"
+
+
+def _node_warnings(spec: Part, path: str) -> Iterator[str]:
+    yield from key_warnings(part_of(spec, "nodeSelector"), f"{path}.nodeSelector[{{key}}]")
+    affinity, here = part_of(part_of(spec, "affinity"), "nodeAffinity"), f"{path}.affinity.nodeAffinity"
+    required, preferred = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+    for index, term in enumerate(items(part_of(affinity, required), "nodeSelectorTerms")):
+        yield from node_term_warnings(term, f"{here}.{required}.nodeSelectorTerms[{index}]")
+    for index, weighed in enumerate(items(affinity, preferred)):
+        place = f"{here}.{preferred}[{index}].preference"
+        yield from node_term_warnings(part_of(weighed, "preference"), place, with_values=True)
 
 
 def _spread_warnings(spec: Part, path: str) -> Iterator[str]:
     for index, constraint in enumerate(items(spec, "topologySpreadConstraints")):
+        here, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
+        if key in OLD_NODE_LABELS:
+            yield f"{here}.topologyKey: {key} is {OLD_NODE_LABELS[key]}"
         if constraint.get("labelSelector") is None:
-            yield f"{path}.topologySpreadConstraints[{index}].labelSelector: {_NO_SELECTOR}"
+            yield f"{here}.labelSelector: {_NO_SELECTOR}"
+
+
+def _overhead_warnings(spec: Part, path: str) -> Iterator[str]:
+    yield from _fractions(part_of(spec, "overhead"), f"{path}.overhead")
+
+
+def _fractions(amounts: Part, path: str, kinds: Sequence[str] = ("memory", "ephemeral-storage")) -> Iterator[str]:
+    for name in kinds:
+        amount = amounts.get(name)
+        if amount is not None and milli(amount) % 1000:
+            text = f"fractional byte value {refusals.shown(canonical(amount))} is invalid, must be an integer"
+            yield f"{path}[{name}]: {text}"
+
+
+def _annotation_warnings(spec: Part, annotations: Part, prefix: str) -> Iterator[str]:
+    key = "seccomp.security.alpha.kubernetes.io/pod"
+    if part_of(spec, "securityContext").get("seccompProfile") is None and key in annotations:
+        yield f"{prefix}metadata.annotations[{key}]: {_OLD_SECCOMP}"
+
+
+def _grace_warnings(spec: Part, path: str) -> Iterator[str]:
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{path}.terminationGracePeriodSeconds: {text}"
+
+
+def _address_warnings(spec: Part, path: str) -> Iterator[str]:
+    for index, text in enumerate(items(part_of(spec, "dnsConfig"), "nameservers")):
+        yield from addresses.address_warnings(f"{path}.dnsConfig.nameservers[{index}]", text)
+    for index, alias in enumerate(items(spec, "hostAliases")):
+        yield from addresses.address_warnings(f"{path}.hostAliases[{index}].ip", alias.get("ip", ""))
 
 
 def _volume_warnings(spec: Part, path: str) -> Iterator[str]:
@@ -41,18 +136,22 @@ def _volume_warnings(spec: Part, path: str) -> Iterator[str]:
         for name, text in _GONE.items():
             if volume.get(name) is not None:
                 yield f"{path}.volumes[{index}].{_SHOWN.get(name, name)}: {text}"
+            template = part_of(part_of(volume, "ephemeral"), "volumeClaimTemplate")
+            if name == "glusterfs" and template:
+                here = f"{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"
+                yield from claim_spec_warnings(part_of(template, "spec"), here)
 
 
 def _name_warnings(spec: Part, path: str) -> Iterator[str]:
-    addresses = [alias.get("ip", "") for alias in items(spec, "hostAliases")]
-    for index, address in enumerate(addresses):
-        if address in addresses[:index]:
+    aliases = [alias.get("ip", "") for alias in items(spec, "hostAliases")]
+    for index, address in enumerate(aliases):
+        if address in aliases[:index]:
             yield f"{path}.hostAliases[{index}].ip: duplicate ip {refusals.shown(address)}"
-    names = [secret.get("name", "") for secret in items(spec, "imagePullSecrets")]
-    for index, name in enumerate(names):
-        if name in names[:index]:
+    secrets = [secret.get("name", "") for secret in items(spec, "imagePullSecrets")]
+    for index, name in enumerate(secrets):
+        if name in secrets[:index]:
             yield f"{path}.imagePullSecrets[{index}].name: duplicate name {refusals.shown(name)}"
-    for index, name in enumerate(names):
+    for index, name in enumerate(secrets):
         if not name:
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
 
@@ -63,15 +162,21 @@ def _containers(spec: Part, path: str) -> Iterator[tuple[Part, str]]:
             yield container, f"{path}.{place}[{index}]"
 
 
-def _container_warnings(spec: Part, path: str) -> Iterator[str]:
+def _container_warnings(spec: Part, path: str, annotations: Part, prefix: str) -> Iterator[str]:
+    pod_armor = part_of(spec, "securityContext").get("appArmorProfile")
     for container, here in _containers(spec, path):
+        security, name = part_of(container, "securityContext"), container.get("name", "")
+        key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
+        if security.get("seccompProfile") is None and key in annotations:
+            yield f"{prefix}metadata.annotations[{key}]: {_OLD_SECCOMP}"
+        key = f"container.apparmor.security.beta.kubernetes.io/{name}"
+        unlike = prefix and security.get("appArmorProfile") is None and key in annotations
+        if unlike and (pod_armor is None or pod_armor != _armor_of(annotations[key])):
+            yield f"{prefix}metadata.annotations[{key}]: {_OLD_ARMOR}"
         resources = part_of(container, "resources")
-        for name in ("memory", "ephemeral-storage"):
+        for kind in ("memory", "ephemeral-storage"):
             for place in ("limits", "requests"):
-                amount = part_of(resources, place).get(name)
-                if amount is not None and parse(amount) * 1000 % 1000 != 0:
-                    text = f"fractional byte value {refusals.shown(amount)} is invalid, must be an integer"
-                    yield f"{here}.resources.{place}[{name}]: {text}"
+                yield from _fractions(part_of(resources, place), f"{here}.resources.{place}", (kind,))
         seen: set[str] = set()
         for index, variable in enumerate(items(container, "env")):
             name, value = variable.get("name", ""), variable.get("value", "")
@@ -83,17 +188,39 @@ def _container_warnings(spec: Part, path: str) -> Iterator[str]:
             seen.add(name)
 
 
+def _armor_of(annotation: str) -> dict[str, str] | None:
+    """The profile that an annotation of old names."""
+    kinds = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
+    if annotation in kinds:
+        return {"type": kinds[annotation]}
+    local = "localhost/"
+    if annotation.startswith(local):
+        return {"type": "Localhost", "localhostProfile": annotation.removeprefix(local)}
+    return None
+
+
+def _port_shown(port: Part) -> str:
+    """As Go prints the struct."""
+    parts = (("Name", "name", ""), ("HostPort", "hostPort", 0), ("ContainerPort", "containerPort", 0))
+    parts = (*parts, ("Protocol", "protocol", ""), ("HostIP", "hostIP", ""))
+    return "{" + " ".join(f"{shown}:{port.get(name, empty)}" for shown, name, empty in parts) + "}"
+
+
 def _port_warnings(spec: Part, path: str) -> Iterator[str]:
     known: dict[tuple[Any, Any], list[tuple[str, Part]]] = {}
     for container, here in _containers(spec, path):
         for index, port in enumerate(items(container, "ports")):
             place = f"{here}.ports[{index}]"
+            if port.get("hostIP") and not port.get("hostPort"):
+                yield f"{place}: hostIP set without hostPort: {_port_shown(port)}"
             others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
             for other_place, other in others:
-                if [port.get(name) for name in _HOST] == [other.get(name) for name in _HOST]:
+                if [port.get(name) or None for name in _HOST] == [other.get(name) or None for name in _HOST]:
                     yield f"{place}: duplicate port definition with {other_place}"
                 elif not port.get("hostPort") or not other.get("hostPort"):
                     yield f"{place}: overlapping port definition with {other_place}"
+                elif port["hostPort"] == other["hostPort"] and bool(port.get("hostIP")) != bool(other.get("hostIP")):
+                    yield f"{place}: dangerously ambiguous port definition with {other_place}"
             others.append((place, port))
     named: dict[str, str] = {}
     for container, here in _containers(spec, path):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
+from mews.kube.api.objects import Object, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_change_faults import pod_change_faults, pod_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -44,16 +44,25 @@ def default_spec(spec: dict[str, Any]) -> None:
 
 def _drop_disabled(spec: dict[str, Any]) -> None:
     """Drop what stands behind feature gates that are off by default in 1.34, as upstream does before it looks."""
+    images = [volume.get("name") for volume in spec.get("volumes") or () if volume.get("image") is not None]
+    if images:
+        spec["volumes"] = [volume for volume in spec["volumes"] if volume.get("image") is None]
     for volume in spec.get("volumes") or ():
-        volume.pop("image", None)
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            for name in ("clusterTrustBundle", "podCertificate"):
+                source.pop(name, None)
     spec.pop("hostnameOverride", None)
     for name in _CONTAINER_LISTS:
         for container in spec.get(name) or ():
             if name != "initContainers" or container.get("restartPolicy") != "Always":
                 container.pop("restartPolicy", None)
             container.pop("restartPolicyRules", None)
-            if "lifecycle" in container:
-                container["lifecycle"].pop("stopSignal", None)
+            if images and "volumeMounts" in container:
+                mounts = [mount for mount in container["volumeMounts"] if mount.get("name") not in images]
+                container["volumeMounts"] = mounts
+            lifecycle = container.get("lifecycle")
+            if lifecycle and lifecycle.pop("stopSignal", None) is not None and not lifecycle:
+                del container["lifecycle"]
             for variable in container.get("env") or ():
                 if "valueFrom" in variable:
                     variable["valueFrom"].pop("fileKeyRef", None)
@@ -89,7 +98,7 @@ def _default(pod: Object) -> None:
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     default_spec(spec)
-    for container in _containers(spec):
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container["resources"]
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
@@ -121,10 +130,6 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def _admit(store: Store, _kind: Kind, pod: Object) -> None:
-    if pod["spec"].get("ephemeralContainers"):
-        fault = refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create")
-        faults = [*names.faults(_kind, pod), *_validate(pod), fault]
-        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), faults)
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
 
@@ -132,77 +137,14 @@ def _admit(store: Store, _kind: Kind, pod: Object) -> None:
 # Validation
 
 
-def _validate(pod: Object) -> list[FieldError]:
-    return [*spec_faults(pod["spec"], "spec"), *_image_faults(pod["spec"])]
-
-
-def _image_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    """What is asked of pods but not of templates, whose images others may fill in."""
-    for place in _CONTAINER_LISTS:
-        for index, container in enumerate(spec.get(place) or ()):
-            image = container.get("image", "")
-            if image != image.strip():
-                text = "must not have leading or trailing whitespace"
-                yield refusals.bad(f"spec.{place}[{index}].image", image, text)
-
-
-# Changes
-
-_FORBIDDEN = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
-
-
-def _compare(new: Object, old: Object) -> list[FieldError]:
-    if new["spec"] == old["spec"]:
-        return []
-    fixed, found = clone(new["spec"]), []
-    before = old["spec"]
-    for place in ("containers", "initContainers"):
-        if len(fixed.get(place) or ()) != len(before.get(place) or ()):
-            return [refusals.forbidden_field(f"spec.{place}", "pod updates may not add or remove containers")]
-        for container, known in zip(fixed.get(place) or (), before.get(place) or (), strict=True):
-            container["image"] = known.get("image")
-    _keep(fixed, before, "activeDeadlineSeconds")
-    if (before.get("terminationGracePeriodSeconds") or 0) < 0 and fixed["terminationGracePeriodSeconds"] == 1:
-        _keep(fixed, before, "terminationGracePeriodSeconds")
-    if not all(_is_kept(known, fixed.get("tolerations") or []) for known in before.get("tolerations") or []):
-        text = "existing toleration can not be modified except its tolerationSeconds"
-        return [refusals.forbidden_field("spec.tolerations", text)]
-    _keep(fixed, before, "tolerations")
-    found += _gate_faults(fixed, before)
-    if before.get("schedulingGates"):
-        for narrowed in ("nodeSelector", "affinity"):
-            _keep(fixed, before, narrowed)
-    _keep(fixed, before, "schedulingGates")
-    if fixed != before:
-        found.append(refusals.forbidden_field("spec", _FORBIDDEN))
+def _created_faults(pod: Object) -> list[FieldError]:
+    spec, found = pod["spec"], pod_faults(pod)
+    if spec.get("ephemeralContainers"):
+        found.append(refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        text = "cannot be set until all schedulingGates have been cleared"
+        found.append(refusals.forbidden_field("spec.nodeName", text))
     return found
-
-
-def _is_kept(known: Mapping[str, Any], given: list[Mapping[str, Any]]) -> bool:
-    fields = ("key", "operator", "value", "effect")
-    return any(all(known.get(name, "") == toleration.get(name, "") for name in fields) for toleration in given)
-
-
-def _keep(spec: dict[str, Any], before: Mapping[str, Any], name: str) -> None:
-    spec.pop(name, None)
-    if name in before:
-        spec[name] = before[name]
-
-
-def _gate_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    known = [gate["name"] for gate in before.get("schedulingGates") or ()]
-    return [
-        refusals.forbidden_field(
-            f"spec.schedulingGates[{index}].name",
-            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
-        )
-        for index, gate in enumerate(spec.get("schedulingGates") or ())
-        if gate["name"] not in known
-    ]
 
 
 # Deletion
@@ -215,8 +157,8 @@ def _grace(pod: Object, asked_s: int | None) -> int:
     return 1 if grace_s < 0 else int(grace_s)
 
 
-def _warn(new: Object, _: Object | None) -> list[str]:
-    return pod_warnings(new["spec"], "spec")
+def _warn(new: Object, old: Object | None) -> list[str]:
+    return [] if old is not None else [*hostname_warnings(new, "the Pod's hostname"), *pod_warnings(new)]
 
 
 RULES = Rules(
@@ -224,8 +166,8 @@ RULES = Rules(
     default=_default,
     birth=_birth,
     admit=_admit,
-    validate=_validate,
+    validate=_created_faults,
+    validate_change=lambda new, old, _: [*pod_faults(new), *pod_change_faults(new, old)],
     validate_status=pod_status_faults,
-    compare=_compare,
     grace=_grace,
 )

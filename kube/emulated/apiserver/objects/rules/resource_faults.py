@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
-from mews.kube.api.quantities import canonical, parse
+from mews.kube.api.quantities import canonical, milli, parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE = "hugepages-"
+_NAMES_KNOWN = 1024
 _OF_PODS = ("cpu", "memory")
 _STANDARD = (
     *_NATIVE, "storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
@@ -24,9 +25,24 @@ _STANDARD = (
 _NO_SIZE = "Limit must be set for non overcommitable resources"
 
 
+@lru_cache(maxsize=_NAMES_KNOWN)
 def is_extended(name: str) -> bool:
     """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
-    return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
+    return not _is_native(name) and not name.startswith("requests.") and not names.qualified_texts(f"requests.{name}")
+
+
+_COUNTED = (
+    "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+)  # fmt: skip
+
+
+def quantity_faults(name: str, amount: str, path: str) -> list[FieldError]:
+    """What is wrong with the amount of a resource (ValidateResourceQuantityValue)."""
+    found = checks.amount_not_negative(path, amount)
+    if (name in _COUNTED or is_extended(name)) and milli(amount) % 1000:
+        found.append(refusals.bad(path, amount, "must be an integer"))
+    return found
 
 
 def plain_resource_name_faults(name: str, path: str) -> list[FieldError]:
@@ -115,12 +131,7 @@ def resource_faults(
 def _amount_faults(
     name: str, amount: str, path: str, check_name: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
-    found, value = check_name(name, path), parse(amount)
-    if value < 0:
-        found.append(refusals.bad(path, amount, "must be greater than or equal to 0"))
-    if is_extended(name) and value != value.to_integral_value():
-        found.append(refusals.bad(path, amount, "must be an integer"))
-    return found
+    return check_name(name, path) + quantity_faults(name, amount, path)
 
 
 def _claim_faults(claims: Any, path: str, known: Collection[str]) -> Iterator[FieldError]:
@@ -140,7 +151,8 @@ def _claim_faults(claims: Any, path: str, known: Collection[str]) -> Iterator[Fi
                 yield refusals.duplicate(here, key)
             seen.add(key)
         if name not in known:
-            which = f": {', '.join(sorted(known))}" if known else " which is empty"
+            given = sorted({other for other in known if other})
+            which = f": {', '.join(given)}" if given else " which is empty"
             text = f"{refusals.shown(name)}: must be one of the names in pod.spec.resourceClaims{which}"
             yield FieldError(here, "FieldValueNotFound", text)
 

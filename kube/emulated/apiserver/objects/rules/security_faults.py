@@ -75,7 +75,7 @@ def pod_security_faults(spec: Part, path: str) -> Iterator[FieldError]:
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield refusals.bad(f"{here}.shareProcessNamespace", True, text)
-    yield from _sysctl_faults(items(context, "sysctls"), f"{here}.sysctls")
+    yield from _sysctl_faults(items(context, "sysctls"), f"{here}.sysctls", spec)
     yield from _choice_faults(context, here, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
     yield from _seccomp_faults(context.get("seccompProfile"), f"{here}.seccompProfile")
     yield from windows_faults(context.get("windowsOptions"), f"{here}.windowsOptions")
@@ -89,7 +89,26 @@ def _choice_faults(part: Part, path: str, name: str, allowed: tuple[str, ...]) -
         yield from checks.option(f"{path}.{name}", part[name], allowed)
 
 
-def _sysctl_faults(given: Any, path: str) -> Iterator[FieldError]:
+_LINUX = "windows options cannot be set for a linux pod"
+
+
+def linux_faults(spec: Part, path: str) -> Iterator[FieldError]:
+    """What a pod that says that it is one of Linux may not ask for."""
+    places = [(spec, path)]
+    for name in ("initContainers", "containers", "ephemeralContainers"):
+        places += [(each, f"{path}.{name}[{index}]") for index, each in enumerate(items(spec, name))]
+    for part, here in places:
+        if (part.get("securityContext") or {}).get("windowsOptions") is not None:
+            yield refusals.forbidden_field(f"{here}.securityContext.windowsOptions", _LINUX)
+
+
+_OF_HOSTS = {
+    "hostNetwork": ("net.",),
+    "hostIPC": ("kernel.sem", "kernel.shm", "kernel.msg", "fs.mqueue."),
+}
+
+
+def _sysctl_faults(given: Any, path: str, spec: Part) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, sysctl in enumerate(given):
         here, name = f"{path}[{index}].name", sysctl.get("name", "")
@@ -101,6 +120,10 @@ def _sysctl_faults(given: Any, path: str) -> Iterator[FieldError]:
         elif name in seen:
             yield refusals.duplicate(here, name)
         seen.add(name)
+        for field, prefixes in _OF_HOSTS.items():
+            if spec.get(field) and name.replace("/", ".").startswith(prefixes):
+                yield refusals.bad(here, name, f"may not be specified when '{field}' is true")
+                break
 
 
 def _seccomp_faults(profile: Part | None, path: str) -> Iterator[FieldError]:

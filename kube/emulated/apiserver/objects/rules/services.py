@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.api.objects import Object, annotations_of
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.endpoints import reachable
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import port_name_faults
+from mews.kube.emulated.apiserver.objects.rules.server_conditions import service_committed
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -43,6 +44,9 @@ def _default(service: Object) -> None:
             spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_S}}
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for ingress in items(checks.part_of(checks.part_of(service, "status"), "loadBalancer"), "ingress"):
+            if ingress.get("ip") and ingress.get("ipMode") is None:
+                ingress["ipMode"] = "VIP"
     for port in spec.get("ports") or ():
         if not port.get("targetPort"):  # Go's clients write the zero value of what they leave out
             port["targetPort"] = port["port"]
@@ -50,7 +54,11 @@ def _default(service: Object) -> None:
 
 def _admit(store: Store, kind: Kind, service: Object) -> None:
     spec = service["spec"]
-    if spec["type"] == "ExternalName" or _faults(service):
+    if spec["type"] == "ExternalName":
+        return
+    if wrong := list(cluster_address_faults(spec)) or family_faults(spec):
+        raise refusals.invalid(kind, service["metadata"].get("name", ""), wrong)
+    if _faults(service):
         return
     others = [obj["spec"] for obj in store.list(kind).items]
     if "clusterIP" not in spec:
@@ -68,8 +76,42 @@ def _admit(store: Store, kind: Kind, service: Object) -> None:
             used.add(port["nodePort"])
 
 
+def family_faults(spec: Mapping[str, Any]) -> list[FieldError]:
+    """What a cluster of one family of addresses cannot do (initIPFamilyFields of the Service registry)."""
+    policy, path = spec.get("ipFamilyPolicy", "SingleStack"), "spec.ipFamilyPolicy"
+    given, families = items(spec, "clusterIPs"), items(spec, "ipFamilies")
+    if not given and spec.get("clusterIP"):
+        given = [spec["clusterIP"]]
+    found: list[FieldError] = []
+    for name, several in (("cluster IPs", given), ("IP families", families)):
+        if policy == "SingleStack" and len(several) == 2:
+            text = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {name} are specified"
+            found.append(refusals.bad(path, policy, text))
+    for index, address in enumerate(given):
+        if address != "None" and index >= len(families) and addresses.family(address) == 6:
+            text = "IPv6 is not configured on this cluster"
+            found.append(refusals.bad(f"spec.clusterIPs[{index}]", list(given), text))
+    if found or (spec.get("clusterIP") == "None" and not spec.get("selector")):
+        return found
+    if policy == "RequireDualStack":
+        found.append(refusals.bad(path, policy, "this cluster is not configured for dual-stack services"))
+    for index, family in enumerate(families):
+        if family != "IPv4":
+            text = "not configured on this cluster"
+            found.append(refusals.bad(f"spec.ipFamilies[{index}]", family, text))
+    return found
+
+
 def _faults(service: Object) -> list[FieldError]:
-    return [*_service_faults(service["spec"])]
+    return [*_annotation_faults(service), *_service_faults(service["spec"])]
+
+
+def _annotation_faults(service: Object) -> Iterator[FieldError]:
+    notes = annotations_of(service)
+    mode, hints = notes.get(_HINTS), notes.get(_OLD_HINTS)
+    if mode is not None and hints is not None and mode != hints:
+        text = f"must match annotations[{_OLD_HINTS}] when both are specified"
+        yield refusals.bad(f"metadata.annotations[{_HINTS}]", mode, text)
 
 
 def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -86,7 +128,7 @@ def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from _affinity_faults(spec)
     yield from cluster_address_faults(spec)
     for index, address in enumerate(items(spec, "externalIPs")):
-        wrong = checks.address(f"spec.externalIPs[{index}]", address)
+        wrong = addresses.address(f"spec.externalIPs[{index}]", address)
         yield from wrong or reachable(f"spec.externalIPs[{index}]", address)
     if not kind:
         yield refusals.required("spec.type")
@@ -96,6 +138,11 @@ def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         if kind == "ClusterIP" and port.get("nodePort"):
             text = "may not be used when `type` is 'ClusterIP'"
             yield refusals.forbidden_field(f"spec.ports[{index}].nodePort", text)
+    given = []
+    for index, port in enumerate(ports):
+        if (number := port.get("nodePort", 0)) and (port.get("protocol"), number) in given:
+            yield refusals.duplicate(f"spec.ports[{index}].nodePort", number)
+        given.append((port.get("protocol"), number))
     seen = []
     for index, port in enumerate(ports):
         key = (port.get("protocol", "TCP"), port["port"])
@@ -168,9 +215,17 @@ def cluster_address_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             if len(given) > 1:
                 yield refusals.bad(path, given, "'None' must be the first and only value")
         else:
-            yield from checks.address(f"{path}[{index}]", address)
+            yield from addresses.address(f"{path}[{index}]", address)
     if len(given) > 2:
         yield refusals.bad(path, given, "may only hold up to 2 values")
+    if not all(addresses.is_address(address) for address in given if address != "None") or "None" in given:
+        return
+    if len(given) > 1 and {addresses.family(address) for address in given} != {4, 6}:
+        yield refusals.bad(path, given, "may specify no more than one IP for each IP family")
+    for index, (address, family) in enumerate(zip(given, families, strict=False)):
+        if family in ("IPv4", "IPv6") and f"IPv{addresses.family(address)}" != family:
+            text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            yield refusals.bad(f"{path}[{index}]", address, text)
 
 
 def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
@@ -178,7 +233,7 @@ def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]
     if ranges and kind != "LoadBalancer":
         yield refusals.forbidden_field(path, _FOR_BALANCERS)
     for index, source in enumerate(ranges):
-        yield from checks.address_range(f"{path}[{index}]", source.strip())
+        yield from addresses.address_range(f"{path}[{index}]", source.strip())
     if kind != "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not None:
         yield refusals.forbidden_field("spec.allocateLoadBalancerNodePorts", _FOR_BALANCERS)
     yield from _class_faults(spec)
@@ -203,11 +258,10 @@ def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
         yield refusals.bad("spec.healthCheckNodePort", number, text)
     elif number:
         yield from checks.port("spec.healthCheckNodePort", number)
-    if kind in (*_OUTWARD, "ClusterIP"):
-        if inner is None:
-            yield refusals.required("spec.internalTrafficPolicy")
-        else:
-            yield from checks.option("spec.internalTrafficPolicy", inner, ("Cluster", "Local"))
+    if inner is not None:
+        yield from checks.option("spec.internalTrafficPolicy", inner, ("Cluster", "Local"))
+    elif kind in (*_OUTWARD, "ClusterIP"):
+        yield refusals.required("spec.internalTrafficPolicy")
     if spec.get("trafficDistribution") is not None:
         yield from checks.option("spec.trafficDistribution", spec["trafficDistribution"], _DISTRIBUTIONS)
 
@@ -218,7 +272,9 @@ def _port_faults(port: Mapping[str, Any], path: str, taken: set[str], *, alone: 
     yield from _name_faults(port.get("name", ""), f"{path}.name", taken, alone=alone)
     if not 0 < port["port"] <= _LAST_PORT:
         yield refusals.bad(f"{path}.port", port["port"], text)
-    if port.get("protocol", "TCP") not in _PROTOCOLS:
+    if not port.get("protocol", "TCP"):
+        yield refusals.required(f"{path}.protocol")
+    elif port.get("protocol", "TCP") not in _PROTOCOLS:
         yield refusals.unsupported(f"{path}.protocol", port["protocol"], _PROTOCOLS)
     target = port.get("targetPort")
     if isinstance(target, int) and not 0 < target <= _LAST_PORT:
@@ -266,7 +322,12 @@ def _inherit(new: Object, old: Object) -> None:
 
 def _change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a Service that is updated: what is fixed first, then all the rest."""
-    return [] if subresource else [*_fixed_faults(new["spec"], old["spec"]), *_service_faults(new["spec"])]
+    if subresource:
+        return []
+    spec = new["spec"]
+    if spec.get("type") != "ExternalName" and (wrong := list(cluster_address_faults(spec)) or family_faults(spec)):
+        return wrong  # addresses are given out before anything else is looked at
+    return [*_fixed_faults(new["spec"], old["spec"]), *_faults(new)]
 
 
 def _fixed_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -309,7 +370,7 @@ def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
         here, address = f"{path}[{index}]", (ingress or {}).get("ip", "")
         mode, host = (ingress or {}).get("ipMode"), (ingress or {}).get("hostname", "")
         if address:
-            yield from checks.address(f"{here}.ip", address)
+            yield from addresses.address(f"{here}.ip", address)
         if mode is None and address:
             yield refusals.required(f"{here}.ipMode", "must be specified when `ip` is set")
         elif mode is not None and not address:
@@ -318,12 +379,32 @@ def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
             yield from checks.option(f"{here}.ipMode", mode, ("Proxy", "VIP"))
         if host:
             yield from names.subdomain_faults(f"{here}.hostname", host)
-            if checks.is_address(host):
+            if addresses.is_address(host):
                 yield refusals.bad(f"{here}.hostname", host, "must be a DNS name, not an IP address")
+
+
+_OLD_HINTS, _HINTS = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
 
 def _warn(new: Object, _: Object | None) -> list[str]:
     spec, found = new["spec"], list[str]()
+    headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
+    if _OLD_HINTS in annotations_of(new):
+        found.append(f"annotation {_OLD_HINTS} is deprecated, please use {_HINTS} instead")
+    for index, text in enumerate(items(spec, "clusterIPs") if spec.get("clusterIP") not in ("", None, "None") else ()):
+        found += addresses.address_warnings(f"spec.clusterIPs[{index}]", text)
+    if headless and spec.get("loadBalancerIP"):
+        found.append("spec.loadBalancerIP is ignored for headless services")
+    if headless and items(spec, "externalIPs"):
+        found.append("spec.externalIPs is ignored for headless services")
+    if headless and spec.get("sessionAffinity") != "None":
+        found.append("spec.SessionAffinity is ignored for headless services")
+    for index, text in enumerate(items(spec, "externalIPs")):
+        found += addresses.address_warnings(f"spec.externalIPs[{index}]", text)
+    if spec.get("loadBalancerIP"):
+        found += addresses.address_warnings("spec.loadBalancerIP", spec["loadBalancerIP"])
+    for index, text in enumerate(items(spec, "loadBalancerSourceRanges")):
+        found += addresses.range_warnings(f"spec.loadBalancerSourceRanges[{index}]", text)
     if spec.get("type") == "ExternalName" and items(spec, "externalIPs"):
         found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if spec.get("type") != "ExternalName" and spec.get("externalName"):
@@ -338,5 +419,6 @@ RULES = Rules(
     validate_change=_change_faults,
     validate_status=_status_faults,
     inherit=_inherit,
+    committed=service_committed,
     warn=_warn,
 )

@@ -195,6 +195,7 @@ def _default_driver(driver: Object) -> None:
     }
     for name, value in defaults.items():
         spec.setdefault(name, value)
+    spec.pop("nodeAllocatableUpdatePeriodSeconds", None)  # behind a feature gate that is off
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 
@@ -208,10 +209,6 @@ def _csi_driver_faults(driver: Object) -> list[FieldError]:
         found += _token_faults(request, f"spec.tokenRequests[{index}]", seen)
     for mode in items(spec, "volumeLifecycleModes"):
         found += checks.option("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
-    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
-    if period is not None and period < 10:
-        text = "must be greater than or equal to 10 seconds"
-        found.append(refusals.bad("spec.nodeAllocatableUpdatePeriodSeconds", period, text))
     return found
 
 

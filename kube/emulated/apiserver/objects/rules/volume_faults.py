@@ -11,6 +11,12 @@ from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.objects.rules.disk_source_faults import (
+    PERSISTENT_SOURCES,
+    cinder_faults,
+    iscsi_faults,
+    needed,
+)
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -22,17 +28,7 @@ _DISK_BY_SUBSCRIPTION = (
 )
 _DISK_BY_URL = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
-_IQN = re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$")
-_EUI = re.compile(r"eui.[A-Za-z0-9]{16}$")
-_NAA = re.compile(r"naa.([A-Za-z0-9]{16}|[A-Za-z0-9]{32})$")
 _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
-
-
-def needed(part: Part, path: str, *fields: str) -> Iterator[FieldError]:
-    """Fields that may not be empty."""
-    for name in fields:
-        if not part.get(name):
-            yield refusals.required(f"{path}.{name}")
 
 
 def no_steps_back(path: str, text: str) -> Iterator[FieldError]:
@@ -100,26 +96,6 @@ def _nfs_faults(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "server", "path")
     if source.get("path") and not source["path"].startswith("/"):
         yield refusals.bad(f"{path}.path", source["path"], "must be an absolute path")
-
-
-def _iscsi_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from needed(source, path, "targetPortal")
-    name = source.get("iqn", "")
-    yield from _iqn_faults(name, f"{path}.iqn") if name else [refusals.required(f"{path}.iqn")]
-    if not 0 <= source.get("lun", 0) <= 255:
-        yield refusals.bad(f"{path}.lun", source["lun"], "must be between 0 and 255, inclusive")
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
-        yield refusals.required(f"{path}.secretRef")
-    initiator = source.get("initiatorName")
-    if initiator is not None:
-        yield from _iqn_faults(initiator, f"{path}.initiatorname")
-
-
-def _iqn_faults(name: str, path: str) -> Iterator[FieldError]:
-    if not name.startswith(("iqn", "eui", "naa")):
-        yield refusals.bad(path, name, "must be valid format starting with iqn, eui, or naa")
-    elif not any(pattern.match(name) for pattern in (_IQN, _EUI, _NAA)):
-        yield refusals.bad(path, name, "must be valid format")
 
 
 def _flocker_faults(source: Part, path: str) -> Iterator[FieldError]:
@@ -285,8 +261,8 @@ _COMMON: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
     "rbd": _with("monitors", "image"),
     "quobyte": _quobyte_faults,
     "cephfs": _ceph_faults,
-    "iscsi": _iscsi_faults,
-    "cinder": _with("volumeID"),
+    "iscsi": iscsi_faults,
+    "cinder": cinder_faults,
     "fc": _fc_faults,
     "flexVolume": _flex_faults,
     "azureFile": _azure_file_faults,
@@ -331,7 +307,7 @@ def pod_source_faults(
     """The source of a pod's volume; ``others``: the checks of sources that need more than themselves."""
     checked, given = {**_OF_PODS, **others}, [name for name in _POD_ORDER if volume.get(name) is not None]
     for index, name in enumerate(given):
-        if index and name != "flexVolume":
+        if index:
             yield refusals.forbidden_field(f"{path}.{_SECOND_PATHS.get(name, name)}", _ONE_TYPE)
         elif name in checked:
             yield from checked[name](volume[name], f"{path}.{name}")
@@ -404,7 +380,7 @@ def _affinity_faults(affinity: Part, path: str) -> Iterator[FieldError]:
 
 
 def _persistent_source_faults(spec: Part, path: str) -> Iterator[FieldError]:
-    checked = {**_COMMON, "local": _local_faults, "csi": _csi_persistent_faults}
+    checked = {**_COMMON, **PERSISTENT_SOURCES, "local": _local_faults, "csi": _csi_persistent_faults}
     given = [name for name in _PERSISTENT_ORDER if spec.get(name) is not None]
     for index, name in enumerate(given):
         if index and name != "flexVolume":

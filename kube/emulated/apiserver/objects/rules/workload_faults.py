@@ -10,9 +10,11 @@ from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import label_and_annotation_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
@@ -110,38 +112,72 @@ def _amount(value: Any) -> int:
 def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
     """What is wrong with a StatefulSet."""
     spec = stateful_set["spec"]
-    found: list[FieldError] = []
+    return [*_stateful_faults(spec, items(spec, "volumeClaimTemplates"), spec.get("serviceName", ""))]
+
+
+def _stateful_faults(spec: Mapping[str, Any], claims: Sequence[Any], service: str) -> Iterator[FieldError]:
+    """``claims`` and ``service``: those that are looked at, since an update cannot change them."""
     policy = spec.get("podManagementPolicy", "")
-    if policy not in ("OrderedReady", "Parallel"):
-        found.append(refusals.bad("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-    found += _stateful_part_faults(spec)
-    found += selection_faults(spec, of="statefulset")
-    name = spec.get("serviceName", "")
-    return [*found, *(checks.label("spec.serviceName", name) if name else [])]
-
-
-def _stateful_part_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    strategy = spec.get("updateStrategy") or {}
-    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
-    if not kind:
-        yield refusals.required("spec.updateStrategy.type")
-    elif kind not in ("RollingUpdate", "OnDelete"):
-        text = "must be 'RollingUpdate' or 'OnDelete'"
-        yield refusals.bad("spec.updateStrategy", {"Type": kind, "RollingUpdate": rolling}, text)
-    elif kind == "OnDelete" and rolling is not None:
-        text = f"only allowed for updateStrategy '{kind}'"
-        yield refusals.bad("spec.updateStrategy.rollingUpdate", rolling, text)
-    elif rolling is not None:
-        yield from at_least_zero("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition", 0))
-    policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
-    for name in ("whenDeleted", "whenScaled"):
-        given = policy.get(name, "Retain")
-        yield from checks.option(f"spec.persistentVolumeClaimRetentionPolicy.{name}", given, ("Retain", "Delete"))
+    if not policy:
+        yield refusals.required("spec.podManagementPolicy")
+    elif policy not in ("OrderedReady", "Parallel"):
+        yield refusals.bad("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    yield from _stateful_strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    retention = spec.get("persistentVolumeClaimRetentionPolicy")
+    for name in ("whenDeleted", "whenScaled") if retention is not None else ():
+        path = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
+        yield from checks.option(path, (retention or {}).get(name, "Retain"), ("Retain", "Delete"))
+    for index, claim in enumerate(claims):
+        yield from claim_spec_faults((claim or {}).get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     yield from at_least_zero("spec.replicas", spec.get("replicas"))
     yield from at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))
     yield from at_least_zero("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
-    for index, template in enumerate(spec.get("volumeClaimTemplates") or ()):
-        yield from claim_spec_faults(template.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    if service:
+        yield from checks.label("spec.serviceName", service)
+    selector = spec.get("selector")
+    wrong = list(selector_faults(selector or {}, "spec.selector"))
+    selects_all = selector is not None and not any(selector.values())
+    if selector is None:
+        yield refusals.required("spec.selector")
+    yield from wrong
+    if selects_all:
+        yield refusals.bad("spec.selector", {}, "empty selector is invalid for statefulset")
+    if wrong:
+        yield FieldError("spec.selector", "FieldValueInvalid", refusals.shown(selector))
+    else:
+        yield from _stateful_template_faults(spec, selects_all=selects_all)
+    yield from _lasting_faults(spec.get("template") or {}, "spec.template", _ALWAYS, "StatefulSet")
+
+
+def _stateful_strategy_faults(strategy: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    shown = None if rolling is None else {"Partition": rolling.get("partition", 0), "MaxUnavailable": None}
+    if not kind:
+        yield refusals.required(path)
+    elif kind not in ("RollingUpdate", "OnDelete"):
+        text = "must be 'RollingUpdate' or 'OnDelete'"
+        yield refusals.bad(path, {"Type": kind, "RollingUpdate": shown}, text)
+    elif kind == "OnDelete" and rolling is not None:
+        yield refusals.bad(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+    elif rolling is not None:
+        yield from at_least_zero(f"{path}.rollingUpdate.partition", rolling.get("partition", 0))
+
+
+def _stateful_template_faults(spec: Mapping[str, Any], *, selects_all: bool) -> Iterator[FieldError]:
+    """Pods have the volumes of the claims; host name and subdomain are set by the controller."""
+    template, path = spec.get("template") or {}, "spec.template"
+    labels, pod = labels_of(template), dict(template.get("spec") or {})
+    if (not selects_all and not match_expressions(spec.get("selector") or {}, labels)) or spec.get("selector") is None:
+        yield refusals.bad(f"{path}.metadata.labels", dict(labels) or None, UNMATCHED)
+    for name in ("subdomain", "hostname"):
+        pod.pop(name, None)
+    claimed = [((claim or {}).get("metadata") or {}).get("name", "") for claim in items(spec, "volumeClaimTemplates")]
+    if claimed:
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claimed)]
+        pod["volumes"] = [*volumes, *(each for each in items(pod, "volumes") if each.get("name", "") not in claimed)]
+    yield from _template_part_faults({**template, "spec": pod}, path)
+    for fault in label_and_annotation_faults(template.get("metadata") or {}):
+        yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
 
 
 _CHANGEABLE = (
@@ -158,8 +194,7 @@ def stateful_set_change_faults(new: Object, old: Object, subresource: str) -> li
     """What is wrong with a StatefulSet that is updated; what is fixed is not looked at once more."""
     if subresource:
         return []
-    checked = {**new["spec"], "volumeClaimTemplates": [], "serviceName": ""}
-    found = stateful_set_faults({**new, "spec": checked})
+    found = [*_stateful_faults(new["spec"], (), "")]
     fixed, before = (
         {name: value for name, value in obj["spec"].items() if name not in _CHANGEABLE} for obj in (new, old)
     )
@@ -180,14 +215,10 @@ def selection_faults(
             yield refusals.bad("spec.selector", {}, f"empty selector is invalid for {of}")
     labels = labels_of(template)
     if any(selector_faults(selector or {}, "spec.selector")):
-        if of == "statefulset":
-            yield FieldError("spec.selector", "FieldValueInvalid", refusals.shown(selector))
-            return
         yield refusals.bad("spec.selector", selector, "invalid label selector")
     elif selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
-    owner = "StatefulSet" if of == "statefulset" else "ReplicaSet"
-    yield from template_faults(template, "spec.template", allowed, of=owner)
+    yield from template_faults(template, "spec.template", allowed)
 
 
 def pod_template_faults(pod_template: Object) -> list[FieldError]:
@@ -199,19 +230,32 @@ def template_faults(
     template: Mapping[str, Any], path: str, allowed: Sequence[str], *, of: str = "ReplicaSet"
 ) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
+    yield from _template_part_faults(template, path)
+    yield from _lasting_faults(template, path, allowed, of)
+
+
+def _template_part_faults(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
-    for fault in names.metadata_part_faults(template.get("metadata") or {}, labels_and_annotations_only=True):
+    for fault in label_and_annotation_faults(template.get("metadata") or {}):
         yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
     yield from spec_faults(spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
         yield refusals.forbidden_field(f"{path}.spec.ephemeralContainers", text)
+
+
+def _lasting_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str], of: str) -> Iterator[FieldError]:
+    """Pods that are kept running are restarted always, and have no end."""
+    spec = template.get("spec") or {}
     restart = spec.get("restartPolicy", "")
     if restart not in allowed and allowed is _ALWAYS:
         yield refusals.unsupported(f"{path}.spec.restartPolicy", restart, allowed)
     if spec.get("activeDeadlineSeconds") is not None and allowed is _ALWAYS:
         text = f"activeDeadlineSeconds in {of} is not Supported"
         yield refusals.forbidden_field(f"{path}.spec.activeDeadlineSeconds", text)
+
+
+_AMOUNTS = ("MaxUnavailable", "MaxSurge")
 
 
 def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -221,8 +265,9 @@ def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
             text = "may not be specified when strategy `type` is 'Recreate'"
             yield refusals.forbidden_field("spec.strategy.rollingUpdate", text)
     elif kind != "RollingUpdate":
+        amounts = None if rolling is None else {name: rolling.get(name[0].lower() + name[1:], 0) for name in _AMOUNTS}
         yield refusals.unsupported(
-            "spec.strategy", {"Type": kind, "RollingUpdate": rolling}, ("Recreate", "RollingUpdate")
+            "spec.strategy", {"Type": kind, "RollingUpdate": amounts}, ("Recreate", "RollingUpdate")
         )
     elif rolling is not None:
         yield from _rolling_faults(rolling, "spec.strategy.rollingUpdate")

@@ -6,14 +6,16 @@ that hold under a condition: numbers of a RollingUpdate, of a Job's spec in a Jo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_warnings
 from mews.kube.emulated.apiserver.objects.rules.cron_faults import cron_job_change_faults, cron_job_faults
 from mews.kube.emulated.apiserver.objects.rules.job_faults import job_change_faults, job_faults
 from mews.kube.emulated.apiserver.objects.rules.job_status_faults import job_status_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
+from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.objects.rules.pods import default_spec
 from mews.kube.emulated.apiserver.objects.rules.status_faults import (
     daemon_set_status_faults,
@@ -161,20 +163,70 @@ def _is_annotated_anew(new: Object, old: Object) -> bool:
     return annotations_of(new) != annotations_of(old)
 
 
-def _warn(new: Object, _: Object | None) -> list[str]:
-    """Of the pods of a template."""
-    template = (new["spec"].get("template") or {}) if "spec" in new else new.get("template") or {}
-    path = "spec.template.spec" if "spec" in new else "template.spec"
-    return pod_warnings(template.get("spec") or {}, path)
+def _warn(new: Object, old: Object | None) -> list[str]:
+    """Of the pods of a template, if they are new."""
+    path = "spec.template" if "spec" in new else "template"
+    template = new["spec"].get("template") if "spec" in new else new.get("template")
+    return pod_warnings(template or {}, path) if _is_new(new, old) else []
 
 
-def _warn_of_jobs(new: Object, _: Object | None) -> list[str]:
-    template = (new["spec"]["jobTemplate"].get("spec") or {}).get("template") or {}
-    return pod_warnings(template.get("spec") or {}, "spec.jobTemplate.spec.template.spec")
+def _warn_of_old(new: Object, old: Object | None) -> list[str]:
+    """Of an update of a ReplicationController upstream looks at the old template."""
+    if old is None:
+        return _warn_of_name(new, old)
+    return pod_warnings(old["spec"].get("template") or {}, "spec.template") if _is_new(new, old) else []
+
+
+def _warn_of_name(new: Object, old: Object | None) -> list[str]:
+    return [*([] if old is not None else hostname_warnings(new)), *_warn(new, old)]
+
+
+def _is_new(new: Object, old: Object | None) -> bool:
+    return old is None or any(new.get(part) != old.get(part) for part in ("spec", "template"))
+
+
+def _warn_of_claims(new: Object, old: Object | None) -> list[str]:
+    found, part = _warn(new, old), "" if old is None else ".Spec"
+    for index, claim in enumerate(new["spec"].get("volumeClaimTemplates") or ()):
+        found += claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}]{part}")
+    if new["spec"].get("revisionHistoryLimit", 0) < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        found.append(f"spec.revisionHistoryLimit: {text}")
+    return found
+
+
+_MANY_COMPLETIONS, _MANY_AT_ONCE = 100_000, 10_000
+
+
+def _job_warnings(spec: Mapping[str, Any], path: str) -> list[str]:
+    found, (completions, parallelism) = [], (spec.get(name) or 0 for name in ("completions", "parallelism"))
+    if spec.get("completionMode") == "Indexed" and completions > _MANY_COMPLETIONS and parallelism > _MANY_AT_ONCE:
+        found.append(
+            f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
+            "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+    return found + pod_warnings(spec.get("template") or {}, f"{path}.template")
+
+
+def _warn_of_jobs(new: Object, old: Object | None) -> list[str]:
+    found = [] if old is not None else hostname_warnings(new)
+    return found + (_job_warnings(new["spec"], "spec") if _is_new(new, old) else [])
+
+
+def _warn_of_schedules(new: Object, old: Object | None) -> list[str]:
+    found = [] if old is not None else hostname_warnings(new)
+    if _is_new(new, old):
+        found += _job_warnings(new["spec"]["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec")
+    if old is not None and "TZ" in new["spec"].get("schedule", ""):
+        found.append(
+            "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/"
+            "concepts/workloads/controllers/cron-jobs/ for more details"
+        )
+    return found
 
 
 DEPLOYMENTS = Rules(
-    warn=_warn,
+    warn=_warn_of_name,
     validate_status=deployment_status_faults,
     renewed=_is_annotated_anew,
     default=_default_deployment,
@@ -182,7 +234,7 @@ DEPLOYMENTS = Rules(
     compare=_selector_change,
 )
 REPLICA_SETS = Rules(
-    warn=_warn,
+    warn=_warn_of_name,
     validate_status=replica_set_status_faults,
     default=_default_pods,
     validate=replica_set_faults,
@@ -197,20 +249,20 @@ DAEMON_SETS = Rules(
     validate_change=_daemon_set_change,
 )
 STATEFUL_SETS = Rules(
-    warn=_warn,
+    warn=_warn_of_claims,
     default=_default_stateful_set,
     validate=stateful_set_faults,
     validate_change=stateful_set_change_faults,
     validate_status=stateful_set_status_faults,
 )
 REPLICATION_CONTROLLERS = Rules(
-    warn=_warn,
+    warn=_warn_of_old,
     validate_status=replica_set_status_faults,
     default=_default_replication_controller,
     validate=replication_controller_faults,
 )
 JOBS = Rules(
-    warn=_warn,
+    warn=_warn_of_jobs,
     default=_default_job,
     admit=_admit_job,
     validate=job_faults,
@@ -218,7 +270,7 @@ JOBS = Rules(
     validate_status=job_status_faults,
 )
 CRON_JOBS = Rules(
-    warn=_warn_of_jobs,
+    warn=_warn_of_schedules,
     default=_default_cron_job,
     validate=cron_job_faults,
     validate_change=cron_job_change_faults,

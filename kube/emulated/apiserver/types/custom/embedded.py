@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_faults import part_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.custom import go_text
@@ -110,5 +111,5 @@ def _metadata_faults(metadata: Mapping[str, Any], path: str) -> Iterator[FieldEr
     namespace = metadata.get("namespace") or ""
     if namespace and not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", namespace):
         yield go_text.wrong(f"{path}.namespace", namespace, names.LABEL_TEXT)
-    for fault in names.metadata_part_faults(metadata):
+    for fault in part_faults(metadata):
         yield FieldError(fault.path.replace("metadata", path, 1), fault.reason, fault.text)

@@ -1,0 +1,214 @@
+"""What is asked of metadata (k8s.io/apimachinery/pkg/api/validation/objectmeta.go).
+
+Upstream looks at metadata in several places: each update is checked as a whole and against the old object, and then
+once more by the kind's own validation. A kind's ``MetadataChecks`` say what that does; a fault is named as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store import limits, names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+Metadata = Mapping[str, Any]
+NameTexts = Callable[[Object, str, bool], list[str]]
+"""Why a name is none for this object; True for the prefix of names that are generated."""
+
+_OWNER_ORDER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+_NO_OWNER = ("v1", "Event")
+_STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+
+
+def _masked(text: str, prefix: bool) -> str:
+    """A prefix may end with a dash, since something follows."""
+    return f"{text[:-2]}a" if prefix and len(text) > 1 and text.endswith("-") else text
+
+
+def subdomain_named(_: Object, text: str, prefix: bool) -> list[str]:
+    """Named by an RFC 1123 subdomain, as most kinds are."""
+    return names.subdomain_texts(_masked(text, prefix))
+
+
+def label_named(_: Object, text: str, prefix: bool) -> list[str]:
+    """Named by an RFC 1123 label."""
+    return names.label_texts(_masked(text, prefix))
+
+
+def dns_1035_named(_: Object, text: str, prefix: bool) -> list[str]:
+    """Named by an RFC 1035 label."""
+    return names.dns_1035_faults(_masked(text, prefix))
+
+
+def segment_named(_: Object, text: str, prefix: bool) -> list[str]:
+    """Named by anything that may stand between two slashes."""
+    return names.segment_texts(text) if not (prefix and text in (".", "..")) else []
+
+
+def anyhow_named(_obj: Object, _text: str, _prefix: bool) -> list[str]:
+    """The kind asks nothing of names."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChecks:
+    """What a kind's own validation asks of metadata. ``on_update`` and ``on_status`` are sequences: ``w`` looks at the
+    whole, ``u`` at what an update may change."""
+
+    name_texts: NameTexts = subdomain_named
+    on_create: bool = True
+    on_update: str = "u"
+    on_status: str = "u"
+    plain_finalizers: bool = False
+    """Whether any qualified finalizer will do, where others must be of a domain or be standard ones."""
+    status_leaves: Sequence[str] = ()
+    """Parts of the metadata that a write of the status does not change."""
+
+
+USUAL = MetadataChecks()
+"""As most kinds are checked."""
+CUSTOM = MetadataChecks(plain_finalizers=True)
+
+
+def created_faults(checks: MetadataChecks, obj: Object) -> list[FieldError]:
+    """What the kind's own validation finds in a new object's metadata."""
+    if not checks.on_create:
+        return []
+    return list(_whole(obj, checks.name_texts, checks.plain_finalizers))
+
+
+def common_faults(obj: Object) -> list[FieldError]:
+    """What is asked of all kinds' new objects, once the kind's own validation has found nothing."""
+    return list(_whole(obj, segment_named, True))
+
+
+def updated_faults(
+    sequence: str, checks: MetadataChecks, new: Object, old: Object, fixed: Sequence[FieldError]
+) -> list[FieldError]:
+    """What is wrong with the metadata of an update; ``fixed``: what it changes and may not, of the server's own."""
+    found = [*_whole(new, segment_named, True), *_update(new, old, fixed, True)]
+    for letter in sequence:
+        if letter == "w":
+            found += _whole(new, checks.name_texts, checks.plain_finalizers)
+        else:
+            found += _update(new, old, fixed, checks.plain_finalizers)
+    return found
+
+
+def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool) -> Iterator[FieldError]:
+    metadata = obj["metadata"]
+    name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
+    if prefix:
+        yield from _bads("metadata.generateName", prefix, name_texts(obj, prefix, True))
+    if not name:
+        yield refusals.required("metadata.name", "name or generateName is required")
+    else:
+        yield from _bads("metadata.name", name, name_texts(obj, name, False))
+    yield from part_faults(metadata, plain_finalizers=plain_finalizers)
+
+
+def _bads(path: str, text: str, faults: Sequence[str]) -> list[FieldError]:
+    return [refusals.bad(path, text, fault) for fault in faults]
+
+
+def _update(new: Object, old: Object, fixed: Sequence[FieldError], plain_finalizers: bool) -> Iterator[FieldError]:
+    metadata = new["metadata"]
+    if old["metadata"].get("deletionTimestamp"):
+        yield from _late_finalizer_faults(old["metadata"], metadata)
+    yield from fixed
+    yield from label_and_annotation_faults(metadata)
+    yield from _owner_faults(metadata.get("ownerReferences") or ())
+    if not plain_finalizers:
+        yield from _standard(metadata.get("finalizers") or ())
+
+
+def fixed_faults(old: Metadata, new: Metadata) -> list[FieldError]:
+    """When an object goes is for the server to say."""
+    found: list[FieldError] = []
+    if "deletionTimestamp" not in old and new.get("deletionTimestamp"):
+        found.append(refusals.bad("metadata.deletionTimestamp", new["deletionTimestamp"], "field is immutable"))
+    grace_s = new.get("deletionGracePeriodSeconds")
+    if grace_s is not None and grace_s != old.get("deletionGracePeriodSeconds"):
+        found.append(refusals.bad("metadata.deletionGracePeriodSeconds", grace_s, "field is immutable"))
+    return found
+
+
+def _late_finalizer_faults(old: Metadata, new: Metadata) -> list[FieldError]:
+    known = old.get("finalizers") or []
+    fresh = sorted({name for name in new.get("finalizers") or [] if name not in known})
+    if not fresh:
+        return []
+    shown = ", ".join(f'"{name}"' for name in fresh)
+    text = "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + shown + "}"
+    return [refusals.forbidden_field("metadata.finalizers", text)]
+
+
+def part_faults(metadata: Metadata, *, plain_finalizers: bool = False) -> list[FieldError]:
+    """What is wrong with labels, annotations, owners and finalizers."""
+    found = [*label_and_annotation_faults(metadata), *_owner_faults(metadata.get("ownerReferences") or ())]
+    finalizers = metadata.get("finalizers") or ()
+    for name in finalizers:
+        found += names.qualified_faults("metadata.finalizers", name)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(refusals.bad("metadata.finalizers", list(finalizers), text))
+    return found if plain_finalizers else [*found, *_standard(finalizers)]
+
+
+def standard_finalizer_faults(path: str, name: str) -> list[FieldError]:
+    """A finalizer that is of no domain and not a standard one."""
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [] if "/" in name or name in _STANDARD_FINALIZERS else [refusals.bad(path, name, text)]
+
+
+def _standard(finalizers: Sequence[str]) -> Iterator[FieldError]:
+    for index, name in enumerate(finalizers):
+        yield from standard_finalizer_faults(f"metadata.finalizers[{index}]", name)
+
+
+def label_and_annotation_faults(metadata: Metadata) -> list[FieldError]:
+    """What is wrong with labels and annotations."""
+    return [*label_faults(metadata), *annotation_faults(metadata)]
+
+
+def label_faults(metadata: Metadata) -> list[FieldError]:
+    """What is wrong with labels."""
+    found: list[FieldError] = []
+    for key, value in (metadata.get("labels") or {}).items():
+        found += names.label_pair_faults("metadata.labels", key, value)
+    return found
+
+
+def annotation_faults(metadata: Metadata) -> list[FieldError]:
+    """What is wrong with annotations: their case does not count."""
+    annotations = metadata.get("annotations") or {}
+    found: list[FieldError] = []
+    for key in annotations:
+        found += _bads("metadata.annotations", key, names.qualified_texts(key.lower()))
+    return found + limits.annotation_faults(annotations)
+
+
+def _owner_faults(owners: Sequence[Metadata]) -> Iterator[FieldError]:
+    path, first = "metadata.ownerReferences", ""
+    for owner in owners:
+        shown = {name: owner[name] for name in _OWNER_ORDER if name in owner}
+        given = owner.get("apiVersion", "")
+        if given.count("/") > 1 or not given.rpartition("/")[2]:
+            yield refusals.bad(f"{path}.apiVersion", given, "version must not be empty")
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                yield refusals.bad(f"{path}.{name}", "", "must not be empty")
+        if (given.removeprefix("/"), owner.get("kind")) == _NO_OWNER:
+            yield refusals.bad(path, shown, "/v1, Kind=Event is disallowed from being an owner")
+        if not owner.get("controller"):
+            continue
+        named = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+        if first:
+            text = "Only one reference can have Controller set to true. Found "
+            whole = [{name: one[name] for name in _OWNER_ORDER if name in one} for one in owners]
+            yield refusals.bad(path, whole, f'{text}"true" in references for {first} and {named}')
+        else:
+            first = named

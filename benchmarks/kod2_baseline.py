@@ -60,7 +60,10 @@ def kept(file: Path | None) -> dict[Key, Numbers]:
     if file is None or not file.exists():
         return {}
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return {tuple(key): numbers for key, numbers in lines}
+    return {
+        (model, batch, scoring, seed, deadline_s): numbers
+        for (model, batch, scoring, seed, deadline_s), numbers in lines
+    }
 
 
 def measured(keys: Iterable[Key], file: Path | None) -> dict[Key, Numbers]:

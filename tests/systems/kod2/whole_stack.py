@@ -1,11 +1,14 @@
 """A cell's jobs of the experiment submitted to the whole stack, in virtual time: when did each end?"""
 
+from __future__ import annotations
+
 import asyncio
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.kube.api.objects import name_of, seconds
 from mews.systems.kod2.experiment.cells import Assumptions, jobs_of
+from mews.systems.kod2.experiment.default_scheduler import Scoring
 from mews.systems.kod2.experiment.simulation import Life
 from mews.systems.kod2.install import TFJOBS
 from tests.systems.kod2.test_operator import cluster_doc
@@ -16,7 +19,9 @@ def elastic_lives(model, batch, seed):
     return _lives(jobs_of(model, batch, seed, Assumptions()), cluster_doc(), seed=1)
 
 
-def baseline_lives(model, batch, seed, scoring, given=None):
+def baseline_lives(
+    model: str, batch: int, seed: int, scoring: Scoring, given: Assumptions | None = None
+) -> dict[str, Life]:
     """The baseline's, under the default scheduler with that scoring."""
     given = given or Assumptions()
     scenario = cluster_doc({"scoring": scoring.value}, scheduling="tf-operator")

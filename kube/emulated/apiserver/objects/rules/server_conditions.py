@@ -89,7 +89,7 @@ def _unavailable(reason: str, message: str) -> dict[str, str]:
 def _settle(store: Store, kind: Kind, obj: Object, condition: dict[str, str]) -> None:
     """The condition in place of the one of its type, since when its status is another; stored if it is new."""
     conditions = items(part_of(obj, "status"), "conditions")
-    known = next((each for each in conditions if each.get("type") == condition["type"]), {})
+    known: Mapping[str, Any] = next((each for each in conditions if each.get("type") == condition["type"]), {})
     if all(known.get(name) == value for name, value in condition.items()):
         return
     same = known.get("status") == condition["status"]

@@ -23,7 +23,7 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.corrections import annotate
 from mews.systems.gpushare.given import Held, HeldSlices, digests_held
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, stands
-from mews.systems.gpushare.node_plan import NodePlan, NodeState, NoRoomToFollowError, Served
+from mews.systems.gpushare.node_plan import AllocateTarget, GpuNodeState, NodePlan, NoRoomToFollowError
 from mews.systems.gpushare.policy import SharedGpu, without
 from mews.systems.gpushare.records import (
     LedgerEntry,
@@ -69,7 +69,7 @@ class NodeAllocations:
     async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> tuple[str, ...]:
         """Slices of the GPU that was decided on for the container that asks for so many; any, where there is none."""
 
-        async def serve() -> Served | None:
+        async def serve() -> AllocateTarget | None:
             return self._serve(NodePlan((await self._look())[1], allocating=True), size)
 
         chosen = list(must_include)[:size]
@@ -120,7 +120,7 @@ class NodeAllocations:
             names.DEVICE_MEMORY: str(max((gpu.memory for gpu in self._gpus()), default=0)),
         }
 
-    async def _insist(self, work: Callable[[], Awaitable[Served | None]]) -> Served | None:
+    async def _insist(self, work: Callable[[], Awaitable[AllocateTarget | None]]) -> AllocateTarget | None:
         """Do it until it works: an answer of the API that is lost is asked for again, so that what is written and what
         the container is told do not differ; another's write has it looked again.
 
@@ -140,7 +140,7 @@ class NodeAllocations:
                     await rest(self._config.settle_s)
         raise PluginError("Unavailable", f"the ledger of {self._node.name} cannot be written")
 
-    async def _answer(self, slices: HeldSlices, preferred: tuple[str, str] | None) -> Served | None:
+    async def _answer(self, slices: HeldSlices, preferred: tuple[str, str] | None) -> AllocateTarget | None:
         ledger, state = await self._look()
         plan = NodePlan(state, allocating=True)
         found = self._serve(plan, slices.count, slices.gpu, preferred)
@@ -157,7 +157,7 @@ class NodeAllocations:
 
     def _serve(
         self, plan: NodePlan, amount: int, gpu: str = "", preferred: tuple[str, str] | None = None
-    ) -> Served | None:
+    ) -> AllocateTarget | None:
         if self._config.match == "seed":
             return plan.serve(amount, seed=True)
         plan.exchange()
@@ -165,7 +165,7 @@ class NodeAllocations:
 
     # Looking
 
-    async def _look(self) -> tuple[Object | None, NodeState]:
+    async def _look(self) -> tuple[Object | None, GpuNodeState]:
         """The ledger, and the node with it. The ledger first: whoever is bound since has another written.
 
         Raises ApiError, Unavailable.
@@ -178,7 +178,7 @@ class NodeAllocations:
         }
         gpus = without(self._gpus(), withheld_gpus(ledger))
         answers = recorded_answers(ledger)
-        return ledger, NodeState(self._config.memory_resource, gpus, pods, await self._held(), entries, answers)
+        return ledger, GpuNodeState(self._config.memory_resource, gpus, pods, await self._held(), entries, answers)
 
     async def _stands(self, entry: LedgerEntry) -> bool:
         try:
@@ -246,7 +246,7 @@ class NodeAllocations:
             return
         self._settled = self._settled or bool(state.held) or all(map(is_terminal, state.pods))
 
-    def _comes_to_something(self, unseen: str, state: NodeState) -> bool:
+    def _comes_to_something(self, unseen: str, state: GpuNodeState) -> bool:
         """Whether the kubelet may still show whom it gave what was answered last."""
         answer = state.answers.get(unseen)
         live = {uid_of(pod) for pod in state.pods if not is_terminal(pod)}

@@ -29,7 +29,7 @@ class NoRoomToFollowError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class GpuNodeState:
     """What was seen. ``held``: None while the kubelet does not say. ``entries``: promises that stand, by uid."""
 
     resource: str
@@ -41,7 +41,7 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class AllocateTarget:
     """For which container an Allocate is, and its GPU, None where there is none for it."""
 
     pod: Object
@@ -53,7 +53,7 @@ class NodePlan:
     """``corrections`` (by uid) is what is to be written down for it; ``split`` are the pods whose containers were told
     several GPUs, or some of them none: no annotation is true of them."""
 
-    def __init__(self, state: NodeState, *, allocating: bool = False) -> None:
+    def __init__(self, state: GpuNodeState, *, allocating: bool = False) -> None:
         """``allocating``: the kubelet asks just now, so that answers to which it has given nothing came to nothing."""
         self._state = state
         self._pods = {uid_of(pod): pod for pod in state.pods if not is_terminal(pod)}
@@ -181,7 +181,7 @@ class NodePlan:
 
     def serve(
         self, amount: int, *, gpu: str = "", preferred: tuple[str, str] | None = None, seed: bool = False
-    ) -> Served | None:
+    ) -> AllocateTarget | None:
         """For whom an Allocate of that many units is, and which GPU it gets; None where it is for nobody. ``gpu`` and
         ``preferred`` as ``match`` has them; ``seed``: by the design's rule alone.
 
@@ -189,7 +189,7 @@ class NodePlan:
         """
         if seed:
             found = match(amount, self._candidates(seed=True))
-            return None if found is None else Served(found[0].pod, found[1], self._usable(found[0].uid))
+            return None if found is None else AllocateTarget(found[0].pod, found[1], self._usable(found[0].uid))
         for each in self._candidates():
             # Each that may be meant has a GPU of its own: an answer that goes to another pod than we think can then be
             # made good by exchanging decisions.
@@ -200,7 +200,7 @@ class NodePlan:
         if found is None:
             return None
         candidate, container = found
-        return Served(candidate.pod, container, self._gpu_for(candidate))
+        return AllocateTarget(candidate.pod, container, self._gpu_for(candidate))
 
     def _candidates(self, *, seed: bool = False) -> list[PodCandidate]:
         held, pods = None if seed else self._state.held, list(self._pods.values())

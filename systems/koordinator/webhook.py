@@ -28,7 +28,7 @@ VALIDATING = Resource(
 )  # fmt: skip
 NAME = "koordinator"
 _RETRY_S = 1.0
-_HEARD_S = 2.0
+_KNOWN_IN_S = 2.0
 """Within which API servers have seen whom to trust."""
 
 
@@ -80,7 +80,7 @@ class KoordWebhook:
                 hooks = self._hooks(trusting=trusted)
                 for kind, hook in hooks.items():
                     await self._register(kind, hook)
-                await rest(_HEARD_S)
+                await rest(_KNOWN_IN_S)
                 self._service.renew()
                 trusted = self._bundle()
                 for kind, hook in self._hooks().items():

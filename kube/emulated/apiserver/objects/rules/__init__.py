@@ -232,13 +232,14 @@ _VALIDATED_TWICE = (
 def _of(name: str, qualified: str, group: str) -> Rules:
     name = "newevents" if qualified == "events.events.k8s.io" else name
     found = RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"])
+    leaves: tuple[str, ...] = _entry(_STATUS_LEAVES, qualified, ())
     checks = MetadataChecks(
         name_texts=_NAMED.get(qualified, subdomain_named),
         on_create=qualified not in _UPDATES[""],
         on_update=_entry(_UPDATES, qualified, "u"),
         on_status=_entry(_STATUS_UPDATES, qualified, "u"),
         plain_finalizers=group in _PLAIN_FINALIZERS,
-        status_leaves=_entry(_STATUS_LEAVES, qualified, ()),
+        status_leaves=leaves,
     )
     return replace(found, metadata=checks, validated_twice=qualified in _VALIDATED_TWICE)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.objects.rules.disk_source_faults import needed
 from mews.kube.emulated.apiserver.objects.rules.field_references import (
     IN_ENVIRONMENT,
     field_reference_faults,
@@ -15,7 +16,7 @@ from mews.kube.emulated.apiserver.objects.rules.field_references import (
 )
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
 from mews.kube.emulated.apiserver.objects.rules.security_faults import container_security_faults
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending, needed
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 

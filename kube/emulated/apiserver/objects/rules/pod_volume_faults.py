@@ -8,12 +8,13 @@ from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
+from mews.kube.emulated.apiserver.objects.rules.disk_source_faults import needed
 from mews.kube.emulated.apiserver.objects.rules.field_references import (
     IN_FILES,
     field_reference_faults,
     resource_reference_faults,
 )
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import key_faults, mode_faults, needed, unreserved
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import key_faults, mode_faults, unreserved
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.metadata_faults import part_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError

@@ -201,8 +201,13 @@ def _armor_of(annotation: str) -> dict[str, str] | None:
 
 def _port_shown(port: Part) -> str:
     """As Go prints the struct."""
-    parts = (("Name", "name", ""), ("HostPort", "hostPort", 0), ("ContainerPort", "containerPort", 0))
-    parts = (*parts, ("Protocol", "protocol", ""), ("HostIP", "hostIP", ""))
+    parts: tuple[tuple[str, str, str | int], ...] = (
+        ("Name", "name", ""),
+        ("HostPort", "hostPort", 0),
+        ("ContainerPort", "containerPort", 0),
+        ("Protocol", "protocol", ""),
+        ("HostIP", "hostIP", ""),
+    )
     return "{" + " ".join(f"{shown}:{port.get(name, empty)}" for shown, name, empty in parts) + "}"
 
 

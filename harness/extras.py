@@ -1,8 +1,9 @@
 """What the distribution brings only when it is asked for, and the line that says how to ask.
 
 The distribution's own dependencies are those of the chassis and of virtual time; an extra brings what the rest needs.
-Nobody looks beforehand: what is not installed is found out by importing it, and the outermost loops (the command line,
-an engine's run) make the line of it here.
+Nobody looks beforehand, except where processes are started before what is wanted of them is imported: what is not
+installed is found out by importing it, and the outermost loops (the command line, an engine's run) make the line of it
+here.
 """
 
 from __future__ import annotations

@@ -374,7 +374,7 @@ def test_images_of_the_users_own_come_from_the_ini_file_or_the_marker(project):
     ("line", "complaint"),
     [
         ("mews_images = own.yaml", "*mews_images = own.yaml: no such file*"),
-        ("mews_unknown_images = perhaps", "*mews_unknown_images = perhaps: must be fail or idle*"),
+        ("mews_unknown_images = perhaps", "*mews_unknown_images = perhaps: must be fail, idle or container*"),
     ],
 )
 def test_a_wrong_ini_option_for_images_is_told(project, line, complaint):

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mews.harness.clusters.request import ClusterRequest
+from mews.harness.extras import check_installed
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.images import container_wanted
@@ -41,6 +42,7 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
 
     hardware = hardware_of(request.scenario)
     document, _ = hardware_document(request.scenario)
+    check_installed("cluster")  # before chassis and hosts are started: what serves the API is imported after that
     served = ServedPorts(
         hardware,
         document,

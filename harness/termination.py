@@ -19,8 +19,8 @@ PATIENCE_S = 10.0
 """How long it may take to end in good order."""
 AGAIN_S = 0.5
 """Signals closer upon each other are one request: ``timeout`` and a process group deliver it twice."""
-_LOOKS, _LOOK_S = 25, 0.02
-"""How often, and at what distance, the loop is looked at before it counts as blocked."""
+_TURN_S = 3.0
+"""A loop that takes no turn for so long counts as blocked; one that works hard on a busy machine takes many."""
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 AT_ONCE = (signal.SIGTERM, signal.SIGINT)
 """Of these a second one means at once; a shell passes a hang-up on once more by itself."""
@@ -113,14 +113,16 @@ class TerminationGuard:
                 yield f"thread {thread.name}: {_place(frame)}"
 
     def _blocked(self) -> FrameType | None:
-        """Where the loop is, if it never waited for anything while it was looked at: one that works is not stuck."""
-        pause, main = threading.Event(), None
-        for _ in range(_LOOKS):
-            main = sys._current_frames().get(self._main)
-            if main is None or Path(main.f_code.co_filename).name == "selectors.py":
+        """Where the loop is, if it does not come to what it is asked to do next: one that works is not stuck."""
+        turn = threading.Event()
+        if self._loop is not None:
+            try:
+                self._loop.call_soon_threadsafe(turn.set)
+            except RuntimeError:  # it is closed: what is left is not its work
                 return None
-            pause.wait(_LOOK_S)
-        return main
+            if turn.wait(_TURN_S):
+                return None
+        return sys._current_frames().get(self._main)
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         if self._loop is None:

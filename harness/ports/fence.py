@@ -75,6 +75,11 @@ async def _awaited(result: Any, fence: Fence) -> Any:
 
 
 async def _stream(result: Any, fence: Fence) -> Any:
-    async for item in result:
-        fence.check()
-        yield item
+    try:
+        async for item in result:
+            fence.check()
+            yield item
+    finally:
+        # Its connection ends with the process that had it.
+        if hasattr(result, "aclose"):
+            await result.aclose()

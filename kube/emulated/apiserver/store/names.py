@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from mews.kube.emulated.apiserver.store import refusals
@@ -12,7 +11,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 
 SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -22,10 +21,10 @@ LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
 )
-_VALUE_TEXT = (
+LABEL_VALUE_TEXT = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    f"'{_VALUE}')"
+    f"'{LABEL_VALUE}')"
 )
 _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -119,19 +118,10 @@ def subdomain_texts(text: str) -> list[str]:
     return [*found, *([] if re.fullmatch(_SUBDOMAIN, text) else [SUBDOMAIN_TEXT])]
 
 
-def selector_faults(key: str, values: Sequence[str]) -> list[FieldError]:
-    """What is wrong with key and values of a label selector's requirement."""
-    found = qualified_faults("<nil>", key)
-    for index, value in enumerate(values):
-        if not re.fullmatch(_VALUE, value):
-            found.append(refusals.bad(f"values[{index}][{key}]", value, _VALUE_TEXT))
-    return found
-
-
 def label_value_texts(value: str) -> list[str]:
     """Why a text is no label's value."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(value) > _MAX_LABEL else []
-    return found if re.fullmatch(_VALUE, value) else [*found, _VALUE_TEXT]
+    return found if re.fullmatch(LABEL_VALUE, value) else [*found, LABEL_VALUE_TEXT]
 
 
 def label_value_faults(path: str, value: str) -> list[FieldError]:

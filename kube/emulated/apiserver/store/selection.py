@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from mews.kube.api.errors import BadRequest
 from mews.kube.api.label_selectors import requirements
 from mews.kube.api.objects import Object
 from mews.kube.api.selectors import field_requirements, label_selector
-from mews.kube.emulated.apiserver.store import names
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
@@ -96,10 +97,19 @@ def select(kind: Kind, *, namespace: str | None = None, labels: str = "", fields
 def _labels(text: str) -> Callable[[Mapping[str, str]], bool]:
     selects = label_selector(text)
     for requirement in requirements(text):
-        faults = names.selector_faults(requirement.key, requirement.values)
+        faults = _requirement_faults(requirement.key, requirement.values)
         if faults:
             raise ValueError(f"unable to parse requirement: {faults[0]}")
     return selects
+
+
+def _requirement_faults(key: str, values: Sequence[str]) -> list[refusals.FieldError]:
+    """What is wrong with key and values of a requirement: values as they are, however long."""
+    found = names.qualified_faults("<nil>", key)
+    for index, value in enumerate(values):
+        if not re.fullmatch(names.LABEL_VALUE, value):
+            found.append(refusals.bad(f"values[{index}][{key}]", value, names.LABEL_VALUE_TEXT))
+    return found
 
 
 def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:

@@ -86,8 +86,6 @@ def _policy_faults(policy: Object) -> list[FieldError]:
     declared: dict[str, Type] = {}
     found += _variable_faults(spec, declared)
     known = policy_variables(params=kind is not None, variables=declared if spec.get("variables") else None)
-    if policy.get("kind") == "MutatingAdmissionPolicy":
-        return [*found, *_mutation_faults(spec, known)]
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         text = "validations or auditAnnotations must contain at least one item"
         return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
@@ -319,33 +317,6 @@ def _action_faults(actions: list[str], path: str) -> Iterator[FieldError]:
         yield bad(path, actions, f"{text}response and headers serves no purpose)")
     if not actions:
         yield required(path, "at least one validation action is required")
-
-
-# Mutations
-
-
-def _mutation_faults(spec: Spec, known: Mapping[str, Type]) -> Iterator[FieldError]:
-    from mews.kube.cel.expressions import compiled
-
-    if not spec.get("mutations"):
-        yield required("spec.mutations", "mutations must contain at least one item")
-    yield from choice_faults("spec.reinvocationPolicy", spec.get("reinvocationPolicy"), ("Never", "IfNeeded"))
-    if not spec.get("reinvocationPolicy"):
-        yield required("spec.reinvocationPolicy")
-    for index, mutation in enumerate(spec.get("mutations") or ()):
-        path, kind = f"spec.mutations[{index}]", mutation.get("patchType")
-        if kind not in ("ApplyConfiguration", "JSONPatch"):
-            yield unsupported(f"{path}.patchType", kind or "", ("ApplyConfiguration", "JSONPatch"))
-            continue
-        field = "applyConfiguration" if kind == "ApplyConfiguration" else "jsonPatch"
-        source = ((mutation.get(field) or {}).get("expression") or "").strip()
-        if not source:
-            yield required(f"{path}.{field}.expression", "expression is not specified")
-            continue
-        allowed = ("Object",) if kind == "ApplyConfiguration" else ("list(JSONPatch)", "list(dyn)")
-        fault = fault_of(compiled(source, known, _MESSAGES), allowed)
-        if fault:
-            yield bad(f"{path}.{field}.expression", mutation[field]["expression"], fault)
 
 
 POLICIES = Rules(default=_default_policy, validate=_policy_faults, validate_status=policy_status_faults)

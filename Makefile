@@ -6,8 +6,8 @@ ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
 
-.PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-nightly test-fuse test-kind test-kind-leftovers \
-  test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist bench clean
+.PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-nightly test-fuse test-containers \
+  test-kind test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -34,6 +34,10 @@ test-fuse: $(BIN)/.installed
 
 test-kind: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_scenarios.py tests/kind/test_elastic.py --durations=0
+
+# Real images as containers of emulated nodes; skipped with the reason where no Docker engine answers
+test-containers: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/kube/emulated/kubelet/engine/test_engine.py tests/harness/commands/test_up_containers.py --durations=0
 
 # What runs on kind, and on a cluster that is there already, leave behind when they end or are killed
 test-kind-leftovers: $(BIN)/.installed

@@ -326,6 +326,28 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: 
         raise refusals.stale(kind, name)
 
 
+def _with_ephemeral_containers(old: Object, new: Object) -> Object:
+    """The pod as it was, with those containers (dropNonEphemeralContainerUpdates of the pod strategy)."""
+    spec = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
+    given = (new.get("spec") or {}).get("ephemeralContainers")
+    return {**clone(old), "spec": {**clone(spec), **({"ephemeralContainers": given} if given else {})}}
+
+
+def _with_resources(old: Object, new: Object) -> Object:
+    """The pod as it was, its containers with the resources that they shall have (dropNonResizeUpdates)."""
+    changed: Object = clone(old)
+    for name in ("containers", "initContainers"):
+        given = {each.get("name"): each for each in (new.get("spec") or {}).get(name) or ()}
+        for container in changed["spec"].get(name) or ():
+            for field in ("resources", "resizePolicy"):
+                if field in given.get(container["name"], {}):
+                    container[field] = given[container["name"]][field]
+    return changed
+
+
+_PARTS_OF_A_POD = {"ephemeralcontainers": _with_ephemeral_containers, "resize": _with_resources}
+
+
 def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
     """Status writes leave the rest as it was, main writes the status."""
     if subresource == "finalize":
@@ -333,6 +355,8 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
         return {**clone(old), "spec": {**old["spec"], "finalizers": finalizers}}
     if subresource == "approval":
         return _approved(old, new)
+    if subresource in _PARTS_OF_A_POD:
+        return _PARTS_OF_A_POD[subresource](old, new)
     if kind.resource == NAMESPACES:
         new["spec"] = clone(old["spec"])
     if not kind.status:

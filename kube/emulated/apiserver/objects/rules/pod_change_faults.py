@@ -20,6 +20,7 @@ _FORBIDDEN = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_MIRROR = "kubernetes.io/config.mirror"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -66,6 +67,44 @@ def pod_change_faults(new: Object, old: Object) -> list[FieldError]:
     found += _toleration_faults(items(spec, "tolerations"), items(before, "tolerations"))
     found += _gate_faults(items(spec, "schedulingGates"), items(before, "schedulingGates"))
     return found + ([] if spec == before else [*_fixed_faults(spec, before)])
+
+
+def subresource_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    """What is wrong with a change by PUT or PATCH of the pod, or of one of its subresources."""
+    if subresource == "ephemeralcontainers":
+        return [*pod_faults(new), *_ephemeral_faults(new["spec"], old)]
+    if subresource == "resize":
+        return [*pod_faults(new), *_resize_faults(new["spec"], old["spec"])]
+    return [*pod_faults(new), *pod_change_faults(new, old)]
+
+
+def _ephemeral_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
+    """They are added only (ValidatePodEphemeralContainersUpdate)."""
+    if _MIRROR in (old["metadata"].get("annotations") or {}):
+        yield refusals.forbidden_field("", "static pods do not support ephemeral containers")
+        return
+    path, given = "spec.ephemeralContainers", {each["name"]: each for each in items(spec, "ephemeralContainers")}
+    for known in items(old["spec"], "ephemeralContainers"):
+        quoted = f'existing ephemeral containers "{known["name"]}"'
+        if known["name"] not in given:
+            yield refusals.forbidden_field(path, f"{quoted} may not be removed\n")
+        elif given[known["name"]] != known:
+            yield refusals.forbidden_field(path, f"{quoted} may not be changed\n")
+
+
+def _resize_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
+    """Of the resources only two can be changed (ValidatePodResize)."""
+    for name in _CHANGED_LISTS:
+        for container, known in zip(items(spec, name), items(before, name), strict=True):
+            for kind in ("requests", "limits"):
+                now, former = (part_of(part_of(each, "resources"), kind) for each in (container, known))
+                if _fixed_amounts(now) != _fixed_amounts(former):
+                    yield refusals.forbidden_field("spec", "only cpu and memory resources are mutable")
+                    return
+
+
+def _fixed_amounts(amounts: Spec) -> dict[str, Any]:
+    return {name: amount for name, amount in amounts.items() if name not in ("cpu", "memory")}
 
 
 def _deadline_faults(now: Any, before: Any) -> tuple[list[FieldError], bool]:

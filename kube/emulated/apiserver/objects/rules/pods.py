@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_change_faults import pod_change_faults, pod_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_change_faults import pod_faults, subresource_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.store import refusals
@@ -167,7 +167,7 @@ RULES = Rules(
     birth=_birth,
     admit=_admit,
     validate=_created_faults,
-    validate_change=lambda new, old, _: [*pod_faults(new), *pod_change_faults(new, old)],
+    validate_change=subresource_faults,
     validate_status=pod_status_faults,
     grace=_grace,
 )

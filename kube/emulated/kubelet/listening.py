@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import os
@@ -9,8 +10,23 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from mews.kube.emulated.kubelet.handlers import not_listening
+
 _LISTENS = "0A"
 _TABLES = ("tcp", "tcp6")
+
+
+async def connect_to_listener(group: int, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to that address, else to another one on which a process of the group listens at the port.
+
+    Raises OSError.
+    """
+    with contextlib.suppress(ConnectionRefusedError):
+        return await asyncio.open_connection(ip, port)
+    there = await asyncio.to_thread(listener_of, group, port)
+    if there is None:
+        raise ConnectionRefusedError(not_listening(port))
+    return await asyncio.open_connection(there, port)
 
 
 def listener_of(group: int, port: int) -> str | None:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mews.kube.emulated.kubelet.log_readers import LogReaders, marks_from
+from mews.kube.emulated.kubelet.log_text import pieces
 from mews.kube.emulated.kubelet.runtime import LogMark
-from mews.kube.streaming.standard_streams import STDERR, STDOUT
+from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams
 
 _AT_ONCE = 64 * 1024
 _MARK = struct.Struct("<qdB")
@@ -79,6 +80,18 @@ class OutputLog:
         del self._sources[descriptor]
         if descriptor not in self._borrowed:
             os.close(descriptor)
+
+    async def show(self, streams: StandardStreams) -> None:
+        """Write to those streams what comes from now on, each piece to its own, until the end."""
+        offset = self.size
+        while True:
+            await self.grown(offset)
+            text = self.read(offset)
+            if not text:
+                return
+            for piece, mark in pieces(text, offset, self.marks(offset)):
+                await streams.write(mark.stream, piece)
+            offset += len(text)
 
     def end(self) -> None:
         """The process is gone: what it has written is read, nothing follows."""

@@ -22,10 +22,9 @@ from mews.kube.api.objects import all_containers_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
-from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
-from mews.kube.emulated.kubelet.listening import listener_of
-from mews.kube.emulated.kubelet.log_text import pieces
+from mews.kube.emulated.kubelet.listening import connect_to_listener
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart, entry_of, namespaces_lacking
 from mews.kube.emulated.kubelet.output import OutputLog, output_pipes
 from mews.kube.emulated.kubelet.programs import environment_of
@@ -134,7 +133,7 @@ class RealProcess:
         if streams.options.stdin and stdin is not None:
             others.append(asyncio.create_task(self._feed(streams, stdin)))
         try:
-            await self._show(streams)
+            await self.log.show(streams)
         finally:
             for task in others:
                 task.cancel()
@@ -146,28 +145,12 @@ class RealProcess:
         if self._stdin_once and self._stdin is not None:
             self._stdin.close()
 
-    async def _show(self, streams: StandardStreams) -> None:
-        offset = self.log.size
-        while True:
-            await self.log.grown(offset)
-            text = self.log.read(offset)
-            if not text:
-                return
-            for piece, mark in pieces(text, offset, self.log.marks(offset)):
-                await streams.write(mark.stream, piece)
-            offset += len(text)
-
     async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the pod's address, else to another one on which the container itself listens at the port.
 
         Raises OSError.
         """
-        with contextlib.suppress(ConnectionRefusedError):
-            return await asyncio.open_connection(ip, port)
-        there = await asyncio.to_thread(listener_of, self.pid, port)
-        if there is None:
-            raise ConnectionRefusedError(not_listening(port))
-        return await asyncio.open_connection(there, port)
+        return await connect_to_listener(self.pid, ip, port)
 
     async def ask(self, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action; its time is real, since the process lives in it."""

@@ -13,9 +13,8 @@ from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine, explained
 from mews.kube.emulated.kubelet.engine.commands import collect_command, run_command_in
 from mews.kube.emulated.kubelet.engine.stream import EngineStream
-from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
-from mews.kube.emulated.kubelet.listening import listener_of
-from mews.kube.emulated.kubelet.log_text import pieces
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
+from mews.kube.emulated.kubelet.listening import connect_to_listener
 from mews.kube.emulated.kubelet.output import OutputLog
 from mews.kube.emulated.kubelet.real_actions import act
 from mews.kube.streaming.standard_streams import StandardStreams
@@ -156,7 +155,7 @@ class EngineContainer:
         if streams.options.stdin and self._terminal.stdin:
             others.append(asyncio.create_task(self._feed(streams)))
         try:
-            await self._show(streams)
+            await self.log.show(streams)
         finally:
             for task in others:
                 task.cancel()
@@ -177,28 +176,12 @@ class EngineContainer:
             with contextlib.suppress(APIError):
                 await self._engine.call("resize", self._container, height=size.rows, width=size.columns)
 
-    async def _show(self, streams: StandardStreams) -> None:
-        offset = self.log.size
-        while True:
-            await self.log.grown(offset)
-            text = self.log.read(offset)
-            if not text:
-                return
-            for piece, mark in pieces(text, offset, self.log.marks(offset)):
-                await streams.write(mark.stream, piece)
-            offset += len(text)
-
     async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the pod's address, else to another one on which the container's program listens at the port.
 
         Raises OSError.
         """
-        with contextlib.suppress(ConnectionRefusedError):
-            return await asyncio.open_connection(ip, port)
-        there = await asyncio.to_thread(listener_of, self.pid, port)
-        if there is None:
-            raise ConnectionRefusedError(not_listening(port))
-        return await asyncio.open_connection(there, port)
+        return await connect_to_listener(self.pid, ip, port)
 
     async def ask(self, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action; its time is real, since the program lives in it."""

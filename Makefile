@@ -9,10 +9,13 @@ export MEWS_NIGHTLY
 .PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-nightly test-fuse test-containers \
   test-kind test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist bench clean
 
+# Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
+# of the time that `mews up` takes.
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[test,bench]'
+	$(BIN)/python -m compileall -q emulator harness kube systems src/mews
 	mkdir -p build/editor/mews
 	for part in $(ROOMS) src/mews/__init__.py; do ln -sfn "$(CURDIR)/$$part" build/editor/mews/; done
 	touch $@
@@ -33,7 +36,7 @@ test-fuse: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/emulator/hostd/test_served_hosts.py tests/emulator/hostd/test_fuse_scenario.py tests/systems/kubecomp/test_host_steps_wall.py
 
 test-kind: $(BIN)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_scenarios.py tests/kind/test_elastic.py --durations=0
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_scenarios.py tests/kind/test_elastic.py tests/kind/test_live.py --durations=0
 
 # Real images as containers of emulated nodes; skipped with the reason where no Docker engine answers
 test-containers: $(BIN)/.installed

@@ -1,29 +1,33 @@
 """The experiment's baselines: does the simulator say what the whole stack does?
 
-``python -m benchmarks.kod2_baseline [--seeds 30] [--cell CNN-rand/8 …] [--scoring random] [--deadline 3600] [--runs
-FILE]``: each cell and seed submitted to the whole stack (API server, default scheduler, kubelets, operator; virtual
-time, some four seconds of CPU time each) and to the simulator. Chance differs between the two, so that only their
-distributions can agree: the means with their 95 % intervals, the mean difference of the pairs with its own (jobs are
-the same in both), and how probable a difference as large would be if there were none (a permutation test of the pairs'
-signs). An earlier deadline than the experiment's, in seconds, costs less: hanging jobs hang for less long. FILE keeps
-what has been run on the stack, and a later call goes on from there.
+``python -m benchmarks.kod2_baseline [--seeds 30] [--cell CNN-rand/8 …] [--scoring random] [--deadline 3600]
+[--draws 20] [--runs FILE]``: each cell and seed submitted to the whole stack (API server, default scheduler, kubelets,
+operator; virtual time, some four seconds of CPU time each) and to the simulator. Chance differs between the two, so
+that only their distributions can agree: the means with their 95 % intervals, the mean difference of the pairs with its
+own (jobs are the same in both), and how probable a difference as large would be if there were none (a permutation test
+of the pairs' signs). With ``--draws N`` each seed's jobs are simulated N times by other chance, too: the stack's run
+ranks anywhere among those (0 to 1), so that the mean rank must be near one half. An earlier deadline than the
+experiment's, in seconds, costs less: hanging jobs hang for less long. FILE keeps what has been run on the stack, and a
+later call goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import random
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from benchmarks.common import progress, report
+from mews.kube.system.statistics import half_width, sign_test
 from mews.systems.kod2.experiment.cells import Assumptions
 from mews.systems.kod2.experiment.default_scheduler import Scoring
 from mews.systems.kod2.experiment.run import VARIANTS, simulate
 from mews.systems.kod2.experiment.simulation import Life
-from mews.systems.kod2.experiment.statistics import half_width, sign_test
 from tests.systems.kod2.whole_stack import baseline_lives
 
 CELLS = (("CNN-rand", 8), ("VGG-16", 64), ("CNN-rand", 16), ("VGG-16", 128), ("CNN-rand", 32))
@@ -49,6 +53,19 @@ def simulated(key: Key) -> Numbers:
     """The same by the simulator."""
     model, batch, scoring, seed, deadline_s = key
     return _numbers(simulate(model, batch, seed, VARIANTS[scoring], Assumptions(deadline_s=deadline_s)).lives)
+
+
+def rank(key: Key, stack: Numbers, draws: int) -> float:
+    """Where the stack's mean time lies among so many simulations of the same jobs by other chance: from 0 to 1, a half
+    of those that are the same counted."""
+    model, batch, scoring, seed, deadline_s = key
+    given, name = Assumptions(deadline_s=deadline_s), "jct_all_s"
+    below = 0.5
+    for draw in range(draws):
+        chance = random.Random(f"{seed}/{model}/{batch}/{draw}")
+        found = _numbers(simulate(model, batch, seed, VARIANTS[scoring], given, chance=chance).lives)[name]
+        below += (found < stack[name]) + 0.5 * (found == stack[name])
+    return below / (draws + 1)
 
 
 def _numbers(lives: dict[str, Life]) -> Numbers:
@@ -101,6 +118,7 @@ def main() -> None:
     parser.add_argument("--cell", action="append", default=[])
     parser.add_argument("--scoring", choices=[each.value for each in Scoring], action="append", default=[])
     parser.add_argument("--deadline", type=float, default=Assumptions().deadline_s)
+    parser.add_argument("--draws", type=int, default=0)
     parser.add_argument("--runs", type=Path)
     options = parser.parse_args()
     cells = [(name, int(batch)) for name, _, batch in (cell.partition("/") for cell in options.cell)] or CELLS
@@ -117,6 +135,11 @@ def main() -> None:
                 progress(f"{model}/{batch} {scoring:7} {row['number']:9} {each}, p {row['p']:.2f} ({len(seeds)} seeds)")
                 report(f"kod2_baseline_{model}_{batch}_{scoring}_{row['number']}", row["simulator"][0], "",
                        baseline=row["stack"][0], baseline_name="whole stack")  # fmt: skip
+            if options.draws:
+                ranks = [rank(key, stack[key], options.draws) for key in of_cell]
+                by_chance = 1.96 * math.sqrt(1 / 12 / len(ranks))
+                progress(f"{model}/{batch} {scoring:7} mean rank {fmean(ranks):.2f}, by chance 0.5 ± {by_chance:.2f}")
+                report(f"kod2_baseline_{model}_{batch}_{scoring}_rank", fmean(ranks), "")
 
 
 if __name__ == "__main__":

@@ -131,6 +131,8 @@ def sequences(wanted: int, first: int = 0) -> None:
     progress(f"koordinator: {wanted} sequences of crashes, leaders, stale watches, lost Devices, sick and held GPUs")
     begun = time.perf_counter()
     for seed in range(first, first + wanted):
+        if seed % 1000 == 0:
+            progress(f"from seed {seed} on")
         rng = random.Random(seed)
         happens(seed, [rng.choice(STEPS) for _ in range(rng.randint(5, 20))])
         if seed % WHOLE_EVERY == 0:

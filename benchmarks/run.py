@@ -10,10 +10,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 BENCHES = (
     "cold_start",
+    "up_ready",
     "chassis_http",
     "redfish",
     "api",
     "bind_rate",
+    "worlds",
+    "pool_scale",
     "phases",
     "testbed",
     "nvml",
@@ -26,7 +29,10 @@ BENCHES = (
     "kod2_pool",
     "hotplug",
     "removal",
+    "page",
+    "live_page",
     "soak",
+    "simulate",
 )
 
 

@@ -18,6 +18,7 @@ from mews.emulator.http_quick import SERVER_NAME, QuickAnswer
 from mews.emulator.http_request import MAX_HEADER, ChunkedBody, Deadlines
 from mews.emulator.tls import Identity, install
 from mews.emulator.tls_adapter import WorkerTls
+from mews.emulator.waking import wake_while
 
 LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
@@ -128,7 +129,8 @@ class HttpServer:
 
     def stop(self) -> None:
         """Close the port and all connections."""
-        self._server.stop()
+        host, port = self._server.bind_addr[:2]
+        wake_while(self._server.stop, socket.AF_INET6 if ":" in host else socket.AF_INET, (host, port))
         self._server.deadlines.stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -143,7 +145,7 @@ class Stoppable(Protocol):
 
 
 def stop_all(servers: Iterable[Stoppable]) -> None:
-    """Stop several at the same time: each takes up to half a second to notice."""
+    """Stop several at the same time: each waits for the requests that it is answering."""
     threads = [threading.Thread(target=server.stop) for server in servers]
     for thread in threads:
         thread.start()
@@ -153,12 +155,12 @@ def stop_all(servers: Iterable[Stoppable]) -> None:
 
 def _check_free(host: str, port: int) -> None:
     """cheroot forgets to close a socket that it could not bind; so try with one of our own."""
-    if port:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            socket.create_server((host, port), family=family).close()
-        except OSError as error:
-            raise OSError(f"{host}:{port}: cannot listen there: {error.strerror or error}") from error
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while ")[0]  # socket says the address once more
+        raise OSError(f"{host}:{port}: cannot listen there: {why}") from error
 
 
 def _log(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:

@@ -7,13 +7,14 @@ that ask for a login speak TLS; the back door ``control`` has a port, too, on lo
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,21 @@ class ChassisServer:
         return found
 
 
+@contextlib.contextmanager
+def endings_held_back() -> Iterator[None]:
+    """Hold SIGTERM and SIGINT back for sigwait, in all threads to come as well: a handler that runs while the main
+    thread goes to wait on a lock is lost, or waits for that lock itself. Afterwards they do what they did before; those
+    that have come meanwhile are forgotten, as it has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    try:
+        yield
+    finally:
+        while pending := signal.sigpending() & set(ENDINGS):
+            signal.sigwait(pending)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@endings_held_back()
 def serve(
     hardware: Hardware,
     *,
@@ -218,9 +234,6 @@ def serve(
     ``insecure`` passwords and tokens go over plain HTTP. Requests of web pages, and those whose Host is none of
     the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises as ``ChassisServer`` does.
     """
-    # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
-    # lock is lost, or waits for that lock itself.
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if lifeline:
         threading.Thread(target=watch_lifeline, daemon=True).start()
     password = os.environ.get("MEWS_REDFISH_PASSWORD") or None
@@ -264,16 +277,25 @@ def serve(
 
 def watch_lifeline() -> None:
     """End this process as by TERM when its standard input ends."""
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):  # not sys.stdin: who waits there holds its lock, and the interpreter cannot end
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def write_ready(path: Path, ready: dict[str, Any]) -> None:
-    """Write a ready file such that a reader sees all of it or none; only its owner may read it, for the token."""
+    """Write a ready file such that a reader sees all of it or none; only its owner may read it, for the token.
+
+    Raises OSError, one line that names the file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(json.dumps(ready) + "\n")
-    temporary.replace(path)
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(json.dumps(ready) + "\n")
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise OSError(f"--ready {path}: cannot be written: {error.strerror or error}") from error
 
 
 def parse_listen(text: str) -> tuple[str, int]:

@@ -42,12 +42,14 @@ class Backend:
     opener: str
     check_available: Callable[[], object]
     emulates_nodes: bool = True
-    """Nodes are emulated here: other processes reach the whole of it (``mews up``), and it can be held open after a
-    run. Else they are real ones, and our components run in pods."""
+    """Nodes are emulated here: other processes reach the whole of it, and it can be held open after a run. Else they
+    are real ones, and our components run in pods."""
     needs_session: bool = False
     """What it opens clusters on is shared by scenarios, and ended with the ClusterSession."""
     is_the_users: bool = False
     """The cluster is somebody's: found by ``--kubeconfig`` and ``--context``, its own parts are not ours to change."""
+    stays_up: bool = False
+    """``mews up`` can bring it up."""
     chooses_api_port: bool = False
     """``--api-port`` can be given."""
 

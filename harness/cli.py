@@ -5,6 +5,7 @@ Everything that a command needs is imported when it runs, so that a virtual run 
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,23 +43,18 @@ app = typer.Typer(
 ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """Of the click that this typer brings along."""
 
+INTERRUPTED = 130
 _DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
 
-Paths = Annotated[
-    list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
-]
 ClusterOption = Annotated[str, typer.Option("--cluster", help=" or ".join(", ".join(BACKENDS).rsplit(", ", 1)))]
 SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
 DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {_DIALECTS}")]
-HardwareOption = Annotated[
-    Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
-]
 OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
 
 
 @app.command()
 def run(
-    paths: Paths,
+    paths: given.Paths,
     cluster: ClusterOption = DEFAULT_BACKEND,
     time: Annotated[str | None, typer.Option("--time", help="virtual or wall")] = None,
     speed: SpeedOption = 1.0,
@@ -75,6 +71,9 @@ def run(
     context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
     timeout: Annotated[float | None, typer.Option("--timeout", help="of each scenario, in seconds")] = None,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="runs at once, in processes; virtual time")] = 1,
+    results: given.ResultsOption = None,
+    resume: given.ResumeOption = False,
+    shard: given.ShardOption = None,
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
 ) -> int:
@@ -95,10 +94,11 @@ def run(
     )
     check_run_options(options, jobs)
 
-    from mews.harness.commands.run import RunOutputs
+    from mews.harness.commands.run import GivenSweep, RunOutputs
     from mews.harness.commands.run import run as run_all
 
-    wanted, sets, outputs = seeds_wanted(seed, seeds), set_ or (), RunOutputs(json, junit, html, journal)
+    sweep = GivenSweep(results, resume, shard)
+    wanted, sets, outputs = seeds_wanted(seed, seeds), set_ or (), RunOutputs(json, junit, html, journal, sweep)
     return run_all(
         paths, options, seeds=wanted, overrides=sets, outputs=outputs, jobs=jobs, allow_outside=allow_outside
     )
@@ -140,12 +140,12 @@ def demo(
 
 @app.command()
 def up(
-    hardware: HardwareOption = None,
+    hardware: given.HardwareOption = None,
     dir_: Annotated[
         Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print ready.json, and nothing else")] = False,
-    cluster: Annotated[str, typer.Option("--cluster", help="embedded or control-plane")] = DEFAULT_BACKEND,
+    cluster: Annotated[str, typer.Option("--cluster", help="embedded, control-plane or kind")] = DEFAULT_BACKEND,
     scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
     speed: SpeedOption = 1.0,
     dialect: DialectOption = None,
@@ -159,9 +159,11 @@ def up(
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
+    web: given.WebOption = False,
+    snapshot: given.SnapshotOption = None,
 ) -> int:
     """Bring up a cluster with its chassis and stay in the foreground until told to end."""
-    check_choice("--cluster", cluster, backends_that(lambda backend: backend.emulates_nodes))
+    check_choice("--cluster", cluster, backends_that(lambda backend: backend.stays_up))
     _check_dialect(dialect)
     check_speed(speed)
 
@@ -171,8 +173,9 @@ def up(
     serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
+    outside, seen = allow_outside, (waited, web, snapshot)
     arguments = UpArguments(
-        hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, allow_outside, brought, waited
+        hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
     )
     return bring_up(arguments, as_json=json)
 
@@ -193,7 +196,7 @@ def down(
 
 @app.command(name="diff-clusters")
 def diff_clusters(
-    paths: Paths,
+    paths: given.Paths,
     clusters: Annotated[
         str, typer.Option("--clusters", help="those to compare, with commas; the first is what others are held against")
     ] = "embedded,control-plane",
@@ -216,7 +219,7 @@ def diff_clusters(
 
 @app.command()
 def serve(
-    hardware: HardwareOption = None,
+    hardware: given.HardwareOption = None,
     listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="of the first face")] = "127.0.0.1:0",
     dialect: DialectOption = None,
     ready: Annotated[Path | None, typer.Option("--ready", metavar="FILE", help="written when all of it serves")] = None,
@@ -324,7 +327,7 @@ def nvidia_smi(
 
 @app.command()
 def manifests(
-    hardware: HardwareOption = None,
+    hardware: given.HardwareOption = None,
     scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="a file per component, in that folder")
@@ -397,11 +400,12 @@ def _check_dialect(dialect: str | None) -> None:
 def exit_code(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; errors become one line on standard error and a code."""
     try:
-        return int(_call(arguments) or 0)
+        code = int(_call(arguments) or 0)
+        return _fail(code, "interrupted") if code == INTERRUPTED else code  # typer makes that number of Ctrl-C
     except typer.Exit as leave:
         return leave.exit_code
-    except typer.Abort:
-        return 130
+    except (typer.Abort, KeyboardInterrupt):
+        return _fail(INTERRUPTED, "interrupted")
     except ClickError as error:
         return _fail(2, _usage(error))
     except BadInput as error:
@@ -413,8 +417,6 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         if lacks is None:
             raise
         return _fail(3, str(lacks))
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 141
@@ -438,6 +440,7 @@ def _fail(code: int, message: str) -> int:
 
 def main() -> None:
     """The entry point."""
+    gc.set_threshold(20_000)  # what imports make is kept: looking through it so often is a twelfth of a start
     sys.exit(exit_code())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import threading
@@ -22,6 +23,7 @@ from mews.harness.options import RunOptions
 from mews.harness.ports.cluster import Cluster
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
+from mews.harness.systems import with_steps
 from mews.registry import looking_in
 
 if TYPE_CHECKING:
@@ -102,12 +104,19 @@ class Engine:
         cluster = await open_cluster(scenario, options, seed=seed, session=self.session)
         try:
             result = await run_scenario(scenario, cluster, seed=seed, observer=self.observe, artefacts=self.artefacts)
-            lines = list(cluster.journal.lines())
+            lines = with_steps(cluster.journal.lines(), cluster.systems)
             if self.hold is not None:
                 await self.hold(cluster)
         finally:
             await cluster.close()
-        return Run(result, lines)
+        run = Run(result, lines)
+        if result.artefacts is not None:
+            from mews.harness.report.html import write_report
+
+            # A full disk changes no verdict; the runner has said what it could not write.
+            with contextlib.suppress(OSError):
+                write_report(run, result.artefacts)
+        return run
 
     def broken(self, scenario: Scenario, seed: int, reason: str, *, report: str = "", wall_s: float = 0.0) -> Run:
         """The run that came to nothing, for that reason."""

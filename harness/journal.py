@@ -6,6 +6,9 @@ API lines come from watches and hardware lines from the chassis' event feed, in 
 Every line is news: what merely repeats (heartbeats, leases, repeated events) is not written, so a journal that does
 not grow means that nothing happens.
 
+Where a run's journal is written out, lines that are steps of a system's published workflow bear these as a further
+field, ``paper`` (``System.steps``); while it runs they do not.
+
 The lines that everybody may rely on. *device* stands for the fields ``device`` (the chassis' own ID), ``uuid``,
 ``gpuid`` (``<chassis index>-<device>``), ``port``, ``host`` (where it is after the event, None while free),
 ``old_port``, ``old_host`` (before); *function* for ``device``, ``uuid``, ``gpuid``, ``kind``, ``bdf``, ``minor`` and

@@ -209,6 +209,15 @@ def state_folder() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "mews"
 
 
+def has_kind_cluster(pid: int) -> bool:
+    """Whether that process has a kind cluster, which takes its time to be deleted."""
+    for file in kind_state().glob(f"*/{_FILE}"):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            if json.loads(file.read_text(encoding="utf-8"))["pid"] == pid:
+                return True
+    return False
+
+
 def kept_kind_clusters() -> list[Path]:
     """Folders of kind clusters whose run has ended: kept, or killed."""
     return _without_owner(kind_state())

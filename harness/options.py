@@ -31,7 +31,8 @@ class RunOptions:
     ``dialect`` None: as the scenario says; ``timeout_s`` None too. ``kubeconfig`` and ``context`` name the user's own
     cluster; ``keep`` leaves what runs. ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without
     one a temporary folder does. ``serving`` is for what we serve ourselves. ``wait`` is what an emulated cluster has
-    before it counts as opened: its nodes Ready, or their devices announced, too.
+    before it counts as opened: its nodes Ready, or their devices announced, too. ``monitored``: what an emulated
+    cluster's systems measure of themselves is for Prometheus to read.
     """
 
     cluster: str = DEFAULT_BACKEND
@@ -45,6 +46,7 @@ class RunOptions:
     folder: Path | None = None
     serving: ServingOptions = field(default_factory=ServingOptions)
     wait: Literal["nodes", "devices"] = "devices"
+    monitored: bool = False
 
 
 def time_of(cluster: str, time: str | None) -> str:

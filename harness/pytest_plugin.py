@@ -14,6 +14,7 @@ are synchronous and work where an event loop runs already. Importing this module
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -197,6 +198,23 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     runner = item.stash.get(_RUNS, None)
     if report.when == "call" and report.failed and runner is not None and runner.runs:
         report.sections.append(("mews", "\n".join(runner.keep())))
+        # What pytest-html makes a link of in its own report; without it nobody reads this.
+        links = [_link(path, item.config) for path in runner.reports]
+        report.extras = [*getattr(report, "extras", ()), *links]
+
+
+def _link(file: Path, config: pytest.Config) -> dict[str, Any]:
+    """A file as ``pytest_html.extras.url`` has it: relative to the folder of pytest-html's report, so that both can be
+    moved together."""
+    report = getattr(config.option, "htmlpath", None)
+    target = os.path.relpath(file, Path(str(report)).absolute().parent) if report else str(file)
+    return {
+        "name": f"mews: {file.parent.name}",
+        "format_type": "url",
+        "content": target,
+        "mime_type": None,
+        "extension": None,
+    }
 
 
 def _available(config: pytest.Config, *, served: bool = False) -> str:

@@ -19,6 +19,7 @@ from mews.kube.api.objects import (
     containers_of,
     init_containers_of,
     is_deleting,
+    key_of,
     name_of,
     namespace_of,
     node_name_of,
@@ -27,7 +28,8 @@ from mews.kube.api.objects import (
     uid_of,
 )
 from mews.kube.api.pod_requests import request_of
-from mews.kube.api.resources import EVENTS, NODES, PODS
+from mews.kube.api.resources import EVENTS, NODES, PODS, Resource
+from mews.kube.client.informer import without_managers
 from mews.kube.client.port import KubeApi
 from mews.kube.system.journal import condition_changes
 from mews.kube.system.system import KindLine, Watched
@@ -122,9 +124,14 @@ class _EventLines:
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, ...]] = set()
+        self._first_by: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, old: Object | None, new: Object | None) -> Iterator[KindLine]:
         if new is None:
+            # Nobody counts on with one that is gone: in a cluster that stays up they would be remembered for ever.
+            seen = None if old is None else self._first_by.pop(key_of(old), None)
+            if seen is not None:
+                self._seen.discard(seen)
             return
         about = new.get("involvedObject") or {}
         name = "/".join(filter(None, (about.get("namespace"), about.get("name"))))
@@ -134,10 +141,20 @@ class _EventLines:
         if event_key in self._seen:
             return
         self._seen.add(event_key)
+        self._first_by[key_of(new)] = event_key
         source = new.get("reportingComponent") or (new.get("source") or {}).get("component") or "unknown"
         host = (new.get("source") or {}).get("host")
         actor = f"{source}/{host}" if host else str(source)
         yield actor, "event", {"type": new.get("type", ""), "reason": reason, "object": thing, "message": message}
+
+
+def _kept_of(resource: Resource) -> Callable[[Object], Object]:
+    """What is remembered of its objects: nobody asks what an event was before."""
+    return _metadata if resource is EVENTS else without_managers
+
+
+def _metadata(event: Object) -> Object:
+    return {"metadata": {name: event["metadata"].get(name) for name in ("namespace", "name", "uid", "resourceVersion")}}
 
 
 class Recorder:
@@ -150,7 +167,9 @@ class Recorder:
         self._journal = journal
         self._ignored = frozenset(ignored)
         kinds = (Watched(NODES, node_news), Watched(PODS, pod_news), Watched(EVENTS, _EventLines()), *watched)
-        self._feeds = [Feed(kube, kind.resource, self._writing(kind.news)) for kind in kinds]
+        self._feeds = [
+            Feed(kube, kind.resource, self._writing(kind.news), keep=_kept_of(kind.resource)) for kind in kinds
+        ]
 
     async def run(self) -> None:
         """Watch until cancelled."""

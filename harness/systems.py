@@ -7,15 +7,20 @@ them when it is asked for, so that a run loads those of its stack and no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.system.command import Command
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.experiment import Experiment
+from mews.kube.system.journal import Line
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
 from mews.kube.system.system import System, Watched
 from mews.systems import registry
+
+if TYPE_CHECKING:
+    from mews.kube.system.simulation import TracePolicy
 
 
 def default_title() -> str:
@@ -41,6 +46,18 @@ def watched_by(systems: Iterable[ConfiguredSystem]) -> list[Watched]:
 def images_of(systems: Iterable[ConfiguredSystem]) -> dict[str, Mapping[str, Any]]:
     """The images that these systems bring, by name."""
     return {name: image for each in systems for name, image in each.system.images().items()}
+
+
+def with_steps(lines: Sequence[Line], systems: Iterable[ConfiguredSystem]) -> list[Line]:
+    """The lines as they are written out: those that are steps of a system's workflow bear these as ``paper``."""
+    steps: dict[int, str] = {}
+    for each in systems:
+        for number, text in each.system.steps(each.configuration, lines).items():
+            steps[number] = f"{steps[number]}; {text}" if number in steps else text
+    return [
+        replace(line, fields={**line.fields, "paper": steps[line.number]}) if line.number in steps else line
+        for line in lines
+    ]
 
 
 def find_program(name: str) -> PlayedProgram:
@@ -72,17 +89,26 @@ def find_profile(name: str) -> MakeOverhead:
 def find_experiment(name: str) -> Experiment:
     """The experiment of that name.
 
-    Raises LookupError naming those there are.
+    Raises LookupError naming those that are spelt like it, or else all.
     """
     experiments = all_experiments()
     if name not in experiments:
-        raise LookupError(f"experiment {name!r}: must be one of {', '.join(experiments) or '(there is none)'}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, experiments)
+        allowed = ", ".join(near or experiments) or "(there is none)"
+        raise LookupError(f"experiment {name!r}: {'did you mean' if near else 'must be one of'} {allowed}")
     return experiments[name]
 
 
 def all_experiments() -> dict[str, Experiment]:
     """The experiments of all systems, by name."""
     return {each.name: each for found in all_systems() for each in found.experiments()}
+
+
+def all_trace_policies() -> dict[str, TracePolicy]:
+    """The policies that traces can be played by, of all systems, by name."""
+    return {each.name: each for found in all_systems() for each in found.trace_policies()}
 
 
 def all_commands() -> dict[str, Command]:

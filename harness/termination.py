@@ -36,8 +36,9 @@ class TerminationGuard:
     is blocked, or tasks that swallow every cancellation, can hold up neither the account of them nor the end.
     """
 
-    def __init__(self, name: str, clean_up: Callable[[], None]) -> None:
+    def __init__(self, name: str, clean_up: Callable[[], None], patience_s: float = PATIENCE_S) -> None:
         self._name = name
+        self._patience_s = patience_s
         self._clean_up = clean_up
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked = asyncio.Event()
@@ -74,10 +75,10 @@ class TerminationGuard:
     def _follow(self) -> None:
         first_s: float | None = None
         while True:
-            left_s = None if first_s is None else max(0.0, first_s + PATIENCE_S - time.monotonic())
+            left_s = None if first_s is None else max(0.0, first_s + self._patience_s - time.monotonic())
             ready, _, _ = select.select([self._reading], [], [], left_s)
             if not ready:
-                self._end(f"told to end {PATIENCE_S:g} s ago, and still running")
+                self._end(f"told to end {self._patience_s:g} s ago, and still running")
             numbers = os.read(self._reading, 256)
             if not numbers:
                 os.close(self._reading)

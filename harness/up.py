@@ -12,10 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mews.harness.errors import BadInput
 from mews.harness.kubeconfig_file import write_own
 from mews.harness.ports.cluster import ReachableCluster
 
 if TYPE_CHECKING:
+    from mews.harness.clusters.session import ClusterSession
+    from mews.harness.live.session import LiveSession
     from mews.harness.options import RunOptions
     from mews.harness.scenario.model import Scenario
     from mews.harness.termination import TerminationGuard
@@ -32,15 +35,22 @@ async def run_up(
     *,
     guard: TerminationGuard,
     age_s: Callable[[], float],
+    name: str = "mews",
+    page: Callable[[str], tuple[str, str] | None] = lambda name: None,
+    restored: Mapping[str, Any] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, as the guard says. ``folder`` gets the kubeconfig and ready.json, whose content
     ``notify`` is called with: once the API answers and the nodes are Ready, and again when their devices are announced;
-    once alone where the options wait for those. ``age_s`` says for how long it has been coming up."""
+    once alone where the options wait for those. ``age_s`` says for how long it has been coming up; ``name`` is the
+    session's, ``page`` has the files of its live page, ``restored`` is a snapshot that it is made as before devices are
+    said to be there."""
+    from mews.harness.backends import backend_of
     from mews.harness.clusters import open_cluster
 
     ended = guard.watch()
     opened = replace(options, folder=folder, wait="nodes")
-    opening = asyncio.ensure_future(open_cluster(scenario, opened, seed=scenario.seed))
+    shared = _shared() if backend_of(options.cluster).needs_session else None
+    opening = asyncio.ensure_future(open_cluster(scenario, opened, seed=scenario.seed, session=shared))
     cluster: ReachableCluster | None = None
     file = folder / "ready.json"
     try:
@@ -48,24 +58,70 @@ async def run_up(
         if cluster is None:
             return
         cluster.keep_alive()
-        ready = {**cluster.ready(), "pid": os.getpid(), "ready_s": round(age_s(), 2), "devices_s": None}
+        from mews.harness.live.serving import serve_session  # aiohttp with it: chassis and hosts started meanwhile
 
-        def publish() -> None:
-            write_whole(file, json.dumps(ready, indent=2) + "\n")
-            notify(ready)
+        async with serve_session(name, scenario, cluster, folder, page) as server:
+            ready = {
+                **_with_kubeconfig_in(folder, cluster.ready()),
+                "session": server.ready(),
+                "metrics": server.metrics(),
+                "pid": os.getpid(),
+                "ready_s": round(age_s(), 2),
+                "devices_s": None,
+            }
 
-        if options.wait == "nodes":
-            publish()
-        announced = asyncio.ensure_future(_announced(cluster))
-        if await _unless(ended, announced):
-            ready["devices_s"] = round(age_s(), 2)
-            publish()
-        await ended.wait()
+            def publish() -> None:
+                write_whole(file, json.dumps(ready, indent=2) + "\n")
+                notify(ready)
+
+            if options.wait == "nodes":
+                publish()
+            announced = asyncio.ensure_future(_announced(cluster))
+            if await _unless(ended, announced):
+                server.session.announced()
+                if restored is not None:
+                    await _restore(server.session, restored)
+                ready["devices_s"] = round(age_s(), 2)
+                publish()
+            await ended.wait()
     finally:
         with contextlib.suppress(OSError):  # whatever has become of the folder, the cluster is closed
             file.unlink(missing_ok=True)
+            if shared is not None:
+                (folder / "kubeconfig").unlink(missing_ok=True)
         if cluster is not None:
             await cluster.close()
+        if shared is not None:
+            await asyncio.to_thread(shared.close)
+
+
+def _shared() -> ClusterSession:
+    """What the cluster is made in, and ends with; what takes its time is logged."""
+    from mews.harness.clusters.session import ClusterSession
+
+    return ClusterSession(notify=lambda text: log.warning("%s", text))
+
+
+def _with_kubeconfig_in(folder: Path, ready: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the kubeconfig where the commands on an instance look for it, in its folder."""
+    there = Path(ready["kubeconfig"])
+    here = folder / "kubeconfig"
+    if there != here:
+        write_own(here, there.read_text(encoding="utf-8"))
+    return {**ready, "kubeconfig": str(here)}
+
+
+async def _restore(session: LiveSession, snapshot: Mapping[str, Any]) -> None:
+    """Make the session so; what it is not is logged.
+
+    Raises BadInput for a snapshot that cannot be restored.
+    """
+    await session.watched()
+    try:
+        for problem in await session.restore(snapshot):
+            log.warning("--snapshot: not as it was: %s", problem)
+    except ValueError as error:
+        raise BadInput(f"--snapshot: {error}") from error
 
 
 async def _announced(cluster: ReachableCluster) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Gone, Unavailable
@@ -45,13 +45,24 @@ class WatchRecord:
 class Feed:
     """Lists, then watches for ever, from the last version seen wherever the server allows it."""
 
-    def __init__(self, kube: KubeApi, resource: Resource, handle: Callable[[WatchRecord], None]) -> None:
+    def __init__(
+        self,
+        kube: KubeApi,
+        resource: Resource,
+        handle: Callable[[WatchRecord], None],
+        *,
+        keep: Callable[[Object], Object] = lambda obj: obj,
+        objects: MutableMapping[str, Object] | None = None,
+    ) -> None:
+        """``keep``: what of an object is remembered, to be the ``old`` of its next record; its metadata at least.
+        ``objects``: where it is."""
+        self._keep = keep
         self._kube = kube
         self.resource = resource
         self._handle = handle
         self._synced = asyncio.Event()
         self._stream = 0
-        self.objects: dict[str, Object] = {}
+        self.objects: MutableMapping[str, Object] = {} if objects is None else objects
 
     async def synced(self) -> None:
         """Wait for the first list."""
@@ -117,5 +128,5 @@ class Feed:
     def _see(self, kind: str, key: str, new: Object | None, version: int) -> None:
         old = self.objects.pop(key, None)
         if new is not None:
-            self.objects[key] = new
+            self.objects[key] = self._keep(new)
         self._handle(WatchRecord(self.resource, str(kind), key, old, new, version, self._stream))

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
@@ -45,6 +46,10 @@ class _Kin:
 class _Bucket:
     tokens: float
     filled_s: float
+
+    def full_s(self) -> float:
+        """When it has all its tokens again."""
+        return self.filled_s + (_BURST - self.tokens) * _REFILL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class EventRecorder:
         self._host = host
         self._queue: deque[_Sighting] = deque()
         self._queued = asyncio.Event()
-        self._posted: dict[tuple[str, ...], _Posted] = {}
+        self._posted: dict[bytes, _Posted] = {}
         self._kin: dict[tuple[str, ...], _Kin] = {}
         self._buckets: dict[tuple[str, ...], _Bucket] = {}
         self._number = crc32(f"{component}/{host}".encode()) % 1_000_000
@@ -135,6 +140,8 @@ class EventRecorder:
         kin.messages[message] = None
         self._kin[family] = kin
         _forget_oldest(self._kin)
+        while (oldest := next(iter(self._kin.items())))[1].seen_s < now - _SIMILAR_S:
+            del self._kin[oldest[0]]
         if len(kin.messages) < _SIMILAR:
             return False
         kin.messages.pop(next(iter(kin.messages)))
@@ -146,6 +153,9 @@ class EventRecorder:
         bucket.filled_s = now
         self._buckets[about] = bucket
         _forget_oldest(self._buckets)
+        # One that has filled up again is as good as none.
+        while (oldest := next(iter(self._buckets.items())))[1].full_s() < now:
+            del self._buckets[oldest[0]]
         if bucket.tokens < 1.0:
             return False
         bucket.tokens -= 1.0
@@ -176,14 +186,15 @@ class EventRecorder:
                 await rest(_RETRY_S)
 
     async def _write(self, sighting: _Sighting) -> None:
-        kube, known = self._context.kube, self._posted.pop(sighting.key, None)
+        key = _digest(sighting.key)
+        kube, known = self._context.kube, self._posted.pop(key, None)
         if known is not None:
             change = {"count": known.count + 1, "lastTimestamp": sighting.body["lastTimestamp"]}
             if sighting.body["message"].startswith(_COMBINED):
                 change["message"] = sighting.body["message"]
             try:
                 await kube.patch(EVENTS, known.name, change, kind=Patch.MERGE, namespace=known.namespace)
-                self._posted[sighting.key] = _Posted(known.name, known.namespace, known.count + 1)
+                self._posted[key] = _Posted(known.name, known.namespace, known.count + 1)
                 return
             except NotFound:
                 pass
@@ -192,10 +203,15 @@ class EventRecorder:
         except AlreadyExists:
             sighting.body["metadata"]["name"] = self._name(sighting.body["involvedObject"]["name"])
             await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
-        self._posted[sighting.key] = _Posted(sighting.body["metadata"]["name"], sighting.namespace, 1)
+        self._posted[key] = _Posted(sighting.body["metadata"]["name"], sighting.namespace, 1)
         _forget_oldest(self._posted)
 
 
-def _forget_oldest(known: dict[tuple[str, ...], Any]) -> None:
+def _digest(key: tuple[str, ...]) -> bytes:
+    """What stands for a key that is remembered for long: messages are."""
+    return blake2b("\0".join(key).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _forget_oldest(known: dict[Any, Any]) -> None:
     if len(known) > _KNOWN:
         known.pop(next(iter(known)))

@@ -14,7 +14,15 @@ from mews.harness.commands.further import all_commands
 from mews.harness.scenario.loader import parse_scenario
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "scenarios" / "README.md"))
+PAGES = sorted(
+    path
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/seeds/*.md"),
+        ROOT / "scenarios" / "README.md",
+    )
+)
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 
@@ -63,7 +71,9 @@ def test_modules_and_scenarios_that_are_named_exist(page: Path):
     text = page.read_text(encoding="utf-8")
     for module in set(re.findall(r"python -m ((?:mews|benchmarks|tests)[\w.]*)", text)):
         assert find_spec(module) is not None, module
-    for path in set(re.findall(r"\b((?:scenarios|fixtures|benchmarks|ci)/[\w./-]+\.(?:yaml|py|json))", text)):
+    for path in set(
+        re.findall(r"(?<!tests/)\b((?:scenarios|fixtures|benchmarks|ci)/[\w./-]+\.(?:yaml|py|json))", text)
+    ):
         assert (ROOT / path).exists(), path
 
 

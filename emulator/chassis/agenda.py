@@ -15,16 +15,23 @@ class Agenda:
     def __init__(self) -> None:
         self._entries: list[tuple[float, int, object, Action]] = []
         self._made = 0
+        self._counts: dict[int, int] = {}
+        """How many entries each owner has, by its identity."""
 
     def at(self, at_s: float, action: Action, owner: object = None) -> None:
         """Let an action happen at a time; ``owner`` is for ``forget`` and ``take``."""
         self._made += 1
+        self._counts[id(owner)] = self._counts.get(id(owner), 0) + 1
         heapq.heappush(self._entries, (at_s, self._made, owner, action))
 
     def due(self, now_s: float) -> Iterator[tuple[float, Action]]:
         """Take out what is due by now, also what that adds: its time and the action."""
         while self._entries and self._entries[0][0] <= now_s:
-            at_s, _, _, action = heapq.heappop(self._entries)
+            at_s, _, owner, action = heapq.heappop(self._entries)
+            if self._counts[id(owner)] == 1:
+                del self._counts[id(owner)]
+            else:
+                self._counts[id(owner)] -= 1
             yield at_s, action
 
     def next_s(self) -> float | None:
@@ -36,11 +43,11 @@ class Agenda:
 
     def only(self, owner: object) -> bool:
         """Whether nothing but that owner's actions is going to happen."""
-        return all(entry[2] is owner for entry in self._entries)
+        return len(self._entries) == self._counts.get(id(owner), 0)
 
     def has(self, owner: object) -> bool:
         """Whether an action of that owner is going to happen."""
-        return any(entry[2] is owner for entry in self._entries)
+        return id(owner) in self._counts
 
     def forget(self, owner: object) -> None:
         """Cancel all actions of an owner."""
@@ -48,6 +55,8 @@ class Agenda:
 
     def take(self, owner: object) -> list[Action]:
         """Take out all actions of an owner, in order."""
+        if not self._counts.pop(id(owner), 0):
+            return []
         taken = sorted(entry for entry in self._entries if entry[2] is owner)
         self._entries = [entry for entry in self._entries if entry[2] is not owner]
         heapq.heapify(self._entries)
@@ -55,4 +64,4 @@ class Agenda:
 
     def clear(self) -> None:
         """Cancel every action that has not happened yet."""
-        self._entries = []
+        self._entries, self._counts = [], {}

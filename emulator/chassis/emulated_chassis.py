@@ -68,6 +68,7 @@ class EmulatedChassis:
         self._numbers = 0
         self._agenda = Agenda()
         self._in_flight: dict[int, Operation] = {}
+        self._writes: dict[int, Operation] = {}
         self._rng = random.Random(self._seed)
         self.faults = FaultBoard(self, random.Random(self._seed + 1))
         for quirk in self.profile.quirks:
@@ -110,7 +111,7 @@ class EmulatedChassis:
 
     def pending(self) -> dict[str, OperationKind]:
         """Device -> the write on it that is begun and not settled."""
-        return {op.device: op.kind for op in self._in_flight.values() if op.kind is not OperationKind.READ}
+        return {op.device: op.kind for op in self._writes.values()}
 
     def next_due(self) -> float | None:
         """When something will happen next; None if nothing is due. May be asked while another thread settles."""
@@ -118,7 +119,7 @@ class EmulatedChassis:
 
     def only_reads(self) -> bool:
         """Whether nothing is going on but reads, which change nothing."""
-        return not self.pending() and self._agenda.only(READING)
+        return not self._writes and self._agenda.only(READING)
 
     # Operations
 
@@ -146,7 +147,7 @@ class EmulatedChassis:
             return False
         operation.refusal, operation.settled = Cancelled(f"operation {operation.number}: cancelled"), True
         operation.due_s = operation.answer_s = self._now_s
-        self._in_flight.pop(operation.number, None)
+        self._landed(operation)
         self._emit_finished(operation)
         return True
 
@@ -172,6 +173,8 @@ class EmulatedChassis:
             self._free_s = operation.due_s
         operation.answer_s = max(operation.answer_s, operation.due_s)
         self._in_flight[operation.number] = operation
+        if kind is not OperationKind.READ:
+            self._writes[operation.number] = operation
         owner = READING if kind is OperationKind.READ else None
         self.at(operation.due_s, lambda t: self._complete(operation, t), owner)
         self._emit_begun(operation)
@@ -215,7 +218,7 @@ class EmulatedChassis:
         if operation.settled:
             return
         operation.settled = True
-        del self._in_flight[operation.number]
+        self._landed(operation)
         for action in operation.before:
             action()
         if operation.kind is OperationKind.READ:
@@ -241,10 +244,14 @@ class EmulatedChassis:
         self._table.move(device, port, self._now_s)
         self.emit("table-changed", device=device, old_port=old, new_port=port, cause=cause)
 
+    def _landed(self, operation: Operation) -> None:
+        self._in_flight.pop(operation.number, None)
+        self._writes.pop(operation.number, None)
+
     def _lose(self, operation: Operation) -> Operation:
         """No answer, no effect: the management server is not there."""
         operation.settled, operation.applies, operation.outcome = True, False, OperationOutcome.DROPPED
-        self._in_flight.pop(operation.number, None)
+        self._landed(operation)
         self._emit_finished(operation)
         return operation
 

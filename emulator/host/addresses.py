@@ -17,7 +17,7 @@ FIRST_BUS, BUSES = 0x20, 0xDF
 LAST_BUS = FIRST_BUS + BUSES - 1
 
 OVERFLOW = 0x10
-"""Domain added for each further ``BUSES`` devices of one chassis."""
+"""Domain added for each further ``BUSES`` devices of one chassis, where a host has no more than so many chassis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,9 @@ class AddressPool(Protocol):
 class PciAddresses:
     """Gives and takes back the addresses below one chassis port; every second port is on the second NUMA node."""
 
-    def __init__(self, port: int, host: int, slots: int) -> None:
+    def __init__(self, port: int, host: int, slots: int, overflow: int = OVERFLOW) -> None:
         self._port = port
+        self._overflow = overflow
         self._size = BUSES * (1 + slots // BUSES)
         self._next = 0x10 * (host % 12) if slots <= BUSES else 0
         self._given: set[int] = set()
@@ -94,7 +95,7 @@ class PciAddresses:
         place = self._next % self._size
         self._given.add(place)
         self._next = place + 1
-        domain = self._port + OVERFLOW * (place // BUSES)
+        domain = self._port + self._overflow * (place // BUSES)
         bus = FIRST_BUS + place % BUSES
         numa_node = self._port % 2
         port = f"{domain:04x}:{2 + slot // 256:02x}:{slot % 256 >> 3:02x}.{slot & 7}"
@@ -108,7 +109,7 @@ class PciAddresses:
     def take(self, bdf: str) -> None:
         """Release the address of a device that went."""
         domain, bus, _ = bdf.split(":")
-        place = (int(domain, 16) - self._port) // OVERFLOW * BUSES + int(bus, 16) - FIRST_BUS
+        place = (int(domain, 16) - self._port) // self._overflow * BUSES + int(bus, 16) - FIRST_BUS
         self._given.discard(place)
 
 

@@ -12,6 +12,10 @@ SIZE = 4096
 ONES = b"\xff" * SIZE
 """What a function that has fallen off the bus reads as."""
 
+LAST_SLOT = 0x1FFF
+"""The highest number that a port's slot capabilities hold. Of a higher one, on a host that is cabled to more slots than
+that, they have the lower bits: a number is unique within its chassis only."""
+
 _POWER, _EXPRESS, _SERIAL, _SHARING = 0x50, 0x60, 0x100, 0x180
 _ENDPOINT, _ROOT_PORT, _UPSTREAM, _DOWNSTREAM = 0x0, 0x4, 0x5, 0x6
 PORT_TYPES = {"endpoint": _ENDPOINT, "root": _ROOT_PORT, "upstream": _UPSTREAM, "downstream": _DOWNSTREAM}
@@ -75,5 +79,5 @@ def _capabilities(space: bytearray, card: Card, port: int, *, slot: int | None) 
     struct.pack_into("<I", space, _EXPRESS + 0x0C, status)
     struct.pack_into("<HH", space, _EXPRESS + 0x10, 0x0040, status)
     if slot is not None:
-        struct.pack_into("<IHH", space, _EXPRESS + 0x14, slot << 19 | 0x7F, 0x0000, 0x0040)
+        struct.pack_into("<IHH", space, _EXPRESS + 0x14, (slot & LAST_SLOT) << 19 | 0x7F, 0x0000, 0x0040)
     struct.pack_into("<H", space, _EXPRESS + 0x30, card.gen)

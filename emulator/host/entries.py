@@ -29,18 +29,13 @@ class Link:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Folder:
     """A folder; ``children`` looks anew. ``leads_to`` has those children that paths go on through, where making all of
     them only to pass by costs more than the file at the end."""
 
     children: Callable[[], Mapping[str, Node]]
     leads_to: Callable[[], Mapping[str, Node]] | None = None
-
-    def child(self, name: str) -> Node | None:
-        """The one of that name."""
-        found = self.leads_to().get(name) if self.leads_to is not None else None
-        return found if found is not None else self.children().get(name)
 
 
 Node = File | Link | Folder

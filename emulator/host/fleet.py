@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
@@ -24,10 +24,12 @@ class Hosts:
         self._chassis = {spec.name: spec for spec in hardware.chassis}
         self._order = {spec.name: EventOrder() for spec in hardware.chassis}
         self._devices = {(spec.name, device.id): device for spec in hardware.chassis for device in spec.devices}
+        self._hosts_of = {spec.name: frozenset(spec.ports.values()) for spec in hardware.chassis}
+        cabled = _cabled(hardware)
         self.hosts = {
             spec.name: Host(
                 spec,
-                hardware.chassis,
+                cabled.get(spec.name, ()),
                 number=number,
                 rng=random.Random(f"{seed}/host/{spec.name}"),
                 listener=listener,
@@ -47,14 +49,16 @@ class Hosts:
 
     def begin(self, now_s: float, ports: Ports | None = None) -> None:
         """All machines boot; ``ports`` is the chassis' table now, without it that of the hardware file."""
+        on = self._on_hosts(ports)
         for name, host in self.hosts.items():
-            host.begin(self._on(name, ports), now_s)
+            host.begin(on[name], now_s)
 
     def reconcile(self, ports: Ports | None, now_s: float) -> None:
         """The table is this now, however it came about."""
         self._order = {name: EventOrder() for name in self._chassis}
+        on = self._on_hosts(ports)
         for name, host in self.hosts.items():
-            host.reconcile(self._on(name, ports), now_s)
+            host.reconcile(on[name], now_s)
 
     def on_event(self, chassis: str, number: int, event: str, fields: Mapping[str, Any], now_s: float) -> None:
         """Take one event of a chassis (``mews.emulator.chassis.events``); most do not concern hosts.
@@ -91,7 +95,10 @@ class Hosts:
 
     def _move(self, chassis: str, device: str, old: str | None, new: str | None, now_s: float) -> None:
         before, after = self._host_on(chassis, old), self._host_on(chassis, new)
-        for host in self.hosts.values():  # Another than it was taken from has it where an edit between is heard late.
+        cabled = self._hosts_of[chassis]
+        for name, host in self.hosts.items():  # Not only where it was taken from: an edit between may be heard late.
+            if name not in cabled:
+                continue
             if host is before or _has(host, chassis, device):
                 host.unplug(chassis, device, now_s)
         if after is not None:
@@ -116,21 +123,42 @@ class Hosts:
         name = None if port is None else self._chassis[chassis].ports.get(port)
         return None if name is None else self.hosts.get(name)
 
-    def _on(self, host: str, ports: Ports | None) -> dict[str, list[DeviceSpec]]:
-        own = {OWN: list(devices)} if (devices := self.hosts[host].spec.devices) else {}
+    def _on_hosts(self, ports: Ports | None) -> dict[str, dict[str, list[DeviceSpec]]]:
+        """Host -> chassis -> the devices that it has on the host's port; the server's own under ``OWN``."""
+        found: dict[str, dict[str, list[DeviceSpec]]] = {name: {} for name in self.hosts}
+        if ports is not None:
+            self._add_own(found)
+        for name, device, port in self._starts() if ports is None else self._rows(ports):
+            host = None if port is None else self._chassis[name].ports.get(port)
+            if host in found:
+                found[host].setdefault(name, []).append(device)
         if ports is None:
-            return {**{spec.name: _first(spec, host) for spec in self.hardware.chassis}, **own}
-        return {
-            **own,
-            **{
-                name: [
-                    self._devices[(name, device)]
-                    for device, port in rows.items()
-                    if port is not None and self._chassis[name].ports.get(port) == host
-                ]
-                for name, rows in ports.items()
-            },
-        }
+            self._add_own(found)
+        return found
+
+    def _starts(self) -> Iterator[tuple[str, DeviceSpec, str | None]]:
+        """The tables of the hardware file."""
+        for spec in self.hardware.chassis:
+            yield from ((spec.name, device, device.port) for device in spec.devices)
+
+    def _rows(self, ports: Ports) -> Iterator[tuple[str, DeviceSpec, str | None]]:
+        for name, rows in ports.items():
+            yield from ((name, self._devices[(name, device)], port) for device, port in rows.items())
+
+    def _add_own(self, found: Mapping[str, dict[str, list[DeviceSpec]]]) -> None:
+        for name, host in self.hosts.items():
+            if host.spec.devices:
+                found[name][OWN] = list(host.spec.devices)
+
+
+def _cabled(hardware: Hardware) -> dict[str, list[ChassisSpec]]:
+    """Host -> the chassis that have a port for it."""
+    found: dict[str, list[ChassisSpec]] = {}
+    for spec in hardware.chassis:
+        for host in dict.fromkeys(spec.ports.values()):
+            if host is not None:
+                found.setdefault(host, []).append(spec)
+    return found
 
 
 def _has(host: Host, chassis: str, device: str) -> bool:

@@ -24,7 +24,7 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import DeviceHolders, Holder
 from mews.emulator.host.joints import host_report
 from mews.emulator.host.klog import KernelLog
-from mews.emulator.host.own_slots import address_pools, own_chassis
+from mews.emulator.host.own_slots import HostSlots, address_pools, own_chassis
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.profiles import ARROWS
 from mews.emulator.host.virtual_functions import virtual_function
@@ -35,17 +35,17 @@ SHOWN_LINES = 50
 FIRST_PID = 4000
 """Processes that exist in the emulation alone are numbered from here on."""
 
-SLOTS_PER_CHASSIS = 1000
-"""Slot numbers of the host: those of its first chassis from 1 on, of the next from 1001 on."""
-
 
 class Host:
-    """One emulated server. All methods take ``now_s``, emulated seconds that never go back."""
+    """One emulated server. All methods take ``now_s``, emulated seconds that never go back.
+
+    ``cabled``: the chassis that have a port for it.
+    """
 
     def __init__(
         self,
         spec: HostSpec,
-        chassis: Sequence[ChassisSpec],
+        cabled: Sequence[ChassisSpec],
         *,
         number: int,
         rng: random.Random,
@@ -54,9 +54,8 @@ class Host:
         self.spec = spec
         self.profile = spec.profile
         self.number = number
-        cabled = (one for one in chassis if spec.name in one.ports.values())
         self.chassis = (*cabled, *own_chassis(spec))
-        self._slots = {(one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)}
+        self._slots = HostSlots(self.chassis)
         self._addresses, self.own_switches = address_pools(spec, self.chassis, number)
         self._listener = listener
         self._rng = random.Random(rng.getrandbits(64))
@@ -215,18 +214,11 @@ class Host:
         self.version += 1
         self.settle(self._now_s)
 
-    def insert(self, chassis: str, device: DeviceSpec) -> None:
-        """One more device is in the chassis."""
-        taken = [slot for (name, _), slot in self._slots.items() if name == chassis]
-        free = next(n for n in range(len(taken) + 1) if n not in taken)
-        self._slots.setdefault((chassis, device.id), free)
-
     def _enter(self, chassis: str, device: DeviceSpec) -> Function:
         self._numbers += 1
-        self.insert(chassis, device)
-        place = self._slots[(chassis, device.id)]
+        place = self._slots.place(chassis, device.id)
         address = self._addresses[chassis].give(place)
-        ordinal = [one.name for one in self.chassis].index(chassis)
+        ordinal = next(n for n, one in enumerate(self.chassis) if one.name == chassis)
         function = Function(
             number=self._numbers,
             chassis=chassis,
@@ -235,7 +227,7 @@ class Host:
             card=card_of(device.kind, device.model, device.virtual_functions),
             bdf=address.bdf,
             above=address.above,
-            slot=SLOTS_PER_CHASSIS * ordinal + place + 1,
+            slot=self._slots.number(ordinal, place),
         )
         self._functions.append(function)
         self._functions.sort(key=lambda f: (f.bdf, f.number))

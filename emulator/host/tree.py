@@ -1,7 +1,8 @@
 """A host's files as a tree of values: sysfs, /proc/driver/nvidia, /dev and the kernel log (contract host.md section 2).
 
 Nothing is stored: every node is computed from the host's state when it is looked at, and writing one acts on it. Where
-a path led is remembered until that state changes: programs ask for the same few files every second. Paths are
+a path led, and what was in the folders on the way, is remembered until that state changes: programs ask for the same
+few files every second. Paths are
 relative to the host's root folder: ``sys/bus/pci/devices/0000:44:00.0/vendor``.
 """
 
@@ -31,6 +32,8 @@ class HostTree:
         self.operator = HostOperator(host)
         self._version = -1
         self._found: dict[tuple[str, bool], Node] = {}
+        self._children: dict[Folder, Mapping[str, Node]] = {}
+        self._leads_to: dict[Folder, Mapping[str, Node]] = {}
         sysfs = Sysfs(host, self.operator)
         self.root = Folder(
             lambda: {
@@ -66,6 +69,8 @@ class HostTree:
         if self._version != self.host.version or len(self._found) > _REMEMBERED:
             self._version = self.host.version
             self._found.clear()
+            self._children.clear()
+            self._leads_to.clear()
         node = self._found.get((path, follow))
         if node is None:
             node = self._found[path, follow] = self._walk_to(_parts(path), follow, 0)[0]
@@ -78,7 +83,7 @@ class HostTree:
         for number, part in enumerate(parts):
             if not isinstance(node, Folder):
                 raise NotADirectoryError("/".join(parts))
-            found = node.child(part)
+            found = self._child(node, part)
             if found is None:
                 raise FileNotFoundError("/".join(parts))
             if isinstance(found, Link) and (follow or number < len(parts) - 1):
@@ -86,6 +91,19 @@ class HostTree:
                 return self._walk_to([*there, *parts[number + 1 :]], follow, depth + 1)
             node = found
         return node, parts
+
+    def _child(self, folder: Folder, name: str) -> Node | None:
+        """The one of that name in a folder, which is looked into once until the host's state changes."""
+        if folder.leads_to is not None:
+            ways = self._leads_to.get(folder)
+            if ways is None:
+                ways = self._leads_to[folder] = folder.leads_to()
+            if (found := ways.get(name)) is not None:
+                return found
+        children = self._children.get(folder)
+        if children is None:
+            children = self._children[folder] = folder.children()
+        return children.get(name)
 
     def read(self, path: str) -> bytes:
         """Return a file's content.

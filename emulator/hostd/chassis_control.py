@@ -51,9 +51,9 @@ class ChassisControl:
         *,
         method: str = "GET",
         body: Any = None,
-        opened: Callable[[HTTPConnection], None] = lambda _: None,
+        opened: Callable[[socket.socket], None] = lambda _: None,
     ) -> HTTPResponse:
-        """The beginning of an answer with status 200; ``opened`` gets the connection before anything is sent.
+        """The beginning of an answer with status 200; ``opened`` gets the socket before anything is sent.
 
         Raises Lost.
         """
@@ -62,7 +62,8 @@ class ChassisControl:
             ready = json.loads(self._ready.read_text(encoding="utf-8"))
             control = ready["control"]
             connection = _connection(control["url"], ready.get("ca"))
-            opened(connection)
+            connection.connect()
+            opened(connection.sock)
             bearer = {"Authorization": f"Bearer {control['token']}", "Content-Type": "application/json"}
             bearer["Connection"] = "close"
             connection.request(method, path, body=content, headers={**bearer, **headers})
@@ -80,7 +81,8 @@ class ChassisStream:
 
     def __init__(self, control: ChassisControl) -> None:
         self._control = control
-        self._connection: HTTPConnection | None = None
+        # Of the connection: that forgets it once the answer has begun, since there is but one on each.
+        self._socket: socket.socket | None = None
         self._ended = False
 
     def open(self, path: str, headers: Mapping[str, str] = _NO_HEADERS) -> HTTPResponse:
@@ -90,14 +92,13 @@ class ChassisStream:
     def end(self) -> None:
         """Whoever waits for an answer, or for the rest of it, gets Lost or its end; none is asked for any more."""
         self._ended = True
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
+        if self._socket is not None:
             with contextlib.suppress(OSError):
                 # The socket's own: that of TLS forgets TLS, and who reads then takes records for text.
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
-    def _keep(self, connection: HTTPConnection) -> None:
-        self._connection = connection
+    def _keep(self, opened: socket.socket) -> None:
+        self._socket = opened
         if self._ended:
             raise Lost("nobody asks any more")
 

@@ -34,6 +34,7 @@ from mews.emulator.nvml.requests import (
     socket_path,
 )
 from mews.emulator.nvml.state import state_beside, write_state
+from mews.emulator.waking import wake_while
 
 _CODES: dict[type[HostRefusal], Return] = {DeviceInUse: Return.IN_USE, NoSuchDevice: Return.NOT_FOUND}
 
@@ -65,7 +66,7 @@ class NvmlFolder:
 
     def stop(self) -> None:
         """Close the socket."""
-        self._server.shutdown()
+        wake_while(self._server.shutdown, socket.AF_UNIX, str(self._path))
         self._server.server_close()
         self._path.unlink(missing_ok=True)
 

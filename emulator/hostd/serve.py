@@ -40,7 +40,15 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.emulator.nvml.state import state_beside
-from mews.emulator.serve import BAD_INPUT, ENDINGS, ENVIRONMENT, LOOPBACK, watch_lifeline, write_ready
+from mews.emulator.serve import (
+    BAD_INPUT,
+    ENDINGS,
+    ENVIRONMENT,
+    LOOPBACK,
+    endings_held_back,
+    watch_lifeline,
+    write_ready,
+)
 
 FILES = "fs"
 """Folder of the hosts' files below the root."""
@@ -157,6 +165,7 @@ class HostServer:
         }
 
 
+@endings_held_back()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.hostd.serve", description="Serve emulated hosts.")
@@ -172,7 +181,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_control_tls_arguments(parser)
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     chosen = parser.parse_args(arguments)
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if chosen.lifeline:
         threading.Thread(target=watch_lifeline, daemon=True).start()
     try:
@@ -197,6 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.ready is not None:
             write_ready(chosen.ready, server.ready())
         signal.sigwait(ENDINGS)
+    except OSError as error:
+        return _failed(error, ENVIRONMENT)
     finally:
         server.stop()
         if chosen.ready is not None:

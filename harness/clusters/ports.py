@@ -26,7 +26,7 @@ from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.nvml import NvmlPort
-from mews.kube.system.services import ServicePort
+from mews.kube.system.services import ServicePort, ServiceReply
 
 
 class ChassisPort(Protocol):
@@ -72,6 +72,13 @@ class ServicesPort(Protocol):
         """POST to such a URL.
 
         Raises ConnectionError, TimeoutError.
+        """
+        ...
+
+    async def ask_all(self, service: str, path: str) -> Sequence[ServiceReply]:
+        """GET a path of each that serves that name.
+
+        Raises ConnectionError where nobody does.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence, Fenced
@@ -21,6 +22,10 @@ Bury = Callable[[], Awaitable[None] | None]
 FIRST_S, MOST_S, CALM_S = 10.0, 300.0, 600.0
 """Waits before a crashed component is started again: doubling from the first to the most, anew after a calm life
 (the kubelet's back-off, contract kubelet.md section 10; pkg/kubelet/kubelet.go MaxContainerBackOff)."""
+
+
+COMPONENT: ContextVar[str] = ContextVar("component", default="")
+"""Whose code runs: the name of a component in all that it does on the loop, "" outside of them."""
 
 
 class Unit:
@@ -86,6 +91,7 @@ class Unit:
         await self.kill()
 
     async def _live(self, fence: Fence) -> None:
+        COMPONENT.set(self.name)
         begun_s = asyncio.get_running_loop().time()
         try:
             await self._make(fence).run()

@@ -15,6 +15,9 @@ AllowHostOption = Annotated[
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
 ]
+SnapshotOption = Annotated[
+    Path | None, typer.Option("--snapshot", metavar="FILE", help="what `mews snapshot save` wrote, restored")
+]
 StackOption = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
@@ -29,6 +32,7 @@ UnknownImagesOption = Annotated[
 WaitOption = Annotated[
     str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")
 ]
+WebOption = Annotated[bool, typer.Option("--web", help="print the address of its live page")]
 StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
 OpenapiOption = Annotated[
     str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
@@ -50,4 +54,17 @@ WaiversOption = Annotated[Path | None, typer.Option("--waivers", metavar="FILE",
 CredentialsOption = Annotated[
     Path | None,
     typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
+]
+Paths = Annotated[
+    list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
+]
+HardwareOption = Annotated[
+    Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
+]
+ResultsOption = Annotated[
+    str | None, typer.Option("--results", metavar="FILE|-", help="a line is appended as each run ends")
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="leave out what --results has already")]
+ShardOption = Annotated[
+    str | None, typer.Option("--shard", metavar="I/N", help="every Nth run, from the Ith on; index/N in an Indexed Job")
 ]

@@ -82,7 +82,12 @@ def _account(scenario: Scenario, options: RunOptions, session: ClusterSession) -
     run = Engine(options, session=session).run(scenario)
     result = run.result
     return ClusterHistory(
-        scenario.name, options.cluster, result.verdict, result.reason, round(result.wall_s, 2), stories_of(run.lines)
+        scenario.name,
+        options.cluster,
+        result.verdict,
+        result.reason,
+        round(result.wall_s or 0.0, 2),
+        stories_of(run.lines),
     )
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from mews.harness.commands.instances import UpInstance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import end_containers, kept_sites, sweep, sweep_kind, sweep_sites
+from mews.harness.leftovers import end_containers, has_kind_cluster, kept_sites, sweep, sweep_kind, sweep_sites
 
 PATIENCE_S = 15.0
+_KIND_PATIENCE_S = 130.0
 LEFTOVERS = ("ready.json", "kubeconfig", "ca.crt")
 """What an instance writes into its folder."""
 
@@ -56,8 +57,9 @@ def _sweep_sites() -> tuple[list[Path], list[str]]:
 def end(instance: UpInstance) -> None:
     """SIGTERM, SIGKILL for what does not go, then the leftovers."""
     if alive(instance):
+        patience_s = _KIND_PATIENCE_S if has_kind_cluster(instance.pid) else PATIENCE_S
         _signal(instance.pid, signal.SIGTERM)
-        _wait(lambda: not alive(instance))
+        _wait(lambda: not alive(instance), patience_s)
     if alive(instance):
         _signal(instance.pid, signal.SIGKILL)
     for pid in list(offspring(instance.folder, instance.born)):

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from mews.harness.commands.words import FailingParser
 from mews.kube.system.command import Command, CommandContext
 
 SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
@@ -41,17 +41,12 @@ stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run
 """The API server alone, as controller-runtime's envtest has it: no nodes, no controllers, no scheduler."""
 
 
-class _Failing(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
-        raise ValueError(message)
-
-
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
     Raises ValueError for bad arguments, Lacks where the cluster does not come up.
     """
-    parser = _Failing(prog="mews envtest", add_help=False, allow_abbrev=False)
+    parser = FailingParser("envtest")
     for name in _OPTIONS:
         parser.add_argument(f"--{name}")
     parser.add_argument("--bare", action="store_true")

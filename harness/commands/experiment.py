@@ -27,7 +27,7 @@ class ExperimentOutputs:
 def list_experiments() -> int:
     """One line per experiment."""
     for name, experiment in all_experiments().items():
-        sys.stdout.write(f"{name:12} {experiment.summary}\n")
+        sys.stdout.write(f"{name:20} {experiment.summary}\n")
     return 0
 
 
@@ -36,6 +36,7 @@ def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) 
 
     Raises BadInput, Lacks.
     """
+    from mews.harness.experiments.playing import ScenarioFailed
     from mews.harness.experiments.runner import run_experiment
 
     try:
@@ -51,7 +52,12 @@ def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) 
             raise BadInput(f"{option} {folder}: must be a folder")
     if experiment.figures is not None and (outputs.plots is not None or outputs.out is not None):
         check_installed("plots")  # before minutes of work, not after them
-    _write(experiment, run_experiment(experiment, wanted, processes=jobs), wanted, outputs)
+    try:
+        tables = run_experiment(experiment, wanted, processes=jobs)
+    except ScenarioFailed as failed:
+        sys.stderr.write(f"experiment {name}: {failed}\n")
+        return 1
+    _write(experiment, tables, wanted, outputs)
     return 0
 
 
@@ -98,11 +104,16 @@ def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, in
         "result.json": json_text(result(experiment, tables)),
         "tables.json": json_text(document(experiment, tables, seeds)),
         "report.md": report,
-        "index.html": html_page(experiment, tables, report, [path.name for path in drawn]),
+        "index.html": html_page(experiment, tables, report, _images(drawn)),
         **{f"{name}.csv": csv_text(rows) for name, rows in tables.items()},
     }
     for name, text in texts.items():
         write_output("--out", folder / name, text)
+
+
+def _images(drawn: Sequence[Path]) -> dict[str, bytes]:
+    """The figures that a page can hold: vector graphics."""
+    return {path.name: path.read_bytes() for path in drawn if path.suffix == ".svg"}
 
 
 def _draw(experiment: Experiment, tables: Tables, folder: Path) -> list[Path]:

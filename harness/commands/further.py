@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from mews.harness import systems
-from mews.harness.commands import envtest, telemetry
+from mews.harness.commands import envtest, live, merge, simulate, snapshots, sweep, telemetry
 from mews.kube.system.command import Command
 
-OURS = (envtest.COMMAND, telemetry.COMMAND)
+OURS = (
+    *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND),
+    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND),
+)
 
 
 def all_commands() -> dict[str, Command]:

@@ -12,7 +12,19 @@ from pathlib import Path
 
 from mews.harness.leftovers import bearing, born
 
-__all__ = ["MARK", "UpInstance", "alive", "alone", "born", "forget", "offspring", "record", "recorded", "state_folder"]
+__all__ = [
+    "MARK",
+    "UpInstance",
+    "alive",
+    "alone",
+    "born",
+    "forget",
+    "offspring",
+    "record",
+    "recorded",
+    "running",
+    "state_folder",
+]
 
 _TYPES = [str, int, str, str]
 
@@ -82,3 +94,16 @@ def recorded() -> list[UpInstance]:
 def offspring(folder: str, since: str = "0") -> Iterator[int]:
     """Processes that bear the mark of the instance of that folder and are no older than it, this one left out."""
     return bearing(MARK, folder, since)
+
+
+def running(name: str) -> UpInstance:
+    """The one of that name that runs.
+
+    Raises LookupError, in one line, where none does.
+    """
+    there = [instance for instance in recorded() if alive(instance)]
+    for instance in there:
+        if instance.name == name:
+            return instance
+    names = ", ".join(each.name for each in there) or "none"
+    raise LookupError(f"--name {name}: no `mews up` of that name runs; running: {names}")

@@ -17,7 +17,7 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.emulator.nvml.library import SMI, install
 from mews.emulator.nvml.state import state_beside, write_state
-from mews.harness.commands.instances import alive, recorded
+from mews.harness.commands.instances import running
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.loader import file_of
 
@@ -25,7 +25,7 @@ from mews.harness.scenario.loader import file_of
 def nvidia_smi(hardware: Path | None, name: str, host: str | None, arguments: Sequence[str]) -> int:
     """Run it with these arguments; the exit code is its own.
 
-    Raises BadInput for a host or an instance that is not there, Lacks where the program cannot be compiled.
+    Raises BadInput for a host that is not there, Lacks where no instance runs or the program cannot be compiled.
     """
     if hardware is None:
         return _run(_folder_of(_nodes(name), host, name), arguments)
@@ -58,13 +58,12 @@ def _write(hardware: Path, host: str | None, folder: Path) -> None:
 
 def _nodes(name: str) -> dict[str, Any]:
     """The nodes that a running instance told of in its ready.json."""
-    found = [instance for instance in recorded() if instance.name == name and alive(instance)]
-    if not found:
-        raise BadInput(f"--name {name}: no `mews up` of that name is running; start one, or give --hardware FILE")
     try:
-        ready = json.loads((Path(found[0].folder) / "ready.json").read_text(encoding="utf-8"))
+        ready = json.loads((Path(running(name).folder) / "ready.json").read_text(encoding="utf-8"))
+    except LookupError as error:
+        raise Lacks(f"{error}; start one, or give --hardware FILE") from error
     except (OSError, ValueError) as error:
-        raise BadInput(f"--name {name}: its ready.json cannot be read yet: {error}") from error
+        raise Lacks(f"--name {name}: its ready.json cannot be read yet: {error}") from error
     nodes: dict[str, Any] = ready.get("nodes", {})
     return nodes
 

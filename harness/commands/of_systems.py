@@ -14,6 +14,9 @@ from typer.core import TyperGroup
 from mews.harness.errors import BadInput, Lacks
 from mews.kube.system.command import Command, CommandContext
 
+NESTED = {("manifests", "sweep")}
+"""Looked up by both words, so that no other command waits for all of them to be loaded."""
+
 
 class MewsGroup(TyperGroup):
     """The commands of ``mews``: the harness's own, then those of systems."""
@@ -24,6 +27,12 @@ class MewsGroup(TyperGroup):
 
         own = super().list_commands(ctx)
         return [*own, *dict.fromkeys(word for name in all_commands() if (word := name.split()[0]) not in own)]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """A command of two words of which our own command line has the first: found before that."""
+        if tuple(args[:2]) in NESTED:
+            return args[0], _command_of_systems(args[0]), args[1:]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
@@ -74,10 +83,6 @@ def _run(command: Command, arguments: Sequence[str]) -> int:
 
 
 def _kubeconfig(name: str) -> Path:
-    from mews.harness.commands.instances import alive, recorded
+    from mews.harness.commands.instances import running
 
-    running = [instance for instance in recorded() if alive(instance)]
-    for instance in running:
-        if instance.name == name:
-            return Path(instance.folder) / "kubeconfig"
-    raise LookupError(f"no `mews up --name {name}` runs; running: {', '.join(each.name for each in running) or 'none'}")
+    return Path(running(name).folder) / "kubeconfig"

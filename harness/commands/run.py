@@ -29,10 +29,20 @@ from mews.harness.scenario.loader import file_of, load_scenarios
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
+    from mews.harness.sweeps import KeptRuns
 
 
 ARTEFACTS = Path("mews-artefacts")
 """Where failed runs leave theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSweep:
+    """``--results``, ``--resume`` and ``--shard`` as they are given."""
+
+    results: str | None = None
+    resume: bool = False
+    shard: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +53,12 @@ class RunOutputs:
     junit: Path | None = None
     html: Path | None = None
     journal: Path | None = None
+    sweep: GivenSweep = GivenSweep()
 
     def by_option(self) -> Mapping[str, str | Path | None]:
         """As they are given."""
-        return {"--json": self.json, "--junit": self.junit, "--html": self.html, "--journal": self.journal}
+        files: dict[str, str | Path | None] = {"--json": self.json, "--junit": self.junit, "--html": self.html}
+        return {**files, "--journal": self.journal, "--results": self.sweep.results}
 
 
 def run(
@@ -67,8 +79,11 @@ def run(
         raise BadInput(f"--kubeconfig {options.kubeconfig}: no such file")
     keep_quiet()
     scenarios = load(paths, _overrides(overrides, options), allow_outside=allow_outside)
-    plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
+    whole = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     shown = check_outputs(outputs.by_option())
+    kept = _kept(outputs, whole, options, overrides)
+    numbers = [number for number in range(len(whole)) if kept is None or kept.lacks(number)]
+    plan = [whole[number] for number in numbers]
     if str(outputs.journal) == STDOUT and len(plan) > 1:
         raise BadInput(f"--journal {STDOUT}: shows one run, these are {len(plan)}; name a file")
     check_available(options.cluster)
@@ -76,14 +91,38 @@ def run(
     files = _Files(outputs)
     runs: list[Run] = []
     try:
-        _run_all(plan, options, files, runs, jobs=jobs, stream=_report_stream(outputs, shown))
+        for run in _run_all(
+            plan,
+            options,
+            files,
+            jobs=jobs,
+            stream=_report_stream(outputs, shown),
+        ):
+            runs.append(run if kept is None else kept.keep(numbers[len(runs)], run))
     except (BadInput, Lacks, KeyboardInterrupt):
         if runs:
             with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
                 files.reports(runs)
         raise
+    runs = runs if kept is None else kept.all_runs(dict(zip(numbers, runs, strict=True)))
     files.reports(runs)
     return exit_code_of(runs)
+
+
+def _kept(
+    outputs: RunOutputs,
+    plan: Sequence[tuple[Scenario, int]],
+    options: RunOptions,
+    overrides: Sequence[str],
+) -> KeptRuns | None:
+    """The sweep's results, None where it is none. Raises BadInput."""
+    given = outputs.sweep
+    if given == GivenSweep():
+        return None
+    from mews.harness.sweeps import KeptRuns, sweep_options
+
+    chosen = sweep_options(given.results, given.resume, given.shard, outputs.json)
+    return KeptRuns.of(chosen, plan, options, overrides)
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside: bool = False) -> list[Scenario]:
@@ -104,23 +143,24 @@ def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
 
 def _report_stream(outputs: RunOutputs, shown: bool) -> TextIO | None:
     """Where people read: not where a report goes; nowhere beside JSON, which says as much."""
-    return None if outputs.json == STDOUT else sys.stderr if shown else sys.stdout
+    return None if STDOUT in (outputs.json, outputs.sweep.results) else sys.stderr if shown else sys.stdout
 
 
 def _run_all(
     plan: Sequence[tuple[Scenario, int]],
     options: RunOptions,
     files: _Files,
-    runs: list[Run],
     *,
     jobs: int,
     stream: TextIO | None,
-) -> None:
-    """``runs`` gets one after the other."""
+) -> Iterator[Run]:
+    """The runs, one after the other, as they are reported."""
     from mews.harness.report.text import TextReport
 
     report = None if stream is None else TextReport(stream)
-    jobs = min(jobs, len(plan))
+    if not plan:
+        return
+    jobs, runs = min(jobs, len(plan)), list[Run]()
     with progress_bar(len(plan), threads=jobs == 1) as bar:
         ended = _one_by_one(plan, options, bar) if jobs == 1 else _in_workers(plan, options, bar, jobs)
         for run in ended:
@@ -128,6 +168,7 @@ def _run_all(
             runs.append(kept)
             if report is not None:
                 report.ended(kept)
+            yield kept
     if report is not None:
         report.finish(runs)
 
@@ -186,6 +227,7 @@ class _Files:
     def __init__(self, outputs: RunOutputs) -> None:
         self._outputs = outputs
         self._errors: list[str] = []
+        self._journals: set[Path] = set()
 
     def journal(self, run: Run, *, alone: bool) -> Run:
         """Write the journal; with several runs each has a file of its own beside the one that was named."""
@@ -193,10 +235,17 @@ class _Files:
         if file is None:
             return run
         result = run.result
-        name = f"{file.stem}-{_safe(result.scenario)}-{result.seed}{file.suffix}"
-        path = file if alone else file.with_name(name)
+        name = f"{file.stem}-{_safe(result.scenario)}-{result.seed}"
+        path = file if alone else self._free(file, name)
         self._write("--journal", path, "".join(line.as_json() + "\n" for line in run.lines))
         return replace(run, result=replace(result, journal=str(path)))
+
+    def _free(self, file: Path, name: str) -> Path:
+        """A file of that name beside the other; two scenarios of one name get one each."""
+        names = (name, *(f"{name}-{number}" for number in range(2, len(self._journals) + 2)))
+        path = next(p for p in (file.with_name(one + file.suffix) for one in names) if p not in self._journals)
+        self._journals.add(path)
+        return path
 
     def reports(self, runs: Sequence[Run]) -> None:
         """Write all that were asked for.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.commands.instances import alive, recorded
+from mews.harness.commands.instances import running
+from mews.harness.commands.live import ArgumentWords
+from mews.harness.live.client import SessionClient
 from mews.kube.system.command import Command, CommandContext
 
 SUMMARY = "What the GPUs of a running `mews up` show; NAME=VALUE sets it (temperature=90, power=none, xid=79, …)."
@@ -17,24 +18,20 @@ USAGE = "[--name NAME] [--device ID|all] [--json] [NAME=VALUE]…"
 _COLUMNS = ("device", "host", "power", "energy", "temperature", "load", "memory", "SM clock", "set")
 
 
-class _Failing(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
-        raise ValueError(message)
-
-
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
     Raises ValueError for bad arguments and refused values, LookupError where no such instance runs.
     """
-    parser = _Failing(prog="mews telemetry", add_help=False)
-    parser.add_argument("--name", default="mews")
+    parser = ArgumentWords("telemetry", allow_abbrev=True)
     parser.add_argument("--device", default="all")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("values", nargs="*")
     chosen = parser.parse_args(arguments)
     values = _values(chosen.values)
     ready = _ready(chosen.name)
+    if values and "session" in ready:  # so that it stands in the journal, and in a recording
+        return _set(ready["session"], chosen.device, values)
     table, shown = asyncio.run(_ask(ready, chosen.device, values))
     if values:
         return 0
@@ -72,14 +69,19 @@ def _number(text: str) -> Any:
 
 
 def _ready(name: str) -> dict[str, Any]:
-    found = [instance for instance in recorded() if instance.name == name and alive(instance)]
-    if not found:
-        raise ValueError(f"--name {name}: no `mews up` of that name is running")
+    folder = Path(running(name).folder)
     try:
-        ready: dict[str, Any] = json.loads((Path(found[0].folder) / "ready.json").read_text(encoding="utf-8"))
+        ready: dict[str, Any] = json.loads((folder / "ready.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"--name {name}: its ready.json cannot be read yet: {error}") from error
+        raise LookupError(f"--name {name}: its ready.json cannot be read yet: {error}") from error
     return ready
+
+
+def _set(session: Mapping[str, str], device: str, values: Mapping[str, Any]) -> int:
+    reason = SessionClient(session).perform({"telemetry": {"device": device, "set": dict(values)}})
+    if reason:
+        raise ValueError(reason)
+    return 0
 
 
 async def _ask(ready: Mapping[str, Any], device: str, values: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mews.harness.backends import backend_of
-from mews.harness.commands.down import clear
+from mews.harness.commands.down import clear, end
 from mews.harness.commands.instances import (
     MARK,
     UpInstance,
@@ -31,21 +31,23 @@ from mews.harness.commands.instances import (
     state_folder,
 )
 from mews.harness.commands.logs import to_stderr
-from mews.harness.commands.serving import warn_insecure, what_is_open
+from mews.harness.commands.serving import check_serves, warn_insecure, what_is_open
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import end_own
+from mews.harness.leftovers import end_own, sweep
 from mews.harness.options import RunOptions, ServingOptions, check_choice
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import UNKNOWN, read_images
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.scenario.requirements import check_images
-from mews.harness.termination import TerminationGuard
+from mews.harness.termination import PATIENCE_S, TerminationGuard
 from mews.harness.up import run_up
 from mews.registry import looking_in
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
+_IN_DOCKER_S = 120.0
+"""How long a cluster of containers may take to be deleted."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 
 
@@ -73,6 +75,8 @@ class UpArguments:
     allow_outside: bool = False
     images: UpImages = field(default_factory=UpImages)
     wait: Literal["nodes", "devices"] = "nodes"
+    web: bool = False
+    snapshot: Path | None = None
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -93,7 +97,8 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
         raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
-    scenario = scenario_of(arguments.hardware, arguments.scenario, allow_outside=arguments.allow_outside)
+    check_serves(arguments.serving.insecure, served=backend.emulates_nodes, cluster=arguments.cluster, time="wall")
+    scenario, restored = _what_to_bring_up(arguments)
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
     scenario = with_images(scenario, arguments.images)
@@ -102,6 +107,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     instance = _claim(arguments)
+    sweep()
     options = RunOptions(
         arguments.cluster,
         "wall",
@@ -109,6 +115,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
         arguments.dialect,
         serving=arguments.serving,
         wait=arguments.wait,
+        monitored=True,
     )
     os.environ[MARK] = instance.folder
     to_stderr()
@@ -119,7 +126,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     def notify(ready: Mapping[str, Any]) -> None:
         nonlocal reported
         if not reported:
-            _report(ready, arguments.name, as_json=as_json)
+            _report(ready, arguments.name, as_json=as_json, web=arguments.web)
             gc.freeze()
             gc.enable()
         elif not as_json:
@@ -127,15 +134,50 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
             sys.stdout.flush()
         reported = True
 
-    guard = TerminationGuard(f"mews up --name {instance.name}", lambda: _clean_up(instance))
+    patience_s = _IN_DOCKER_S if backend.needs_session else PATIENCE_S
+    guard = TerminationGuard(f"mews up --name {instance.name}", lambda: _clean_up(instance), patience_s)
     try:
         with looking_in(scenario.folder), guard:
-            asyncio.run(run_up(scenario, options, Path(instance.folder), notify, guard=guard, age_s=age_s))
+            asyncio.run(
+                run_up(
+                    scenario,
+                    options,
+                    Path(instance.folder),
+                    notify,
+                    guard=guard,
+                    age_s=age_s,
+                    name=instance.name,
+                    page=_page,
+                    restored=restored,
+                )
+            )
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:
         forget(instance.name)
     return 0
+
+
+def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:
+    """The scenario, and the snapshot that is restored when it is up.
+
+    Raises BadInput.
+    """
+    if given.snapshot is None:
+        return scenario_of(given.hardware, given.scenario, allow_outside=given.allow_outside), None
+    others = (("--hardware", given.hardware), ("--scenario", given.scenario), ("--stack", given.stack))
+    for name, value in others:
+        if value is not None:
+            raise BadInput(f"--snapshot {given.snapshot} {name} {value}: only one of the two; a snapshot has its own")
+
+    from mews.harness.live.snapshot import read_snapshot
+    from mews.harness.live.snapshot_file import load_snapshot
+
+    try:
+        document = load_snapshot(given.snapshot)
+        return read_snapshot(document).as_scenario(), document
+    except ValueError as error:
+        raise BadInput(f"--snapshot {error}") from error
 
 
 def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: bool = False) -> Scenario:
@@ -225,6 +267,8 @@ def _claim(arguments: UpArguments) -> UpInstance:
 
 
 def _record(name: str, folder: Path) -> UpInstance:
+    for dead in [known for known in recorded() if not alive(known)]:
+        end(dead)  # what it left, and whoever it started
     for known in filter(alive, recorded()):
         ends = "mews down ends it" if known.name == "mews" else f"mews down --name {known.name} ends it"
         if known.name == name:
@@ -257,7 +301,13 @@ def _shell(name: str, node: Mapping[str, Any]) -> list[str]:
     return [f"  node {name}: export {exports}"] if exports else []
 
 
-def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
+def _page(name: str) -> tuple[str, str] | None:
+    from mews.harness.report.live_page import live_file  # when somebody asks for it
+
+    return live_file(name)
+
+
+def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool) -> None:
     if as_json:
         text = json.dumps(ready)
     else:
@@ -268,6 +318,7 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
             f"up: {ready['api']}",
             f"  nodes Ready after {ready['ready_s']:g} s{_devices(ready)}",
             f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
+            *([f"  page: {ready['session']['url']}/#token={ready['session']['token']}"] if web else []),
             *chassis,
             *(line for name, node in ready["nodes"].items() for line in _shell(name, node)),
             f"  ends with Ctrl-C or: mews down{ends}",

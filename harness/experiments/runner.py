@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing import Pool
+from typing import Any
 
-from mews.kube.system.experiment import Experiment, Row
+from mews.harness.experiments.playing import play
+from mews.harness.experiments.timing import cpu_seconds
+from mews.kube.system.experiment import Experiment, ExperimentPart, Part, Row, TimedPart
 
 
 def run_experiment(experiment: Experiment, seeds: Mapping[str, int], *, processes: int = 2) -> dict[str, list[Row]]:
     """The rows of every part, by its name, with so many seeds each (a part's own number where none is given).
 
-    Each process gets a part's ``run`` by its module and name, and the task by value.
+    Each process gets what a part does with a task by its module and name, and the task by value. Raises
+    ScenarioFailed for a scenario that must pass and does not.
     """
     tables: dict[str, list[Row]] = {}
     with Pool(processes) as pool:
         for part in experiment.parts:
             wanted = seeds.get(part.name, part.seeds)
-            results = pool.map(part.run, part.tasks(wanted), chunksize=1)
+            results = pool.map(_work(part), part.tasks(wanted), chunksize=1)
             tables[part.name] = list(part.rows(wanted, results))
     return tables
+
+
+def _work(part: Part) -> Callable[[Any], Any]:
+    if isinstance(part, ExperimentPart):
+        return part.run
+    if isinstance(part, TimedPart):
+        return partial(cpu_seconds, part.prepare)
+    return partial(play, part.keep, may_fail=part.may_fail)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from mews.kube.system.experiment import Comparison, Experiment, Row, Tables
-
-STYLE = "body { font-family: sans-serif; margin: 2em } td, th { border: 1px solid #ccc; padding: .2em .5em }"
+from mews.harness.report.page import data_block, html_file
+from mews.kube.system.experiment import Experiment, Row, Tables
 
 
 def document(experiment: Experiment, tables: Tables, seeds: Mapping[str, int]) -> dict[str, Any]:
@@ -37,23 +37,28 @@ def csv_text(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def html_page(experiment: Experiment, tables: Tables, report: str, figures: Iterable[str]) -> str:
-    """A page with the comparison, the figures by their files' names, and the report as it is."""
-    body = [f"<h1>{escape(experiment.name)}</h1>", f"<p>{escape(experiment.summary)}</p>"]
-    body += [_compared(experiment.comparisons(tables))]
-    body += [f'<p><img src="{escape(name)}" alt="{escape(name)}"></p>' for name in figures]
-    body += [f"<pre>{escape(report)}</pre>"]
-    head = f'<meta charset="utf-8"><title>{escape(experiment.name)}</title><style>{STYLE}</style>'
-    return f"<!doctype html>\n<html><head>{head}</head><body>\n" + "\n".join(body) + "\n</body></html>\n"
-
-
-def _compared(comparisons: Sequence[Comparison]) -> str:
-    lines = ["<table><tr><th></th><th>paper</th><th>measured</th><th>ours</th><th>low</th><th>high</th></tr>"]
-    for each in comparisons:
-        numbers = (each.paper, each.measured, each.ours, each.low, each.high)
-        cells = "".join(f"<td>{'' if number is None else f'{number:g}'}</td>" for number in numbers)
-        lines.append(f"<tr><td>{escape(each.name)}</td>{cells}</tr>")
-    return "\n".join([*lines, "</table>"])
+def html_page(experiment: Experiment, tables: Tables, report: str, figures: Mapping[str, bytes]) -> str:
+    """One file with the comparison as plot and table, the figures (name -> SVG) and the report as it is."""
+    shown = [
+        {"name": name, "source": f"data:image/svg+xml;base64,{base64.b64encode(image).decode('ascii')}"}
+        for name, image in figures.items()
+    ]
+    data = {
+        "kind": "experiment",
+        "experiment": experiment.name,
+        "summary": experiment.summary,
+        "rows": [asdict(each) for each in experiment.comparisons(tables)],
+        "figures": shown,
+        "report": report,
+    }
+    fallback = f"<main><h1>{escape(experiment.name)}</h1><pre>{escape(report)}</pre></main>"
+    return html_file(
+        f"mews · {experiment.name}",
+        start="ReportData.start();",
+        scripts=("report.js",),
+        blocks=[data_block("mews-data", data)],
+        fallback=fallback,
+    )
 
 
 def json_text(value: Mapping[str, Any]) -> str:

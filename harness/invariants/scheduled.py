@@ -102,6 +102,9 @@ def amounts_of(pod: Mapping[str, Any]) -> Amounts:
         else:
             _raise(peak, _add(dict(sidecars), requests_of(container)))
     total = _raise(_add(mains, sidecars), peak)
+    for name, quantity in ((pod.get("spec", {}).get("resources") or {}).get("requests") or {}).items():
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):  # the pod as a whole has the last word
+            total[name] = parse(quantity)
     return _add(total, {"pods": 1, **(pod.get("spec", {}).get("overhead") or {})})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -63,7 +64,10 @@ def kinds(installed: InstalledSystem) -> list[Object]:
 def software(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Object]:
     """A component's account, and what runs: ours, or the user's; nothing where a manifest of the user's has it."""
     component = installed.components[name]
-    made = rights(name, deployment_of(component), spec.namespace, spec.prefix)
+    declared = deployment_of(component)
+    if installed.pooled is not None and installed.pooled.unannounced:
+        declared = replace(declared, everywhere=(*declared.everywhere, *declared.where_lent))
+    made = rights(name, declared, spec.namespace, spec.prefix)
     if component.per_node:
         return [*made, *_on_nodes(spec, installed, name)]
     if name in spec.documents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
@@ -36,7 +37,7 @@ class LocalFleet:
         self._dead: set[str] = set()
         self._faces: dict[tuple[str, str], tuple[object, ChassisFace]] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {spec.name: [] for spec in hardware.chassis}
+        self._waiting: dict[str, dict[asyncio.Future[None], _Wait]] = {spec.name: {} for spec in hardware.chassis}
 
     def listen(self, listener: Listener) -> None:
         """One more who hears every event."""
@@ -79,8 +80,12 @@ class LocalFleet:
 
     def stirred(self, chassis: str) -> None:
         """Something was begun or changed: see to it that what is due next happens in time, and that waits are right."""
-        for waiter in self._waiting[chassis]:
-            _wake(waiter)
+        waiting = self._waiting[chassis]
+        if waiting:
+            only_reads = self.fleet.box(chassis).only_reads()
+            for waiter, wait in waiting.items():
+                if wait.only_reads is not only_reads or wait.pending.due_s != wait.due_s:
+                    _wake(waiter)
         self.pump(chassis)
 
     def pump(self, chassis: str) -> None:
@@ -110,19 +115,21 @@ class LocalFleet:
         self.fleet.box(chassis).settle(max(due_s, self.pace.now()))
         self.stirred(chassis)
 
-    async def wait(self, chassis: str, delay_s: float) -> None:
-        """Sleep that many loop seconds, or less if something changed meanwhile; for an answer to a mere read it is a
-        rest, since that changes nothing."""
+    async def wait(self, chassis: str, pending: Pending, delay_s: float) -> None:
+        """Sleep that many loop seconds, or less if ``pending`` is due at another time meanwhile; for an answer to a
+        mere read it is a rest, since that changes nothing."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         wake = partial(_wake, waiter)
-        timer = later(delay_s, wake) if self.fleet.box(chassis).only_reads() else loop.call_later(delay_s, wake)
-        self._waiting[chassis].append(waiter)
+        only_reads = self.fleet.box(chassis).only_reads()
+        timer = later(delay_s, wake) if only_reads else loop.call_later(delay_s, wake)
+        waiting = self._waiting[chassis]
+        waiting[waiter] = _Wait(pending, pending.due_s, only_reads)
         try:
             await waiter
         finally:
             timer.cancel()
-            self._waiting[chassis].remove(waiter)
+            del waiting[waiter]
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -171,7 +178,16 @@ class InProcessTransport:
             left_s = deadline_s - loop.time()
             if left_s <= 0:
                 raise TransportError(f"chassis {self._chassis}: no answer within {self._timeout_s:g} s")
-            await self._fleet.wait(self._chassis, min(delay_s, left_s))
+            await self._fleet.wait(self._chassis, pending, min(delay_s, left_s))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """For what somebody waits, and what was known of it: when it is due, and that nothing but reads is going on."""
+
+    pending: Pending
+    due_s: float
+    only_reads: bool
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

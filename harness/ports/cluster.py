@@ -46,6 +46,11 @@ class HardwareControl(Protocol):
         """Undo all faults, or those of one chassis or host."""
         ...
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """``chassis/A`` or ``host/host-1`` -> the faults in place there: ``{"fault", "kind", "spec", "fired", "left",
+        …}``; ``spec`` is without the kind."""
+        ...
+
     async def hosts(self) -> dict[str, dict[str, Any]]:
         """Host name -> what it sees: ``{"devices": {gpuid: row}, "holders": […], "waiting": […], "log": […]}``, rows
         with uuid, bdf, minor, stage, driver, node, nvml, healthy, … (``mews.emulator.host.function``)."""
@@ -158,6 +163,17 @@ class ReachableCluster(Cluster, Protocol):
 
     def keep_alive(self) -> None:
         """From now on a component that crashes is started again after a back-off; in a scenario it stays down."""
+        ...
+
+    def exposing(self) -> Sequence[str]:
+        """The systems whose measures ``exposition`` has."""
+        ...
+
+    async def exposition(self, system: str) -> bytes:
+        """What the components of a system measure of themselves, in Prometheus' text form.
+
+        Raises ValueError for a system that exposes nothing, ConnectionError where what would is down.
+        """
         ...
 
     async def announced(self) -> None:

@@ -55,6 +55,14 @@ class LocalHardwareControl:
             self._fleet.fleet.box(chassis).faults.clear(self._fleet.pace.now())
             self._fleet.stirred(chassis)
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """What is in place, by chassis and host."""
+        hosts = {} if self._hosts is None else self._hosts.hosts.hosts
+        return {
+            **{f"chassis/{name}": box.faults.listed() for name, box in self._fleet.fleet.boxes.items()},
+            **{f"host/{name}": host.faults.listed() for name, host in hosts.items()},
+        }
+
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
         """What every board shows now."""
         now_s = self._fleet.pace.now()

@@ -44,6 +44,11 @@ class HttpHardwareControl:
         """
         await self._client.ask("POST", "/v1/faults", {"chassis": chassis, "spec": dict(spec)})
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """``chassis/NAME`` -> the faults in place there."""
+        listed = await self._client.ask("GET", "/v1/faults")
+        return {f"chassis/{name}": found for name, found in listed.items()}
+
     async def clear(self, chassis: str | None = None) -> None:
         """Undo all faults that were added."""
         await self._client.ask("DELETE", "/v1/faults", query={} if chassis is None else {"chassis": chassis})

@@ -181,6 +181,10 @@ class CachedTree:
         self._read: dict[str, bytes | OSError] = {}
         self._names: dict[str, Sequence[str]] = {}
 
+    def version(self) -> int:
+        """The host's own count of its changes."""
+        return self._tree.host.version
+
     async def read(self, path: str) -> bytes:
         """A file's content. Raises OSError."""
         self._fresh()

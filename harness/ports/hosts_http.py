@@ -37,6 +37,11 @@ class HttpHosts:
         """Add a fault. Raises ValueError."""
         await self._client.ask("POST", "/v1/faults", {"host": host, "spec": dict(spec)})
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """``host/NAME`` -> the faults in place there."""
+        listed = await self._client.ask("GET", "/v1/faults")
+        return {f"host/{name}": found for name, found in listed.items()}
+
     async def clear(self, host: str | None = None) -> None:
         """Undo the faults of one host, or of all."""
         await self._client.ask("DELETE", "/v1/faults", query={} if host is None else {"host": host})

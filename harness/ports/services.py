@@ -55,6 +55,16 @@ class LocalServices:
         gone.cancel()
         return task.result()
 
+    async def ask_all(self, service: str, path: str) -> list[ServiceReply]:
+        """GET a path of each that serves the name.
+
+        Raises ConnectionError where nobody does.
+        """
+        live = [handler for fence, handler in self._served.get(service, ()) if not fence.is_cut]
+        if not live:
+            raise ConnectionError(f"{service}: nobody serves it")
+        return [await _answer(handler, "GET", path, b"") for handler in live]
+
     def _answered(self, task: asyncio.Task[ServiceReply]) -> None:
         self._answering.discard(task)
         if not task.cancelled():

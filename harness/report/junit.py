@@ -13,7 +13,7 @@ from mews.harness.report.text import details, shown_lines
 
 def junit_xml(runs: Sequence[Run]) -> str:
     """One suite of all runs."""
-    seconds = sum(run.result.wall_s for run in runs)
+    seconds = sum(run.result.wall_s or 0.0 for run in runs)
     return junit_document(JUnitSuite("mews", "mews", seconds, [_case(run) for run in runs]))
 
 
@@ -24,11 +24,22 @@ def _case(run: Run) -> JUnitCase:
     return JUnitCase(
         classname=".".join(Path(result.path).with_suffix("").parts).lstrip("./") or result.scenario,
         name=f"{result.scenario}[seed={result.seed}]",
-        seconds=result.wall_s,
+        seconds=result.wall_s or 0.0,
         bad="skipped" if skipped else "" if not broken else "failure" if result.verdict == "failed" else "error",
         message=result.reason,
         verdict=result.verdict if broken else "",
         text="\n".join(details(run)) if broken else "",
-        output="\n".join(plain(line) for line in shown_lines(run.lines)) if broken else "",
-        properties={name: str(value) for name, value in result.metrics.items() if isinstance(value, int | float)},
+        output=_output(run) if broken else "",
+        properties={
+            **{name: str(value) for name, value in result.metrics.items() if isinstance(value, int | float)},
+            **({"report": str(run.report)} if run.report is not None else {}),
+        },
     )
+
+
+def _output(run: Run) -> str:
+    """The end of the time line, and where the page of the run is: CI systems (Jenkins, GitLab) make a link of that."""
+    lines = [plain(line) for line in shown_lines(run.lines)]
+    if run.report is not None:
+        lines.append(f"[[ATTACHMENT|{run.report.absolute()}]]")
+    return "\n".join(lines)

@@ -47,6 +47,11 @@ class ProgressBar:
         self._done += 1
         self._show(self._name)
 
+    def reached(self, done: int) -> None:
+        """So many ended."""
+        self._done = done
+        self._show(self._name)
+
     def refresh(self) -> None:
         """Time has passed."""
         self._show(self._name)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mews.harness.journal import Line
 from mews.harness.scenario.result import Result
 
 PASSED, SKIPPED = "passed", "skipped"
+REPORT = "report.html"
+"""In the folder of a run's artefacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,12 @@ class Run:
     def good(self) -> bool:
         """Neither failed nor broken."""
         return self.result.verdict in (PASSED, SKIPPED)
+
+    @property
+    def report(self) -> Path | None:
+        """The page among its artefacts; None where there is none."""
+        folder = self.result.artefacts
+        return folder / REPORT if folder is not None and (folder / REPORT).is_file() else None
 
 
 def exit_code_of(runs: Sequence[Run]) -> int:

@@ -39,7 +39,7 @@ class TextReport:
 
 def headline(result: Result) -> str:
     """``passed  demo  seed 1  12.3 s virtual, 0.21 s  moved_gpus=1``."""
-    took = f"{result.wall_s:.2f} s"
+    took = f"{result.wall_s or 0.0:.2f} s"
     if result.virtual_s is not None:
         took = f"{result.virtual_s:.1f} s virtual, {took}"
     return f"{result.verdict:7} {result.scenario:36} seed {result.seed:<4} {took}  {metrics_text(result)}".rstrip()
@@ -101,7 +101,9 @@ def _table(runs: Sequence[Run]) -> object:
         virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f} s"
         remark = " — ".join(filter(None, (metrics_text(result), result.reason)))
         verdict = Text(result.verdict, style=STYLES[result.verdict])
-        table.add_row(verdict, Text(result.scenario), str(result.seed), virtual, f"{result.wall_s:.2f} s", Text(remark))
+        table.add_row(
+            verdict, Text(result.scenario), str(result.seed), virtual, f"{result.wall_s or 0.0:.2f} s", Text(remark)
+        )
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,21 +10,24 @@ from typing import Any
 
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.result import Result
+from mews.harness.systems import with_steps
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from mews.kube.client.port import KubeApi
 
+RESULT = "result.json"
 _RESOURCES = (NODES, PODS, CONFIGMAPS, EVENTS)
 
 
 async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
-    """Write all of it into a folder named after scenario and seed, and return that."""
-    target = folder / f"{_safe(result.scenario)}-{result.seed}"
+    """Write all of it into a folder named after scenario and seed, and return that; see ``own_folder``."""
+    target = own_folder(folder, result)
     texts = {
         "report.txt": f"{result.verdict}: {result.reason}\n\n{result.report}\n",
-        "result.json": _json(result.as_dict()),
-        "journal.jsonl": cluster.journal.as_jsonl(),
+        "journal.jsonl": "".join(
+            line.as_json() + "\n" for line in with_steps(cluster.journal.lines(), cluster.systems)
+        ),
         "records.jsonl": cluster.records.as_jsonl(),
         "table.json": _json(await _table(cluster)),
         **await _objects(cluster),
@@ -31,6 +35,34 @@ async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
     }
     write_texts(target, texts)
     return target
+
+
+def own_folder(folder: Path, result: Result) -> Path:
+    """Make the run's folder with its ``result.json``. That of an earlier run of the same file is used again; where
+    another file's scenario has the same name, the folder gets a number.
+
+    Raises OSError.
+    """
+    name = f"{_safe(result.scenario)}-{result.seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        target = folder / (name if number == 1 else f"{name}-{number}")
+        try:
+            target.mkdir()
+        except FileExistsError:
+            if _path_kept_in(target) != result.path:
+                continue
+        break
+    (target / RESULT).write_text(_json(result.as_dict()), encoding="utf-8")
+    return target
+
+
+def _path_kept_in(folder: Path) -> str | None:
+    """Whose artefacts these are; None where that cannot be read."""
+    try:
+        return str(json.loads((folder / RESULT).read_text(encoding="utf-8"))["path"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:

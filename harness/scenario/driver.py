@@ -19,7 +19,7 @@ from mews.kube.client.informer import Informer
 WORKLOAD_LABEL = "mews.dev/workload"
 
 
-def pod_of(job: TraceJob, template: PodTemplate, workload: str, *, prefers: str | None = None) -> Object:
+def pod_of(job: TraceJob, template: PodTemplate, workload: str) -> Object:
     """The pod of a job: one container with its CPUs and devices, never restarted."""
     fill = {"job": job.job, "type": job.type, "duration": f"{job.duration_s:g}"}
     requests = {"cpu": job.cpus, **({"memory": job.memory} if job.memory else {})}
@@ -36,8 +36,6 @@ def pod_of(job: TraceJob, template: PodTemplate, workload: str, *, prefers: str 
         "restartPolicy": "Never",
         "containers": [container],
     }
-    if prefers is not None:
-        spec["affinity"] = {"nodeAffinity": _preference(prefers)}
     if template.priority_class_name:
         spec["priorityClassName"] = template.priority_class_name
     metadata = {
@@ -47,12 +45,6 @@ def pod_of(job: TraceJob, template: PodTemplate, workload: str, *, prefers: str 
         "annotations": {name: _filled(value, fill) for name, value in template.annotations.items()},
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _preference(node: str) -> Object:
-    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-    term = {"weight": 100, "preference": {"matchExpressions": [here]}}
-    return {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
 def _filled(text: str, values: dict[str, str]) -> str:
@@ -81,7 +73,6 @@ class Driver:
         self._cluster = cluster
         self._gate = workload.gate
         self._template = template
-        self._first_on = workload.first_on
         self._name = name
         self._jobs = jobs
         self._times = {job.pod: JobTimes(job) for job in jobs}
@@ -145,16 +136,22 @@ class Driver:
         return (asyncio.get_running_loop().time() - self._start_loop_s) * self._cluster.pace.speed
 
     async def _drive(self) -> None:
-        for number, job in enumerate(self._jobs):
+        for job in self._jobs:
             await asyncio.sleep(max(0.0, self._cluster.pace.loop_s(job.arrival_s - self._elapsed_s())))
-            while self._gate == "pending" and self._is_any_pending():
-                self._changed.clear()
-                await self._changed.wait()
+            await self._pass_gate()
             # What the watch has not shown yet counts as Pending: it is booked before it is created.
             self._times[job.pod].created_s = self._elapsed_s()
-            prefers = self._cluster.node_of(self._first_on[number]) if number < len(self._first_on) else None
-            pod = pod_of(job, self._template, self._name, prefers=prefers)
+            pod = pod_of(job, self._template, self._name)
             await self._cluster.kube.create(PODS, pod, namespace=self._template.namespace)
+
+    async def _pass_gate(self) -> None:
+        """Look until none is Pending: at every change, or as often as the workload says."""
+        while self._gate.pending and self._is_any_pending():
+            if self._gate.every is not None:
+                await asyncio.sleep(self._cluster.pace.loop_s(self._gate.every))
+                continue
+            self._changed.clear()
+            await self._changed.wait()
 
     def _is_any_pending(self) -> bool:
         for name, times in self._times.items():

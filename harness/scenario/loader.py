@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import unreadable
 from mews.harness.package import room
+from mews.harness.scenario.complaints import deepest, worded
 from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.extension import add_to_schema
@@ -277,15 +278,14 @@ def _hardware_path(files: NamedFiles, place: Place, name: str) -> Path:
 
 def _message(error: ValidationError, document: Document, overrides: Sequence[Override]) -> str:
     """The most telling of pydantic's complaints, as one line."""
-    complaint = max(error.errors(include_url=False), key=lambda e: len(_place(document.value, e["loc"])))
+    complaint = deepest(error, lambda loc: len(_place(document.value, loc)))
     place = _place(document.value, complaint["loc"])
     if complaint["type"] == "extra_forbidden":
         text = f"{dotted(place)}: unknown key; allowed: {_allowed(place)}"
     elif complaint["type"] == "missing":
         text = f"{dotted(place)}: missing; {_allowed_text(place)}"
     else:
-        message = complaint["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        text = f"{dotted(place)}: {shown(complaint['input'])}: {message[:1].lower()}{message[1:]}"
+        text = f"{dotted(place)}: {shown(complaint['input'])}: {worded(complaint)}"
     return _placed(document, overrides, place, text)
 
 

@@ -89,9 +89,30 @@ class PodTemplate(Model):
 Complain = Callable[[Place, str], str]
 """Puts file and line, or the override, in front of a complaint about a place."""
 
-Hosts = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value), OrScalar("string")
-]
+
+class WorkloadGate(Model):
+    """What the driver waits for before it creates the next pod."""
+
+    pending: bool | None = Field(default=None, description="until no pod of the workload is Pending")
+    every: Seconds | None = Field(
+        default=None, description="how often it looks, as a script would; default: it sees every change at once"
+    )
+
+    @model_validator(mode="after")
+    def _looks_often_enough(self) -> WorkloadGate:
+        if self.every is not None and self.every <= 0:
+            raise ValueError("every: must be above 0")
+        if self.every is not None and not self.pending:
+            raise ValueError("every: has a meaning with pending alone: {pending, every: 1s}")
+        return self
+
+
+def _gate(value: Any) -> Any:
+    if value in ("none", "pending"):
+        return {"pending": value == "pending"}
+    if isinstance(value, dict) and "pending" in value and value["pending"] is None:
+        return {**value, "pending": True}  # as in {pending, every: 1s}
+    return value
 
 
 class Workload(Model):
@@ -102,10 +123,10 @@ class Workload(Model):
     jobs: tuple[Job, ...] | None = None
     types: dict[str, JobType] = Field(default_factory=dict)
     duration: Seconds = Field(default=300.0, description="of jobs that say nothing else")
-    gate: Literal["none", "pending"] = "none"
-    first_on: Hosts = Field(
-        default=(), description="the hosts that the first jobs prefer, where a replayed run's coin tosses are known"
+    duration_per_gpu: Seconds = Field(
+        default=0.0, description="what each of its GPUs adds to a job whose duration is not in the trace"
     )
+    gate: Annotated[WorkloadGate, BeforeValidator(_gate), OrScalar("string")] = Field(default_factory=WorkloadGate)
     pod: PodTemplate = Field(default_factory=PodTemplate)
 
     @model_validator(mode="after")

@@ -340,9 +340,6 @@ def _since(place: Place, step: Mapping[str, Any], names: set[str]) -> Iterator[F
 
 
 def _workload(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
-    for key in ("firstOn", "first_on"):
-        for at, host in _each((*place, key), value.get(key)):
-            yield from _one_of(at, host, known.hosts)
     types = value.get("types") or {}
     jobs = [((*place, "types", name), each) for name, each in types.items()]
     for at, job in (*jobs, *_each((*place, "jobs"), value.get("jobs"))):

@@ -13,8 +13,10 @@ Verdict = Literal["passed", "failed", "error", "skipped"]
 @dataclass(frozen=True, slots=True)
 class Result:
     """One scenario with one seed. ``reason`` is one line, ``report`` several; virtual seconds are emulated ones (None
-    in wall-clock time); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
-    those of the invariants, as JSON objects; ``artefacts`` is the folder that was written on failure."""
+    in wall-clock time), wall ones those of this machine (None in a sweep, whose results are the same
+    everywhere); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
+    those of the invariants, as JSON objects; ``failure`` is the step that did not come out, with what was awaited and
+    what was seen last; ``artefacts`` is the folder that was written on failure."""
 
     scenario: str
     path: str
@@ -24,13 +26,14 @@ class Result:
     verdict: Verdict
     reason: str = ""
     virtual_s: float | None = None
-    wall_s: float = 0.0
+    wall_s: float | None = 0.0
     metrics: Mapping[str, Any] = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
     violations: tuple[Mapping[str, Any], ...] = ()
     journal: str | None = None
     report: str = ""
     artefacts: Path | None = None
+    failure: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The object of ``--json``."""
@@ -42,7 +45,7 @@ class Result:
             "seed": self.seed,
             "verdict": self.verdict,
             "reason": self.reason,
-            "seconds": {"virtual": self.virtual_s, "wall": round(self.wall_s, 3)},
+            "seconds": {"virtual": self.virtual_s, "wall": None if self.wall_s is None else round(self.wall_s, 3)},
             "metrics": dict(self.metrics),
             "expected": dict(self.expected),
             "violations": [dict(violation) for violation in self.violations],

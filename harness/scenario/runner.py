@@ -23,10 +23,11 @@ from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFa
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.performing import perform
 from mews.harness.scenario.requirements import demand
 from mews.harness.scenario.result import Observer, Result, StepProgress, Verdict
 from mews.harness.scenario.step_context import StepContext
-from mews.harness.scenario.steps import apply_objects, do
+from mews.harness.scenario.steps import apply_objects
 from mews.harness.scenario.trace import read_trace
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.quantities import parse
@@ -44,10 +45,11 @@ class _Ending:
     verdict: Verdict = "passed"
     reason: str = ""
     reports: list[str] = field(default_factory=list)
+    failure: dict[str, Any] | None = None
 
-    def add(self, verdict: Verdict, reason: str, report: str = "") -> None:
+    def add(self, verdict: Verdict, reason: str, report: str = "", *, failure: dict[str, Any] | None = None) -> None:
         if _WORST.index(verdict) > _WORST.index(self.verdict):
-            self.verdict, self.reason = verdict, reason
+            self.verdict, self.reason, self.failure = verdict, reason, failure
         self.reports.append(report or reason)
 
 
@@ -83,6 +85,7 @@ async def run_scenario(
         expected={str(name): bound.of for name, bound in scenario.metrics.items() if bound.of is not None},
         violations=violations,
         report="\n\n".join(run.ending.reports),
+        failure=run.ending.failure,
     )
     if artefacts is not None and result.verdict in ("failed", "error"):
         result = await _kept(cluster, result, artefacts)
@@ -130,7 +133,9 @@ class _Run:
         try:
             yield
         except StepFailed as error:
-            self.ending.add("failed", self._placed(error.failure.reason), self._placed(error.failure.report))
+            failure = error.failure
+            reason, report = self._placed(failure.reason), self._placed(failure.report)
+            self.ending.add("failed", reason, report, failure=self._located(failure))
         except Lacking as error:
             self.ending.add("skipped", str(error))
         except (ScenarioError, ApiError, Unavailable) as error:
@@ -145,6 +150,23 @@ class _Run:
         step = self._steps[self._number - 1]
         name = f" ({step.name})" if step.name else ""
         return f"step {self._number} {step.action}{name}: {text}"
+
+    def _located(self, failure: Failure) -> dict[str, Any] | None:
+        """The failure with the step that it is of, for reports."""
+        if not 0 < self._number <= len(self._steps):
+            return None
+        step = self._steps[self._number - 1]
+        return {
+            "step": self._number,
+            "steps": len(self._steps),
+            "do": step.action,
+            "name": step.name,
+            "awaited": failure.awaited,
+            "seen": failure.seen,
+            "waited_s": failure.waited_s,
+            "deadlock": failure.deadlock,
+            "hint": failure.hint,
+        }
 
     async def _play(self) -> None:
         workload = self._scenario.workload
@@ -170,33 +192,13 @@ class _Run:
 
     async def _do(self, step: Step) -> None:
         self._number += 1
-        journal, actor = self._cluster.journal, self._scenario.name
-        if step.name:
-            self._stage.marks[step.name] = len(journal)
-        named = {"name": step.name} if step.name else {}
-        journal.write("step", actor, "begun", step=self._number, do=step.action, **named)
         self._notify(step)
         try:
-            async with asyncio.timeout(self._limit_s(step)):
-                await do(self._stage, step)
-        except TimeoutError as error:
-            failure = Failure(f"{step.action} to return", "it hangs", self._limit_s(step))
-            journal.write("step", actor, "failed", step=self._number, do=step.action, reason=failure.reason)
-            self._notify(step, verdict="failed", reason=failure.reason)
-            raise StepFailed(failure) from error
+            await perform(self._stage, step, number=self._number, actor=self._scenario.name)
         except StepFailed as error:
-            journal.write("step", actor, "failed", step=self._number, do=step.action, reason=error.failure.reason)
             self._notify(step, verdict="failed", reason=error.failure.reason)
             raise
-        journal.write("step", actor, "passed", step=self._number, do=step.action)
         self._notify(step, verdict="passed")
-
-    def _limit_s(self, step: Step) -> float | None:
-        """A guard in wall-clock time against calls that hang; virtual time has none (it would keep the run going)."""
-        if self._cluster.time == "virtual":
-            return None
-        longest = max(step.timeout or 0.0, self._scenario.step_timeout, self._cluster.pace.loop_s(step.sleep or 0.0))
-        return None if step.workload or step.hold else longest + 30.0
 
     def _notify(self, step: Step, *, verdict: Any = None, reason: str = "") -> None:
         if self._observer is not None:

@@ -40,7 +40,7 @@ def all_of(findings: list[Finding]) -> Finding:
 class StepContext:
     """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, ``held``
     the devices per container that a check of ``gpus`` last found, by the pod's uid; ``deadline_s`` (loop seconds) ends
-    the whole of it."""
+    the whole of it. ``field_manager`` is the name under which steps write objects."""
 
     scenario: Scenario
     cluster: Cluster
@@ -49,6 +49,7 @@ class StepContext:
     marks: dict[str, int] = field(default_factory=dict)
     held: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     driver: Driver | None = None
+    field_manager: str = "mews"
 
     def pooled_resource(self, named: str | None) -> str:
         """The resource that an expectation is about: the one it names, else what the stack pools.

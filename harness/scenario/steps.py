@@ -48,9 +48,11 @@ async def apply_objects(stage: StepContext, objects: Any) -> None:
         for obj, there in found:
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
             if there:
-                await kube.patch(resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager="mews")
+                await kube.patch(
+                    resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager=stage.field_manager
+                )
             else:
-                await kube.create(resource, obj, namespace=namespace, field_manager="mews")
+                await kube.create(resource, obj, namespace=namespace, field_manager=stage.field_manager)
 
 
 async def _is_there(kube: KubeApi, resource: Resource, obj: Object) -> bool:
@@ -73,7 +75,9 @@ async def _create(stage: StepContext, step: Step) -> None:
     for given in step.create or ():
         resource = await resource_of(stage.cluster.kube, given["kind"], given.get("apiVersion", ""))
         obj = complete(given, resource)
-        await stage.cluster.kube.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
+        await stage.cluster.kube.create(
+            resource, obj, namespace=obj["metadata"].get("namespace"), field_manager=stage.field_manager
+        )
 
 
 async def _delete(stage: StepContext, step: Step) -> None:
@@ -122,7 +126,7 @@ async def _patch(stage: StepContext, step: Step) -> None:
         kind=_PATCHES[action.type],
         namespace=action.namespace if resource.namespaced else None,
         subresource=action.subresource,
-        field_manager="mews",
+        field_manager=stage.field_manager,
     )
 
 

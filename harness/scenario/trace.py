@@ -64,10 +64,13 @@ def _from_scenario(workload: Workload, where: str) -> list[TraceJob]:
 def _job(job: Job, workload: Workload, where: str) -> TraceJob:
     kind = _type(job.type, workload.types, f"{where}: workload.jobs: job {job.job!r}")
     duration = next(d for d in (job.duration, kind.duration, workload.duration) if d is not None)
+    gpus = kind.gpus if job.gpus is None else job.gpus
+    if job.duration is None:
+        duration += gpus * workload.duration_per_gpu
     return TraceJob(
         job=job.job,
         type=job.type or "",
-        gpus=kind.gpus if job.gpus is None else job.gpus,
+        gpus=gpus,
         cpus=str(kind.cpus if job.cpus is None else job.cpus),
         arrival_s=job.arrival,
         duration_s=duration,
@@ -128,13 +131,14 @@ def _row(path: Path, number: int, row: Mapping[str, str], workload: Workload) ->
     gpus = _number(where, row, ("gpus",))
     if gpus is not None and gpus != int(gpus):
         raise ScenarioError(f"{where}: gpus: {row['gpus']!r}: must be a whole number")
+    asked = kind.gpus if gpus is None else int(gpus)
     return TraceJob(
         job=row["job"],
         type=row.get("type", ""),
-        gpus=kind.gpus if gpus is None else int(gpus),
+        gpus=asked,
         cpus=_cpus(where, row) or str(kind.cpus),
         arrival_s=arrival,
-        duration_s=fallback if duration is None else duration,
+        duration_s=fallback + asked * workload.duration_per_gpu if duration is None else duration,
         memory=kind.memory,
     )
 

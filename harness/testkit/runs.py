@@ -11,6 +11,7 @@ from typing import Any
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions, time_of
+from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
 from mews.harness.scenario.loader import file_of, load_scenario
@@ -36,6 +37,7 @@ class Runner:
     images: Mapping[str, Any] = field(default_factory=dict)
     unknown_images: str | None = None
     runs: list[Run] = field(default_factory=list)
+    reports: list[Path] = field(default_factory=list)
 
     def __call__(
         self, path: str | Path, seed: int | None = None, *, time: str | None = None, **overrides: Any
@@ -72,6 +74,9 @@ class Runner:
             (folder / "result.json").write_text(json.dumps(run.result.as_dict(), indent=2) + "\n", encoding="utf-8")
             lines = "".join(line.as_json() + "\n" for line in run.lines)
             (folder / "journal.jsonl").write_text(lines, encoding="utf-8")
+            self.reports.append(write_report(run, folder))
+        elif run.report is not None:
+            self.reports.append(run.report)
         result = run.result
         where = [] if result.artefacts else [f"artefacts: {folder}"]
         return [f"{result.scenario}, seed {result.seed}: {result.verdict}", *details(run), *where]

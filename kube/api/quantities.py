@@ -92,3 +92,12 @@ def canonical(quantity: str | int | float) -> str:
     Raises ValueError when the text is not a quantity.
     """
     return _canonical(str(quantity).strip())
+
+
+def total_text(total: Decimal, first: str | int | float) -> str:
+    """A sum as ``Quantity.String()`` writes it: in the family of suffixes of its first term."""
+    if str(first).endswith("i"):
+        for suffix, power in (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)):
+            if total and total % (1 << power) == 0:
+                return f"{int(total) >> power}{suffix}"
+    return canonical(format(total, "f"))

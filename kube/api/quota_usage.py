@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from mews.kube.api.objects import Object, is_terminal
-from mews.kube.api.pod_requests import limits_of, overhead_of, pod_amount, pod_limit
+from mews.kube.api.pod_requests import amounts_named, limits_of, overhead_of, pod_amount, pod_limit
 from mews.kube.api.quantities import canonical, parse
 
 Usage = Mapping[str, Decimal]
@@ -41,12 +41,12 @@ def _of_pod(pod: Object) -> dict[str, Decimal]:
     if is_terminal(pod):
         return {}
     found = {"pods": _ONE}
-    for name in dict.fromkeys(_named(pod, "requests")):
+    for name in {**amounts_named(pod, "requests"), **overhead_of(pod)}:
         amount = pod_amount(pod, name, parse)
         if name in _PLAIN or name.startswith("hugepages-"):
             found[name] = amount
         found[f"requests.{name}"] = amount
-    for name in dict.fromkeys(_named(pod, "limits")):
+    for name in amounts_named(pod, "limits"):
         found[f"limits.{name}"] = pod_limit(pod, name, parse)
     return found
 
@@ -55,13 +55,6 @@ def _containers(pod: Object) -> Iterator[Mapping[str, Any]]:
     spec = pod.get("spec") or {}
     yield from spec.get("containers") or ()
     yield from spec.get("initContainers") or ()
-
-
-def _named(pod: Object, field: str) -> Iterator[str]:
-    for container in _containers(pod):
-        yield from ((container.get("resources") or {}).get(field) or {})
-    if field == "requests":
-        yield from overhead_of(pod)
 
 
 def _of_service(service: Object) -> dict[str, Decimal]:

@@ -32,7 +32,7 @@ def compiled(source: str, variables: Mapping[str, Type], messages: frozenset[str
     try:
         checked = check(parse(source), variables, messages)
     except SyntaxFault as error:
-        return CompiledExpression(None, report(source, [(error.at, error.text)]))
+        return CompiledExpression(None, report(source, error.faults))
     except RecursionError:
         return CompiledExpression(None, report(source, [(0, "expression recursion limit exceeded")]))
     return CompiledExpression(checked, report(source, checked.faults))

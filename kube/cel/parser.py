@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from mews.kube.cel.macros import expanded
 from mews.kube.cel.syntax import (
@@ -19,52 +18,26 @@ from mews.kube.cel.syntax import (
     SyntaxFault,
     qualified,
 )
+from mews.kube.cel.tokens import END, Token, tokens_of
 from mews.kube.cel.values import UInt
 
-_TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n\f]+|//[^\n]*)
-    |(?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
-    |(?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])
-    |(?P<int>0x[0-9a-fA-F]+|\d+)
-    |(?P<text>(?:[bB][rR]?|[rR][bB]?)?(?:\"{3}.*?(?<!\\)\"{3}|'{3}.*?(?<!\\)'{3}))
-    |(?P<raw>(?:[bB][rR]|[rR][bB]?)(?:"[^"\n\r]*"|'[^'\n\r]*'))
-    |(?P<string>[bB]?(?:"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*'))
-    |(?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
-    |(?P<quoted>`[a-zA-Z0-9_.\-/ ]+`)
-    |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,\[\](){}])""",
-    re.VERBOSE | re.DOTALL,
-)
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _RESERVED = frozenset((
     *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",),
     *("namespace", "return", "var", "void", "while",),
 ))  # fmt: skip
+_BEGINNINGS = ("[", "{", "(", ".", "-", "!")
+_LITERALS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+_EXPRESSION = "{'[', '{', '(', '.', '-', '!', " + _LITERALS
+_ARGUMENTS = "{'[', '{', '(', ')', '.', '-', '!', " + _LITERALS
+_ITEMS = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " + _LITERALS
+_ENTRIES = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " + _LITERALS
+"""What may come where an expression, an argument, a list's item or a map's entry may begin, in ANTLR's order."""
+
 _MAX_DEPTH = 250
 _TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
-_END = "<EOF>"
 _RELATIONS = {"==": "_==_", "!=": "_!=_", "<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "in": "@in"}
-
-
-class Token(NamedTuple):
-    """A word of the text, its sort, and where it begins."""
-
-    kind: str
-    text: str
-    at: int
-
-
-def _tokens(source: str) -> list[Token]:
-    found, at = [], 0
-    while at < len(source):
-        match = _TOKEN.match(source, at)
-        if match is None:
-            shown = source[at].replace("\n", "\\n")
-            raise SyntaxFault(f"Syntax error: token recognition error at: '{shown}'", at)
-        if match.lastgroup != "space":
-            found.append(Token(str(match.lastgroup), match[0], at))
-        at = match.end()
-    return [*found, Token("end", _END, len(source))]
 
 
 @lru_cache(maxsize=2048)
@@ -73,18 +46,29 @@ def parse(source: str) -> Node:
 
     Raises ``SyntaxFault``.
     """
-    reader = _Parser(_tokens(source))
+    faults: list[tuple[int, str]] = []
+    reader = _Parser(source, faults)
     try:
         node = reader.expression()
+        reader.expect("end")
     except RecursionError:
         raise SyntaxFault(_TOO_DEEP, 0) from None
-    reader.expect("end")
+    except SyntaxFault as fault:
+        raise SyntaxFault(fault.text, fault.at, faults) from None
+    if faults:
+        at, text = faults[-1]
+        raise SyntaxFault(text, at, faults[:-1])
     return node
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
+    """Reads on after what ANTLR's default strategy mends: a word too many, or one that is missing. What cannot be
+    mended ends it; upstream then looks for a place to go on from and may find more."""
+
+    def __init__(self, source: str, faults: list[tuple[int, str]]) -> None:
+        self._source = source
+        self._tokens = tokens_of(source, faults)
+        self._faults = faults
         self._place = 0
         self._depth = 0
 
@@ -100,26 +84,54 @@ class _Parser:
     def _is(self, *texts: str) -> bool:
         return self._next.text in texts and self._next.kind in ("op", "ident", "end")
 
-    def _unexpected(self, wanted: str = "") -> SyntaxFault:
-        token = self._next
-        if wanted:
-            return SyntaxFault(f"Syntax error: missing '{wanted}' at '{token.text}'", token.at)
-        options = (
-            "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
-        )
-        word = "mismatched" if token.kind == "end" else "extraneous"
-        return SyntaxFault(f"Syntax error: {word} input '{token.text}' expecting {options}IDENTIFIER}}", token.at)
+    def _begins(self, token: Token) -> bool:
+        """Whether an expression may begin with that word."""
+        return (token.kind not in ("op", "end", "quoted") and token.text != "in") or token.text in _BEGINNINGS
+
+    def _after(self) -> Token:
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
+    def _skip(self, wanted: str) -> None:
+        """Leave out the next word, which is too many."""
+        token = self._take()
+        self._faults.append((token.at, f"Syntax error: extraneous input '{token.text}' expecting {wanted}"))
+
+    def _sync(self, wanted: str = _EXPRESSION, *others: str) -> None:
+        """See to it that an expression begins here, or one of the other words comes."""
+        if self._begins(self._next) or self._is(*others):
+            return
+        after = self._after()
+        if self._next.kind != "end" and (self._begins(after) or after.text in others):
+            self._skip(wanted)
+            return
+        raise self._mismatched(wanted)
+
+    def _mismatched(self, wanted: str) -> SyntaxFault:
+        return SyntaxFault(f"Syntax error: mismatched input '{self._next.text}' expecting {wanted}", self._next.at)
+
+    def _no_alternative(self, begin: Token) -> SyntaxFault:
+        """Of several ways to go on from a word none does."""
+        end = self._next.at + (0 if self._next.kind == "end" else len(self._next.text))
+        text = self._source[begin.at : end]
+        return SyntaxFault(f"Syntax error: no viable alternative at input '{text}'", self._next.at)
 
     def expect(self, text: str) -> Token:
-        """The next word, which must be that one."""
+        """The next word, which must be that one; it is added where it alone is missing."""
         if text == "end":
+            if self._next.kind != "end" and self._after().kind == "end":
+                self._skip(END)
             if self._next.kind != "end":
-                token = self._next
-                raise SyntaxFault(f"Syntax error: extraneous input '{token.text}' expecting <EOF>", token.at)
+                raise self._mismatched(END)
             return self._next
-        if not self._is(text):
-            raise self._unexpected(text)
-        return self._take()
+        if self._is(text):
+            return self._take()
+        if self._next.kind != "end" and self._after().text == text:
+            self._skip(f"'{text}'")
+            return self._take()
+        if text == ":" and not self._begins(self._next):
+            raise self._mismatched("':'")
+        self._faults.append((self._next.at, f"Syntax error: missing '{text}' at '{self._next.text}'"))
+        return Token("op", text, self._next.at)
 
     def expression(self) -> Node:
         """``a ? b : c`` or what binds tighter."""
@@ -168,6 +180,7 @@ class _Parser:
         return node
 
     def _unary(self) -> Node:
+        self._sync()
         if self._is("!"):
             first, count = self._next.at, 0
             while self._is("!"):
@@ -210,6 +223,8 @@ class _Parser:
                 node = CallNode(token.at, "_[?_]" if optional else "_[_]", None, [node, index])
                 continue
             place = self._next.at
+            if self._next.kind not in ("ident", "quoted"):
+                raise self._no_alternative(token)
             word = self._field_name()
             if self._is("(") and not optional:
                 at = self._take().at
@@ -222,11 +237,12 @@ class _Parser:
 
     def _field_name(self) -> str:
         if self._next.kind not in ("ident", "quoted"):
-            raise self._unexpected("IDENTIFIER")
+            raise self._mismatched("IDENTIFIER")
         return self._take().text.strip("`")
 
     def _arguments(self, end: str) -> list[Node]:
         found: list[Node] = []
+        self._sync(_ARGUMENTS, end)
         while not self._is(end):
             found.append(self.expression())
             if not self._is(","):
@@ -251,8 +267,10 @@ class _Parser:
             return self._list(token)
         if token.text == "{":
             return self._map(token)
+        if token.text == ".":
+            raise self._no_alternative(token)
         self._place -= 1
-        raise self._unexpected()
+        raise self._mismatched(_EXPRESSION)
 
     def _name(self, token: Token) -> Node:
         if token.text == ".":
@@ -282,32 +300,46 @@ class _Parser:
         self.expect("}")
         return StructNode(at, name, fields)
 
+    def _goes_on(self) -> bool:
+        """Whether a comma with something behind it comes; it is taken then."""
+        after = self._after()
+        if not self._is(",") or not (self._begins(after) or after.text == "?"):
+            return False
+        self._take()
+        return True
+
+    def _drop_comma(self) -> None:
+        if self._is(","):
+            self._take()
+
     def _list(self, token: Token) -> Node:
         items: list[Node] = []
         optional: set[int] = set()
-        while not self._is("]"):
+        self._sync(_ITEMS, "]", ",", "?")
+        while not self._is("]", ","):
             if self._is("?"):
                 self._take()
                 optional.add(len(items))
             items.append(self.expression())
-            if not self._is(","):
+            if not self._goes_on():
                 break
-            self._take()
+        self._drop_comma()
         self.expect("]")
         return ListNode(token.at, items, optional)
 
     def _map(self, token: Token) -> Node:
         entries = []
-        while not self._is("}"):
+        self._sync(_ENTRIES, "}", ",", "?")
+        while not self._is("}", ","):
             optional = self._is("?")
             if optional:
                 self._take()
             key = self.expression()
             self.expect(":")
             entries.append((key, self.expression(), optional))
-            if not self._is(","):
+            if not self._goes_on():
                 break
-            self._take()
+        self._drop_comma()
         self.expect("}")
         return MapNode(token.at, entries)
 

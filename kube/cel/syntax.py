@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,12 +97,13 @@ def qualified(node: Node) -> str:
 
 
 class SyntaxFault(ValueError):
-    """An expression that cannot be read: what and where."""
+    """An expression that cannot be read: what and where, and what was found before that."""
 
-    def __init__(self, text: str, at: int) -> None:
+    def __init__(self, text: str, at: int, before: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text)
         self.text = text
         self.at = at
+        self.faults = [*before, (at, text)]
 
 
 def report(source: str, faults: list[tuple[int, str]]) -> str:
@@ -117,5 +119,8 @@ def report(source: str, faults: list[tuple[int, str]]) -> str:
         snippet = lines[row].replace("\t", " ")
         mark = "".join("\uff0e" if ord(char) > 127 else "." for char in snippet[:column])
         mark += "\uff3e" if column < len(snippet) and ord(snippet[column]) > 127 else "^"
+        if not source:  # there is no line to show
+            found.append(f"ERROR: <input>:1:0: {text}")
+            continue
         found.append(f"ERROR: <input>:{row + 1}:{column + 1}: {text}\n | {snippet}\n | {mark}")
     return "\n".join(found)

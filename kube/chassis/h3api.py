@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mews.kube.chassis.parsed import ParsedBodies
 from mews.kube.chassis.port import (
     ChassisApi,
     ChassisError,
@@ -42,7 +43,7 @@ class H3ApiClient:
             raise ChassisError(f"GET {RESOURCES}: {error}") from error
         if response.status >= 400:
             raise ChassisError(f"GET {RESOURCES}: HTTP {response.status}")
-        return _listing(response.body)
+        return _listings(response.body)
 
     async def attach(self, device: str, port: str) -> ChassisReply:
         """Put a free device on a host port, a decimal number as in the listing."""
@@ -68,7 +69,7 @@ def connect(transport: Transport, account: RedfishCredentials | None, patience_s
     return H3ApiClient(transport)
 
 
-def _listing(body: bytes) -> Listing:
+def _parsed(body: bytes) -> Listing:
     try:
         records = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -78,6 +79,9 @@ def _listing(body: bytes) -> Listing:
     devices = tuple(_device(record) for record in records if "Dev_GID" in record)
     ports = tuple(str(record["Port#"]) for record in records if "Port#" in record)
     return Listing(devices, ports)
+
+
+_listings = ParsedBodies(_parsed)
 
 
 def _device(record: dict[str, Any]) -> DeviceRecord:

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 
 from mews.kube.api.errors import ApiError, Unavailable, from_status
+from mews.kube.client.json_text import parse
 from mews.kube.client.sockets import Sockets
 
 Query = Sequence[tuple[str, str]]
@@ -156,9 +157,9 @@ class ApiConnection:
 def _content(status: int, raw: bytes) -> Any:
     """The body of a success; the error of anything else."""
     if status < 400:
-        return json.loads(raw) if raw else None
+        return parse(raw) if raw else None
     try:
-        body = json.loads(raw)
+        body = parse(raw)
     except ValueError:
         body = None
     if isinstance(body, dict) and body.get("kind") == "Status":

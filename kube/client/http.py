@@ -11,6 +11,7 @@ from mews.kube.api.errors import ApiError, from_status
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.connection import ApiConnection, Tokens, lines
+from mews.kube.client.json_text import parse
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -102,7 +103,7 @@ class HttpKube:
         )
         async with self._connection.stream(resource.path(namespace), query=query) as chunks:
             async for line in lines(chunks):
-                event = json.loads(line)
+                event = parse(line)
                 if event["type"] == "ERROR":
                     raise from_status(event["object"])
                 yield WatchEvent(EventType(event["type"]), event["object"])

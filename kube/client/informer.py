@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from mews.kube.api.errors import ApiError, Gone, Unavailable
 from mews.kube.api.objects import Object, key_of, uid_of, version_of
 from mews.kube.api.resources import Resource
+from mews.kube.api.sharing import share_parts
 from mews.kube.client.port import EventType, KubeApi
 from mews.kube.clock import rest
 
@@ -19,6 +20,8 @@ Handler = Callable[[Object | None, Object | None], None]
 
 _FIRST_BACKOFF_S = 0.1
 _LAST_BACKOFF_S = 10.0
+_PAGE = 500
+"""Objects that are asked for at once, as client-go's pager does."""
 
 
 class Informer:
@@ -106,14 +109,23 @@ class Informer:
             backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
 
     async def _list(self) -> str:
-        # A whole list, never pages: half a list believed would look like deletions.
-        answer = await self._kube.list(
-            self._resource,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-        )
-        fresh = {key_of(obj): obj for obj in answer.items}
+        # In pages, so that what is read need never be there as a whole; nothing of it is believed before its end, as
+        # half a list would look like deletions.
+        fresh: dict[str, Object] = {}
+        version = token = ""
+        while True:
+            answer = await self._kube.list(
+                self._resource,
+                namespace=self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                limit=_PAGE,
+                continue_token=token,
+            )
+            fresh |= {key_of(obj): self._kept(obj) for obj in answer.items}
+            version, token = version or answer.resource_version, answer.continue_token
+            if not token:
+                break
         for key in [key for key in self._cache if key not in fresh]:
             self._set(key, None)
         for key, obj in fresh.items():
@@ -124,7 +136,7 @@ class Informer:
             if known is None or version_of(known) != version_of(obj):
                 self._set(key, obj)
         self._synced.set()
-        return answer.resource_version
+        return version
 
     async def _watch(self) -> None:
         stream = self._kube.watch(
@@ -139,9 +151,12 @@ class Informer:
             if event.type is EventType.DELETED:
                 self._set(key_of(event.object), None)
             elif event.type is not EventType.BOOKMARK:
-                self._set(key_of(event.object), event.object)
+                self._set(key_of(event.object), self._kept(event.object))
             # Remembered at once: a watch that breaks goes on from here, and replays nothing.
             self._version = event.object["metadata"]["resourceVersion"]
+
+    def _kept(self, obj: Object) -> Object:
+        return without_managers(obj) if self._lean else obj
 
     def _set(self, key: str, new: Object | None) -> None:
         old = self._cache.get(key)
@@ -150,13 +165,16 @@ class Informer:
             if old is None:
                 return
         else:
-            new = self._cache[key] = _without_owners(new) if self._lean else new
+            self._cache[key] = new
         for handler in self._handlers:
             handler(old, new)
 
 
-def _without_owners(obj: Object) -> Object:
+def without_managers(obj: Object) -> Object:
+    """Without ``managedFields``, its parts those of others that are alike."""
     metadata = obj["metadata"]
     if "managedFields" not in metadata:
         return obj  # those in process are shared with the store
-    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+    lean = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+    share_parts(lean)
+    return lean

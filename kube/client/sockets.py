@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ instead of never (tcp(7); seconds, seconds, times)."""
 
 class Sockets:
     """What sessions with these connectors have open. TLS says goodbye in the background, after a stream was left and
-    even after its session was closed: a loop that ends before loses the socket."""
+    even after its session was closed, and waits for an answer: a loop that ends before loses the socket."""
 
     def __init__(self) -> None:
         self._opened: WeakSet[socket.socket] = WeakSet()
@@ -48,10 +49,15 @@ class Sockets:
         return made
 
     async def closed(self) -> None:
-        """Return once all are closed, after their sessions were; or after a while."""
+        """Return once all are closed, after their sessions were; or after a while. Nobody waits for an answer to the
+        goodbye: who is in the middle of a stream does not read, and says nothing for as long as nothing happens."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + _PATIENCE_S
-        while any(each.fileno() >= 0 for each in self._opened) and loop.time() < deadline_s:
+        await asyncio.sleep(0)
+        while (left := [each for each in self._opened if each.fileno() >= 0]) and loop.time() < deadline_s:
+            for each in left:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
             await rest(_LOOK_S)
 
 

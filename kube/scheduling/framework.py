@@ -43,6 +43,7 @@ __all__ = [
     "Filter",
     "Handle",
     "Hint",
+    "HoldsCycle",
     "Normalize",
     "Permit",
     "Plugin",
@@ -339,6 +340,20 @@ class PostBind(Plugin, Protocol):
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """Tidy up; nothing can fail any more."""
+        ...
+
+
+@runtime_checkable
+class HoldsCycle(Plugin, Protocol):
+    """Holds up the cycle after a decision: upstream's Permit runs within it, so that one which takes its time does."""
+
+    @property
+    def cycle_held(self) -> bool:
+        """Whether it holds up the cycle now. The pod it gives up is then not retried for what changed meanwhile."""
+        ...
+
+    async def cycle_free(self) -> None:
+        """Return once the next pod may be decided."""
         ...
 
 

@@ -16,6 +16,7 @@ from mews.kube.scheduling.framework import (
     CycleState,
     Filter,
     Handle,
+    HoldsCycle,
     Normalize,
     Permit,
     Plugin,
@@ -69,6 +70,7 @@ class Points:
         self.bind: list[Bind] = at(Bind)
         self.post_bind: list[PostBind] = at(PostBind)
         self.what_if: list[WhatIf] = at(WhatIf)
+        self.holds_cycle: list[HoldsCycle] = at(HoldsCycle)
         self.wakes = {p.name: tuple(cast(Wakes, p).wakes_on()) if _provides(p, Wakes) else ANY_CHANGE for p in plugins}
         if not self.bind:
             raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")

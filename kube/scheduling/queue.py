@@ -51,7 +51,8 @@ class QueuePlace(Enum):
 @dataclass(slots=True, eq=False)
 class Entry:
     """A pod in the queue. ``refusals`` and ``errors`` count towards its back-off; ``since`` is when it was popped, in
-    changes seen. While it was away, ``called``: it is to be retried; ``annotated``: its annotations changed."""
+    changes seen. While it was away, ``called``: it is to be retried; ``annotated``: its annotations changed.
+    ``repeats``: how often it was refused again at the very moment at which it had been refused before."""
 
     pod: PodInfo
     entered_s: float
@@ -63,10 +64,14 @@ class Entry:
     attempts: int = 0
     failed_s: float = 0.0
     since: int = 0
+    repeats: int = 0
     called: bool = False
     annotated: bool = False
     token: int = 0
     timer: Cancellable | None = field(default=None, repr=False)
+
+
+_REPEATS = 10
 
 
 def backoff_s(count: int, config: SchedulerConfig) -> float:
@@ -201,9 +206,11 @@ class Queue:
         """The popped pod fits nowhere now; retried when woken, and after the leftover time at the latest."""
         if entry.pod.uid not in self._entries:
             return
+        now = self._now()
+        entry.repeats = entry.repeats + 1 if entry.refusals and entry.failed_s == now else 0
         entry.refusals += 1
         entry.errors = 0
-        entry.failed_s = entry.entered_s = self._now()
+        entry.failed_s = entry.entered_s = now
         entry.refused_by = frozenset(refused_by)
         called = entry.called or (entry.annotated and EXTENDER in entry.refused_by)
         if called or self._missed(entry):
@@ -222,6 +229,10 @@ class Queue:
         entry.refused_by = frozenset()
         entry.failed_s = entry.entered_s = self._now()
         self._back_off(entry, backoff_s(entry.errors, self._config), early=False)
+
+    def overlook(self, entry: Entry) -> None:
+        """What changed while the pod was away is no reason to retry it."""
+        entry.since = self._changes
 
     def _missed(self, entry: Entry) -> bool:
         """Whether a change that may matter came while the pod was away."""
@@ -263,12 +274,22 @@ class Queue:
                 continue
             if entry.place is QueuePlace.AWAY:
                 entry.called = True
+            elif self._goes_round(entry):
+                self._back_off(entry, backoff_s(entry.refusals, self._config), early=False)
             elif entry.place is not QueuePlace.ACTIVE:
                 self._activate(entry)
 
+    def _goes_round(self, entry: Entry) -> bool:
+        """Whether pods keep waking each other while no time passes: then they wait for their back-off after all. Where
+        calls take time what they do not know yet comes meanwhile."""
+        return entry.repeats >= _REPEATS and entry.failed_s == self._now()
+
     def _wake(self, entry: Entry) -> None:
         remaining_s = entry.failed_s + backoff_s(entry.refusals, self._config) - self._now()
-        if entry.place is QueuePlace.HELD or remaining_s <= 0:
+        if self._goes_round(entry):
+            if self._admitted(entry):
+                self._back_off(entry, remaining_s, early=False)
+        elif entry.place is QueuePlace.HELD or remaining_s <= 0:
             self._activate(entry)
         elif self._admitted(entry):
             self._back_off(entry, remaining_s, early=True)

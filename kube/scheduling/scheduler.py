@@ -104,6 +104,8 @@ class Scheduler:
             while True:
                 entry = await self._queue.pop()
                 await self._decide(entry)
+                for plugin in self._points[entry.pod.scheduler_name].holds_cycle:
+                    await plugin.cycle_free()
                 # Let watches and bindings go on between two decisions.
                 await asyncio.sleep(0)
 
@@ -347,6 +349,8 @@ class Scheduler:
         """Unreserve, forget, queue again, and let others have the room."""
         entry, pod = attempt.entry, attempt.pod
         record(self._context.log, "given-up", pod=pod.key, node=attempt.node, message=status.message)
+        if any(plugin.cycle_held for plugin in attempt.points.holds_cycle):
+            self._queue.overlook(entry)
         for plugin in attempt.points.unreserve:
             what = f"unreserve of {pod.key} by {plugin.name}"
             await self._tidying(plugin.unreserve(attempt.state, pod, attempt.node), what)

@@ -59,7 +59,8 @@ class ComponentDeployment:
     service (``Component.service``), under TLS. ``node_folders``: folders of its node that it has at the same places, to
     read and to write; they are made where they are not. ``registers``: one that uses the kubelet's folders offers it
     devices there. ``off_control_plane``: it runs on a worker, as any pod does,
-    else beside the API server where that may be.
+    else beside the API server where that may be. ``where_lent``: rules besides, where another system hands out in
+    parts what this one's pools (``Pooled.unannounced``).
     """
 
     argv: Sequence[str]
@@ -76,6 +77,7 @@ class ComponentDeployment:
     off_control_plane: bool = False
     node_folders: Sequence[str] = ()
     registers: bool = True
+    where_lent: Sequence[Rule] = ()
 
     @property
     def writes_records(self) -> bool:
@@ -93,7 +95,8 @@ class SystemDeployment:
     somebody's cluster; "": it may.
 
     ``notes`` are the ConfigMaps that it writes into namespaces of others: such a namespace -> with what their names may
-    begin. None is left when the next scenario begins.
+    begin. None is left when the next scenario begins. ``on_nodes``: with what the names begin of the resources and
+    labels that it writes onto nodes; the same holds for them.
 
     ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
     Deployment.
@@ -105,6 +108,7 @@ class SystemDeployment:
     swept: Callable[[], Sequence[Resource]] = lambda: ()
     exclusive: str = ""
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    on_nodes: Sequence[str] = ()
     pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
 
     @property

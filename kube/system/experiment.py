@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from mews.kube.system.journal import Line
 
 Row = Mapping[str, Any]
 """One line of a table: JSON-serialisable values by column."""
@@ -28,16 +30,79 @@ class ExperimentPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ScenarioTask:
+    """A scenario that the harness is to play once, in virtual time. ``scenario`` is the name of one that is shipped
+    (``testbed/w1-pool``) or a whole one as its file has it; ``overrides`` are values by their dotted path; ``about``
+    tells ``keep`` and ``rows`` which of the part's tasks this is. ``cpu_every_s``: it is played in wall-clock time
+    instead, and the CPU time of each component measured in intervals of so many seconds."""
+
+    scenario: str | Mapping[str, Any]
+    seed: int
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    cpu_every_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedScenario:
+    """What a scenario came to: its verdict with the reason, the metrics of ``mews run --json``, the values that they
+    are held against (measured ones), its workload's jobs (``job, type, gpus, cpus, arrival_s, duration_s`` each), its
+    journal, and of each component the share of one CPU that it took in each interval, where that was measured."""
+
+    verdict: str
+    reason: str
+    metrics: Mapping[str, Any]
+    expected: Mapping[str, float]
+    jobs: Sequence[Row]
+    lines: Sequence[Line]
+    cpu: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPart:
+    """One table of an experiment that needs the components themselves: as ``ExperimentPart``, but the harness plays
+    each task, and ``keep(task, played)`` says what of it is sent on to ``rows``; it is pure. A scenario that does not
+    pass ends the experiment unless ``may_fail``."""
+
+    name: str
+    summary: str
+    seeds: int
+    tasks: Callable[[int], Sequence[ScenarioTask]]
+    keep: Callable[[ScenarioTask, PlayedScenario], Any]
+    rows: Callable[[int, Sequence[Any]], Sequence[Row]]
+    may_fail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimedPart:
+    """One table of an experiment on how long decisions take to compute. ``prepare(task)`` gives what is to be timed,
+    which may be called any number of times; ``rows`` gets the CPU seconds of one call for each task."""
+
+    name: str
+    summary: str
+    seeds: int
+    tasks: Callable[[int], Sequence[Any]]
+    prepare: Callable[[Any], Callable[[], object]]
+    rows: Callable[[int, Sequence[float]], Sequence[Row]]
+
+
+Part = ExperimentPart | ScenarioPart | TimedPart
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
-    """One line, or the bars of one colour: a height per place."""
+    """One line, the bars of one colour, or points: a height per place. ``spread``: half of each one's interval;
+    ``at``: where on the x axis points and lines are (default: 0, 1, 2, …)."""
 
     label: str
     values: tuple[float, ...]
+    spread: tuple[float, ...] = ()
+    at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot of a figure. ``places`` names the bars' groups; a line's points are at 0, 1, 2, …"""
+    """One plot of a figure. ``places`` names the bars' groups."""
 
     title: str
     series: tuple[Series, ...]
@@ -47,10 +112,11 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Panels side by side, written to ``NAME.svg``; ``same_scale``: their heights can be compared."""
+    """Panels side by side, written to ``NAME.svg``; ``same_scale``: their heights can be compared. ``steps`` are lines
+    that stay level until the next point, as distributions are drawn."""
 
     name: str
-    kind: Literal["bars", "lines"]
+    kind: Literal["bars", "lines", "steps", "points"]
     y_label: str
     panels: tuple[Panel, ...]
     same_scale: bool = False
@@ -77,7 +143,7 @@ class Experiment:
 
     name: str
     summary: str
-    parts: tuple[ExperimentPart, ...]
+    parts: tuple[Part, ...]
     report: Callable[[Tables, Mapping[str, int]], str]
     figures: Callable[[Tables], Sequence[Figure]] | None = None
     comparisons: Callable[[Tables], Sequence[Comparison]] = lambda tables: ()

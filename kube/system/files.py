@@ -14,6 +14,10 @@ from typing import Protocol
 class FileTree(Protocol):
     """A host's files below its root; paths like ``sys/bus/pci/devices``."""
 
+    def version(self) -> int | None:
+        """A number that is another one once any file has changed; None where nobody counts."""
+        ...
+
     async def read(self, path: str) -> bytes:
         """A file's content.
 
@@ -48,6 +52,9 @@ class FolderTree:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+
+    def version(self) -> None:
+        """Nobody counts the changes of a real folder."""
 
     async def read(self, path: str) -> bytes:
         """A file's content. Raises OSError."""

@@ -26,9 +26,11 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Extra seconds before a pod's first container runs, and between its end and its terminal phase."""
+    """Extra seconds before a pod's first container runs, from a container's start until its pod is shown Running, and
+    between its end and its terminal phase."""
 
     start_s: float = 0.0
+    shown_s: float = 0.0
     stop_s: float = 0.0
 
 

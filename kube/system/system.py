@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # a system is read by every command: what its parts work with is imported where they do
     from pydantic import BaseModel
@@ -24,6 +24,16 @@ if TYPE_CHECKING:  # a system is read by every command: what its parts work with
     from mews.kube.system.program import PlayedProgram
     from mews.kube.system.reaction import HardwareTimes, Reaction
     from mews.kube.system.services import ExtenderService
+    from mews.kube.system.simulation import TracePolicy
+
+
+class ExposedMeasures(Protocol):
+    """What components measure themselves with, as Prometheus reads it."""
+
+    def exposition(self) -> bytes:
+        """All of it in Prometheus' text form."""
+        ...
+
 
 KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
@@ -91,8 +101,11 @@ class System:
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
     pods find one another by the names of services. ``extenders(configuration)`` are those of the default scheduler.
     ``measures`` makes what the components measure themselves with, and ``measured(measures)`` reads it as metrics.
+    ``monitored`` makes such that Prometheus reads, for a cluster that stays up, where ``measured`` is not asked; a
+    system without has at ``metrics_service``, one of its components' services, an answer to GET /metrics.
     ``metrics(lines, speed)`` counts from the lines of a journal of whose seconds each holds ``speed`` emulated ones;
-    ``metric_names`` are all that either may find.
+    ``metric_names`` are all that either may find. ``steps(configuration, lines)``: by numbers of lines, which steps of
+    its authors' workflows they are; such a line bears them as its field ``paper`` where a journal is written out.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
@@ -123,7 +136,10 @@ class System:
     extenders: Callable[[Any], Sequence[ExtenderService]] = lambda configuration: ()
     measures: Callable[[], Any] = lambda: None
     measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
+    monitored: Callable[[], ExposedMeasures] | None = None
+    metrics_service: str = ""
     metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}
+    steps: Callable[[Any, Iterable[Line]], Mapping[int, str]] = lambda configuration, lines: {}
     metric_names: tuple[str, ...] = ()
     bounds: Mapping[str, float | None] = field(default_factory=dict)
     invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
@@ -132,6 +148,7 @@ class System:
     lends: Callable[[Any], Sequence[str]] | None = None
     release_s: Callable[[Any], float] = lambda configuration: 0.0
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()
+    trace_policies: Callable[[], Sequence[TracePolicy]] = lambda: ()
     commands: Callable[[], Sequence[Command]] = lambda: ()
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     programs: Callable[[], Mapping[str, PlayedProgram]] = dict

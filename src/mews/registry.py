@@ -79,6 +79,8 @@ def load(reference: str) -> Any:
 
 def _import(module: str) -> Any:
     top = module.partition(".")[0]
+    if top == __package__:
+        return import_module(module)  # Ours are the same wherever a scenario lies.
     for beside in filter(None, (_folder.get(), Path.cwd())):
         if (beside / f"{top}.py").is_file() or (beside / top / "__init__.py").is_file():
             return _import_from(module, top, beside)

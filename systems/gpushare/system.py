@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.component import Runnable
 from mews.kube.system.command import Command
@@ -19,6 +19,7 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
@@ -28,6 +29,9 @@ from mews.systems.gpushare.config import EVICT, GpuShareConfig
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.options import GpuShareOptions
 from mews.systems.gpushare.slices import gpu_of_slice
+
+if TYPE_CHECKING:
+    from mews.kube.system.simulation import TracePolicy
 
 SERVICE = "gpushare-extender"
 
@@ -134,10 +138,25 @@ _PLUGIN_DEPLOYMENT = ComponentDeployment(
     host_files=True,
 )
 
+
+def _experiments() -> Sequence[Experiment]:
+    from mews.systems.gpushare.experiment.all import EXPERIMENTS
+
+    return EXPERIMENTS
+
+
+def _trace_policies() -> Sequence[TracePolicy]:
+    from mews.systems.gpushare.simulation import TRACE_POLICY
+
+    return (TRACE_POLICY,)
+
+
 SYSTEM = System(
     name="gpushare",
+    trace_policies=_trace_policies,
     summary="lets pods share GPUs by memory: an extender of the default scheduler, and a device plugin",
     options=GpuShareOptions,
+    metrics_service=SERVICE,
     configure=configure,
     components=(
         Component("gpushare-extender", _extender, service=SERVICE, deployment=_EXTENDER_DEPLOYMENT),
@@ -159,6 +178,7 @@ SYSTEM = System(
     release_s=_release_s,
     invariants=_invariants,
     commands=_commands,
+    experiments=_experiments,
     deployment=SystemDeployment(
         config_map="gpushare-config",
         config_path="/etc/gpushare/config.yaml",

@@ -71,7 +71,7 @@ def missing_of(runner: Running) -> ElasticJob | None:
     """What a running job lacks of what its spec asks for at the least, as a job of its own; None where it has all."""
     job = runner.job
     fixed = tuple((task, ask) for task, ask in job.fixed if task not in runner.tasks)
-    workers = max(0, job.minimum - len(runner.workers))
+    workers = max(0, job.minimum - runner.worker_count)
     if runner.held or runner.finishing or not (fixed or workers):
         return None
     return replace(job, fixed=fixed, minimum=workers, wanted=workers, maximum=workers)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 CPU, MEMORY = 0, 1
+_WORKER = "worker-"
 
 
 class Mode(StrEnum):
@@ -85,7 +87,12 @@ class Running:
     @property
     def workers(self) -> list[int]:
         """The indices of its workers, ascending."""
-        return sorted(worker_index(task) for task in self.tasks if is_worker(task))
+        return sorted([worker_index(task) for task in self.tasks if task.startswith(_WORKER)])
+
+    @property
+    def worker_count(self) -> int:
+        """How many workers it has."""
+        return len([task for task in self.tasks if task.startswith(_WORKER)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +190,15 @@ class SchedulingDecision:
 
 def worker_task(index: int) -> str:
     """The name of a worker among its job's tasks."""
-    return f"worker-{index}"
+    return f"{_WORKER}{index}"
 
 
 def is_worker(task: str) -> bool:
     """Whether a task scales."""
-    return task.startswith("worker-")
+    return task.startswith(_WORKER)
 
 
+@lru_cache(maxsize=8192)
 def worker_index(task: str) -> int:
     """The index of a worker."""
     return int(task.rpartition("-")[2])

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import (
@@ -48,6 +49,7 @@ from mews.systems.kod2.policy import decide, next_look_s, published, weights_of
 from mews.systems.kod2.reconciler import Reconciler
 from mews.systems.kod2.room import Room
 from mews.systems.kod2.scaling import rehome
+from mews.systems.kod2.tfjob import TFJob
 from mews.systems.kod2.view import QueueView
 
 PASS = "*"
@@ -362,9 +364,9 @@ class Kod2Operator:
         for task, node in runner.tasks.items():
             if task in pods or not job.has_task(task):
                 continue
-            if not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
+            if not self._is_stuck(runner.job.key, node):
                 continue
-            home = rehome(room, runner, task)
+            home = rehome(room, runner, task, partial(self._may_start, job, task))
             if home is None:
                 continue
             placement = {**statuses.placement_of(tfjob["status"]), task: home}
@@ -376,13 +378,19 @@ class Kod2Operator:
             )
             return
 
-    def _is_stuck(self, role: str, key: str, node: str) -> bool:
+    def _is_stuck(self, key: str, node: str) -> bool:
         """The node is gone or closed; or it has no room and nobody there is on the way out."""
         if not self._view.takes(node):
             return True
-        if key not in self._reconciler.lacking:
-            return False
-        return not any(is_deleting(pod) or self._is_leaving(pod) for pod in self._cache.pods_on(node))
+        return key in self._reconciler.lacking and not self._is_being_left(node)
+
+    def _may_start(self, job: TFJob, task: str, node: str) -> bool:
+        """Whether a node has the room for a task, pods aside that are on their way out; a pool may give it."""
+        pooled = self._view.is_pooled(job, job.role_of(task))
+        return pooled or self._view.room_for(job, task, node) or self._is_being_left(node)
+
+    def _is_being_left(self, node: str) -> bool:
+        return any(is_deleting(pod) or self._is_leaving(pod) for pod in self._cache.pods_on(node))
 
     def _is_leaving(self, pod: Object) -> bool:
         """A TFJob's pod that its job does not count on any more."""

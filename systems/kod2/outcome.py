@@ -106,6 +106,7 @@ def _failure(job: TFJob, failed: Mapping[Role, Collection[Object]]) -> JobOutcom
     counted = [
         ("Normal", f"TFJob {job.key} has failed because {len(pods)} {role} replica(s) failed.")
         for role, pods in failed.items()
+        if not (job.dynamic and role is Role.WORKER)
     ]
     events = (*by_code, *counted)
     return JobOutcome("Failed", "TFJobFailed", events[0][1], events=events)

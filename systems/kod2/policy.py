@@ -256,7 +256,7 @@ class _Scheduling:
         return changed
 
     def _may_grow(self, runner: Running) -> bool:
-        if not self._options.scale_out or runner.finishing or runner.held or len(runner.workers) >= runner.job.maximum:
+        if not self._options.scale_out or runner.finishing or runner.held or runner.worker_count >= runner.job.maximum:
             return False
         return runner.scaled_s is None or self._now_s - runner.scaled_s >= self._options.cooldown_s
 

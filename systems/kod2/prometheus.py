@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from mews.systems.kod2.metrics import Kod2Counter
 from mews.systems.kod2.model import State
@@ -58,3 +58,7 @@ class Kod2PrometheusMetrics:
     def decided(self, seconds: float) -> None:
         """How long a scheduling pass took."""
         self._passes.observe(seconds)
+
+    def exposition(self) -> bytes:
+        """All of it in Prometheus' text form."""
+        return generate_latest(self.registry)

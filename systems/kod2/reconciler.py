@@ -218,7 +218,9 @@ class Reconciler:
     async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: JobOutcome) -> tuple[Object, Status]:
         pods, tasks, now_s = self._cache.pods_of(uid_of(tfjob)), self._tasks(job, status), self._now_s()
         was_running = statuses.holds(status, statuses.RUNNING)
-        status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
+        status = statuses.with_replicas(
+            status, job, {t: p for t, p in pods.items() if t in tasks}, baseline=self._is_baseline
+        )
         if outcome.restarted:
             self._metrics.count(Kod2Counter.RESTARTED, len(outcome.restarted))
             restarts = int((status.get("elastic") or {}).get("restarts") or 0) + len(outcome.restarted)
@@ -387,7 +389,9 @@ class Reconciler:
         if job is not None and not outcome.nothing_stays:
             pods = self._cache.pods_of(uid_of(tfjob))
             tasks = self._tasks(job, status)
-            status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
+            status = statuses.with_replicas(
+                status, job, {t: p for t, p in pods.items() if t in tasks}, baseline=self._is_baseline
+            )
         since_s = statuses.waiting_since_s(status)
         status = statuses.finished(status, outcome.ended, outcome.reason, outcome.message, now_s=now_s)
         tfjob = await self._cache.write_status(tfjob, status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mews.systems.kod2.model import ElasticJob, Running, is_server, is_worker, worker_index, worker_task
 from mews.systems.kod2.placement import Workers
@@ -73,7 +73,7 @@ def _needed(trial: Room, workers: Workers, job: ElasticJob, removals: Removals) 
 def scale_out(room: Room, runner: Running) -> dict[str, str]:
     """The workers to add to a job, task -> node: on its parameter servers' nodes first, then on nodes that host it,
     then by name, the lowest free indices first, up to its maximum. The room is not changed."""
-    missing = runner.job.maximum - len(runner.workers)
+    missing = runner.job.maximum - runner.worker_count
     capacities = room.capacities(runner.job.worker)
     if missing <= 0 or not capacities.total:
         return {}
@@ -97,8 +97,9 @@ def scale_out(room: Room, runner: Running) -> dict[str, str]:
     return added
 
 
-def rehome(room: Room, runner: Running, task: str) -> str | None:
-    """Another node for a task whose own does not take it any more: in ScaleOut's order; None when none has room.
+def rehome(room: Room, runner: Running, task: str, takes: Callable[[str], bool] = lambda node: True) -> str | None:
+    """Another node for a task whose own does not take it any more: in ScaleOut's order, of those that ``takes`` lets
+    pass; None when none has room.
 
     The room counts the job without that task.
     """
@@ -107,4 +108,5 @@ def rehome(room: Room, runner: Running, task: str) -> str | None:
     servers = {node for name, node in others.items() if is_server(name)}
     hosts = set(others.values())
     names = sorted(room.index, key=lambda name: (name not in servers, name not in hosts, name))
-    return next((name for name in names if name != runner.tasks[task] and room.fits(room.index[name], ask)), None)
+    fitting = (name for name in names if name != runner.tasks[task] and room.fits(room.index[name], ask))
+    return next((name for name in fitting if takes(name)), None)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mews.kube.api.objects import Object, clone, micro_timestamp, phase_of, seconds, timestamp
+from mews.kube.api.objects import Object, clone, is_deleting, micro_timestamp, phase_of, seconds, timestamp
 from mews.systems.kod2.model import State
 from mews.systems.kod2.podspec import task_of, worker_selector
 from mews.systems.kod2.tfjob import TFJob
@@ -234,13 +234,16 @@ def replicas_seen(status: Mapping[str, Any]) -> int | None:
     return None if seen is None else int(seen)
 
 
-def with_replicas(status: Status, job: TFJob, pods: Mapping[str, Object]) -> Status:
-    """replicaStatuses, counted anew over the pods that there are: task -> pod."""
+def with_replicas(status: Status, job: TFJob, pods: Mapping[str, Object], *, baseline: bool = False) -> Status:
+    """replicaStatuses, counted anew over the pods that there are: task -> pod. ``baseline``: as Kubeflow's operator
+    does, to which a running pod that somebody deletes is one that failed."""
     counted: dict[str, dict[str, int]] = {role.value: {} for role in job.roles}
     names = {role.task: role.value for role in job.roles}
     for pod in pods.values():
         role = names.get(task_of(pod["metadata"].get("labels") or {}).rpartition("-")[0])
         column = {"Running": "active", "Succeeded": "succeeded", "Failed": "failed"}.get(phase_of(pod))
+        if baseline and column == "active" and is_deleting(pod):
+            column = "failed"
         if role is not None and column is not None:
             counted[role][column] = counted[role].get(column, 0) + 1
     return {**status, "replicaStatuses": counted}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
@@ -17,9 +17,12 @@ from mews.kube.system.journal import Line
 from mews.kube.system.options import OptionsModel
 from mews.kube.system.ports import Ports
 from mews.kube.system.program import PlayedProgram
-from mews.kube.system.system import Component, System, Watched
+from mews.kube.system.system import Component, ExposedMeasures, System, Watched
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.options import Kod2Options
+
+if TYPE_CHECKING:
+    from mews.kube.system.simulation import TracePolicy
 
 
 def configure(options: OptionsModel, facility: Facility) -> OperatorConfig:
@@ -37,7 +40,13 @@ def configure(options: OptionsModel, facility: Facility) -> OperatorConfig:
 def _operator(ports: Ports, config: OperatorConfig) -> Runnable:
     from mews.systems.kod2.operator import Kod2Operator
 
-    return Kod2Operator(ports.context, config)
+    return Kod2Operator(ports.context, config, ports.measures)
+
+
+def _monitored() -> ExposedMeasures:
+    from mews.systems.kod2.prometheus import Kod2PrometheusMetrics
+
+    return Kod2PrometheusMetrics()
 
 
 def _kinds() -> Sequence[Object]:
@@ -106,9 +115,10 @@ def _invariants() -> Sequence[Invariant[RunState]]:
 
 
 def _experiments() -> Sequence[Experiment]:
+    from mews.systems.kod2.experiment.paper import FIG4, FIG7, FIG8
     from mews.systems.kod2.experiment.parts import EXPERIMENT
 
-    return (EXPERIMENT,)
+    return (EXPERIMENT, FIG4, FIG7, FIG8)
 
 
 def _programs() -> Mapping[str, PlayedProgram]:
@@ -118,8 +128,15 @@ def _programs() -> Mapping[str, PlayedProgram]:
     return {"training": PlayedProgram(PlayedTraining, environment_in)}
 
 
+def _trace_policies() -> Sequence[TracePolicy]:
+    from mews.systems.kod2.simulation import TRACE_POLICY
+
+    return (TRACE_POLICY,)
+
+
 SYSTEM = System(
     name="kod2",
+    trace_policies=_trace_policies,
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
     options=Kod2Options,
     configure=configure,
@@ -129,6 +146,7 @@ SYSTEM = System(
     title="KOD2",
     kinds=_kinds,
     watched=_watched,
+    monitored=_monitored,
     metrics=_metrics,
     metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
     bounds={"progress_s": 300.0},

@@ -10,14 +10,14 @@ from functools import lru_cache
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, phase_of, uid_of
 from mews.kube.scheduling.plugins.node_affinity import matches, required_terms
 from mews.kube.scheduling.plugins.taints import untolerated
-from mews.kube.scheduling.podinfo import PodInfo, amount
+from mews.kube.scheduling.podinfo import Amounts, PodInfo, amount
 from mews.systems.kod2 import status as statuses
 from mews.systems.kod2.checks import MALFORMED, is_amount, template_info
 from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, State, WaitingJob
 from mews.systems.kod2.outcome import ended_s
-from mews.systems.kod2.podspec import owner_uid
+from mews.systems.kod2.podspec import owner_uid, task_of
 from mews.systems.kod2.tfjob import Replicas, Role, TFJob
 
 BASE = ("cpu", "memory", "pods")
@@ -40,7 +40,7 @@ class QueueView:
         nodes = self._nodes()
         waiting: list[WaitingJob] = []
         runners: list[Running] = []
-        running: set[str] = set()
+        running: dict[str, tuple[TFJob, Mapping[str, str]]] = {}
         for tfjob, job in jobs:
             with suppress(*MALFORMED):
                 status, stall = tfjob["status"], statuses.stall_of(tfjob)
@@ -49,7 +49,7 @@ class QueueView:
                 state = statuses.state_of(status)
                 if state == State.RUNNING:
                     runners.append(replace(self._running(tfjob, asked, now_s), held=idle))
-                    running.add(uid_of(tfjob))
+                    running[uid_of(tfjob)] = (job, statuses.placement_of(status))
                 elif not idle:
                     waiting.append(WaitingJob(asked, state == State.STARVING, refused=stall is not None))
         return Queues(self._cluster(nodes, dimensions, running), tuple(waiting), tuple(runners))
@@ -126,23 +126,44 @@ class QueueView:
     def _nodes(self) -> dict[str, Object]:
         return {name_of(node): node for node in self._cache.nodes.items() if _takes_pods(node)}
 
-    def _cluster(self, nodes: Mapping[str, Object], dimensions: tuple[str, ...], running: set[str]) -> ClusterState:
+    def _cluster(
+        self,
+        nodes: Mapping[str, Object],
+        dimensions: tuple[str, ...],
+        running: Mapping[str, tuple[TFJob, Mapping[str, str]]],
+    ) -> ClusterState:
+        """Running jobs, by uid, with their placements."""
         allocatable = {name: _allocatable(node, dimensions) for name, node in nodes.items()}
         free = {name: list(amounts) for name, amounts in allocatable.items()}
         pools, pool_of = self._cache.pool_sizes(), self._cache.pool_of_nodes()
         for name, pod in self._cache.bound_pods():
             owner = owner_uid(pod)
-            if owner in running or (owner and is_deleting(pod)):
-                continue  # counted by its job's placement, or about to go
-            requests = self._cache.requests_of(pod)
-            if name in free:
+            if owner and is_deleting(pod):
+                continue  # about to go
+            if owner in running:
+                requests = self._beyond(pod, *running[owner])
+            else:
+                requests = {**self._cache.requests_of(pod), "pods": 1}
+            if name in free and requests:
                 for dimension, resource in enumerate(dimensions):
-                    free[name][dimension] -= 1 if resource == "pods" else requests.get(resource, 0)
+                    free[name][dimension] -= requests.get(resource, 0)
             pool = pool_of.get(name)
             if pool is not None:
                 pools[pool] -= requests.get(self._pooled, 0)
         made = (NodeRoom(name, allocatable[name], tuple(free[name]), pool_of.get(name)) for name in nodes)
         return ClusterState(tuple(made), pools)
+
+    def _beyond(self, pod: Object, job: TFJob, placement: Mapping[str, str]) -> Amounts:
+        """What a pod of a running job holds that the job's placement does not count: more than its template asks for
+        since an edit, overhead of its runtime."""
+        task, requests = task_of(pod["metadata"].get("labels") or {}), self._cache.requests_of(pod)
+        if task not in placement or not job.has_task(task):
+            return {}
+        counted = self.template(job, job.role_of(task)).requests
+        if requests == counted:
+            return {}
+        beyond = {name: held - counted.get(name, 0) for name, held in requests.items()}
+        return {name: held for name, held in beyond.items() if held > 0}
 
     def room_for(self, job: TFJob, task: str, node_name: str) -> bool:
         """Whether a pod would be admitted on a node now: what terminating pods still hold counts as held."""

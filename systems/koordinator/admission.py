@@ -12,12 +12,13 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of
+from mews.kube.api.objects import Object, annotations_of, containers_of, init_containers_of, name_of, namespace_of
 from mews.kube.api.quantities import whole
 from mews.systems.koordinator.devices import quantities
 from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.names import (
     ALIASES,
+    ALLOCATED,
     CORE,
     FPGA_RESOURCE,
     GPU_NAMES,
@@ -33,6 +34,7 @@ DEVICE_NAMES = frozenset({*GPU_NAMES, RDMA_RESOURCE, FPGA_RESOURCE, *ALIASES})
 """By which a pod is one of Koordinator's: any resource of section 1, and ``koordinator.sh/TYPE`` of any other type."""
 
 _FULL = 100
+_MIRROR = "kubernetes.io/config.mirror"
 
 
 def has_devices(pod: Object) -> bool:
@@ -45,16 +47,25 @@ def _is_device(name: str) -> bool:
 
 
 def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
-    """The pod as it is to be created; the very same where it asks for no device.
+    """The pod as it is to be created; the very same where it asks for no device and bears no allocation.
 
     Its scheduler is ours, names are today's, limits are requests, ``koordinator.sh/gpu`` and ``nvidia.com/gpu`` are
-    written as core and ratio. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays beside them.
+    written as core and ratio. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays beside them. An
+    allocation that it is created with, being a copy of another pod, is not its own and goes. What a kubelet shows of a
+    pod of its own files stays: it runs already.
 
-    Raises InvalidRequest where a container says an amount twice and differently.
+    Raises InvalidRequest where a container says an amount twice and differently, or under two names, and where
+    somebody has placed the pod.
     """
-    if not has_devices(pod):
+    devices = has_devices(pod)
+    if _MIRROR in annotations_of(pod) or not (devices or ALLOCATED in annotations_of(pod)):
         return pod
     made: dict[str, Any] = copy.deepcopy(dict(pod))
+    (made["metadata"].get("annotations") or {}).pop(ALLOCATED, None)
+    if not devices:
+        return made
+    if node := pod["spec"].get("nodeName"):
+        raise InvalidRequest(f"spec.nodeName: {node}: a pod that asks for devices is placed by {scheduler} alone")
     made["spec"]["schedulerName"] = scheduler
     for container in _containers(made):
         if any(map(_is_device, _named(container))):
@@ -63,8 +74,10 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
 
 
 def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
-    """The JSON patch (RFC 6902) from one to the other: the scheduler's name, and containers' resources."""
+    """The JSON patch (RFC 6902) from one to the other: allocation, the scheduler's name, and containers' resources."""
     patch: list[dict[str, Any]] = []
+    if ALLOCATED in annotations_of(before) and ALLOCATED not in annotations_of(after):
+        patch.append({"op": "remove", "path": f"/metadata/annotations/{ALLOCATED.replace('/', '~1')}"})
     name = after["spec"].get("schedulerName")
     if before["spec"].get("schedulerName") != name:
         patch.append({"op": "add", "path": "/spec/schedulerName", "value": name})
@@ -99,11 +112,15 @@ def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
     where = f"container {container.get('name', '')}"
     amounts: dict[str, int] = {}
     for side in ("limits", "requests"):
+        named: set[str] = set()
         for name, quantity in (resources.get(side) or {}).items():
             if _is_device(name):
                 value = whole(quantity)
                 if amounts.setdefault(today(name), value) != value:
                     raise InvalidRequest(f"{where}: {name}: {quantity}: {amounts[today(name)]} is asked for, too")
+                if today(name) in named:
+                    raise InvalidRequest(f"{where}: {today(name)} is asked for under two names")
+                named.add(today(name))
     translated = _translated(amounts, device_plugin=device_plugin)
     for side in ("limits", "requests"):
         others = {name: value for name, value in (resources.get(side) or {}).items() if not _is_device(name)}

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, node_name_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, labels_of, name_of, node_name_of, uid_of
 from mews.systems.koordinator.allocations import allocations_of
-from mews.systems.koordinator.devices import NodeDeviceReport, parse, quantities
+from mews.systems.koordinator.devices import GpuPartition, NodeDeviceReport, parse, partition_policy, quantities
 from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.hints import Exclusive, hints_of
-from mews.systems.koordinator.names import ALLOCATED, GPU
+from mews.systems.koordinator.names import ALLOCATED, GPU, GPU_MODEL
+from mews.systems.koordinator.partition_tables import table_of_model, with_node_table
 from mews.systems.koordinator.usage import NodeUse, PodUse, found_uses
 
 _BySlot = dict[str, dict[str, dict[str, str]]]
@@ -31,6 +32,8 @@ class NodeDeviceCache:
         self._ended: set[str] = set()
         self._kinds: dict[str, str] = {}
         self._naming: dict[str, frozenset[str]] = {}
+        self._tables: dict[str, tuple[tuple[GpuPartition, ...], bool]] = {}
+        self._reported: dict[str, NodeDeviceReport] = {}
         self.unknown: dict[str, tuple[str, ...]] = {}
         """Node -> ids that its checkpoint names and its Device does not list."""
 
@@ -68,7 +71,26 @@ class NodeDeviceCache:
             before = self._nodes[node].report
             self._report(NodeDeviceReport(node, held=before.held, found=before.found))
 
+    def set_node(self, node: Object) -> None:
+        """A Node's labels say which GPUs may be given together where its Device does not.
+
+        Raises BadDeviceObject; what was known before stays.
+        """
+        labels, name = labels_of(node), name_of(node)
+        table = table_of_model(labels.get(GPU_MODEL, "")), partition_policy(node, f"Node {name}")
+        if table != self._tables.get(name, ((), False)):
+            self._tables[name] = table
+            if name in self._reported:
+                self._report(self._reported[name])
+
+    def remove_node(self, node: str) -> None:
+        """A Node is gone: of one of its name nothing is known."""
+        self._tables.pop(node, None)
+
     def _report(self, report: NodeDeviceReport) -> None:
+        self._reported[report.node] = report
+        table, honour = self._tables.get(report.node, ((), False))
+        report = with_node_table(report, table, honour=honour)
         before = self._nodes.get(report.node)
         self._nodes[report.node] = NodeUse.of(report) if before is None else before.reported(report)
         # Uids that entries name, of the nodes that have entries: few, or none, where pods come and go all the time.

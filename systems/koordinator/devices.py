@@ -137,18 +137,26 @@ def parse(obj: Object) -> NodeDeviceReport:
             raise BadDeviceObject(f"{where}: spec.devices[{i}].minor: {device.minor}: of another {device.type} already")
         seen.add((device.type, device.minor))
     entries = {key: parse_checkpoints(notes.get(key, ""), f"{where}: {key}") for key in _CHECKPOINT_NOTES}
-    policy = labels_of(obj).get(PARTITION_POLICY, "")
-    if policy not in ("", "Honor", "Prefer"):
-        raise BadDeviceObject(f"{where}: {PARTITION_POLICY}: {policy!r}: must be Honor or Prefer")
     return NodeDeviceReport(
         node=name_of(obj),
         devices=devices,
         links=_links(notes.get(LINKS, ""), f"{where}: {LINKS}"),
         partitions=_partitions(notes.get(PARTITIONS, ""), f"{where}: {PARTITIONS}"),
-        honours_partitions=policy == "Honor",
+        honours_partitions=partition_policy(obj, where),
         held=tuple(dict.fromkeys((*entries[CHECKPOINTS], *entries[OLD_CHECKPOINTS]))),
         found=entries[FOUND],
     )
+
+
+def partition_policy(obj: Object, where: str) -> bool:
+    """Whether nothing but partitions may be given, by the labels of a Device or Node.
+
+    Raises BadDeviceObject.
+    """
+    policy = labels_of(obj).get(PARTITION_POLICY, "")
+    if policy not in ("", "Honor", "Prefer"):
+        raise BadDeviceObject(f"{where}: {PARTITION_POLICY}: {policy!r}: must be Honor or Prefer")
+    return policy == "Honor"
 
 
 _CHECKPOINT_NOTES = (CHECKPOINTS, OLD_CHECKPOINTS, FOUND)

@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, namesp
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.gangs import GangLabel, GangMember, GangPlacement, gang_of
-from mews.systems.koordinator.names import POD_GROUP
+from mews.systems.koordinator.names import MIN_AVAILABLE, POD_GROUP
 from mews.systems.koordinator.requests import DeviceAsk
 
 GangKey = tuple[str, str]
@@ -105,9 +105,11 @@ class Gangs:
             return None
         others = self._pods.get((pod.namespace, label.name), {})
         pods = sorted(({**others, pod.uid: pod.pod}).values(), key=key_of)
+        pending = [each for each in pods if not node_name_of(each) and not is_deleting(each)]
+        _check_agreement(label, pending)
         return GangState(
             label,
-            tuple(pod_info(each) for each in pods if not node_name_of(each) and not is_deleting(each)),
+            tuple(map(pod_info, pending)),
             tuple(sorted(node_name_of(each) for each in pods if node_name_of(each))),
         )
 
@@ -116,6 +118,12 @@ class Gangs:
         key = gang_key(pod.pod)
         plan = self.plans.get(key) if key is not None else None
         return plan if plan is not None and pod.uid in plan.placement else None
+
+
+def _check_agreement(label: GangLabel, pods: Iterable[Object]) -> None:
+    numbers = sorted({labels_of(pod).get(MIN_AVAILABLE, "1") for pod in pods})
+    if len(numbers) > 1:
+        raise InvalidRequest(f"pods of gang {label.name} differ in {MIN_AVAILABLE}: {', '.join(numbers)}")
 
 
 def refusal(state: GangState) -> str:

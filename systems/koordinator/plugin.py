@@ -9,7 +9,6 @@ from functools import partial
 from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.component import record
-from mews.kube.events import EventRecorder, reference
 from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.framework import (
     SKIP,
@@ -31,6 +30,7 @@ from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import allocations_text
 from mews.systems.koordinator.cache import NodeDeviceCache, exclusive_of
 from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.device_watch import DeviceWatch
 from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
 from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang_key, one_node, refusal
 from mews.systems.koordinator.gangs import GangPlacement, place_gang
@@ -73,11 +73,9 @@ class DeviceShare:
         self._cache = cache if cache is not None else NodeDeviceCache()
         self._notes = DeviceNotes(handle.context.kube)
         self._gangs = Gangs(handle.scheduler_name)
-        self._noted: dict[str, tuple[str, ...]] = {}
         self._left = LeftAllocations(handle, self._notes, self._cache)
-        handle.informer(DEVICES).on_change(self._device_changed)
+        self._watch = DeviceWatch(handle, self._cache)
         handle.informer(PODS).on_change(self._pod_changed)
-        self._events: EventRecorder | None = None
 
     def wakes_on(self) -> Sequence[Wake]:
         """A pod with devices went; a Device came or changed; a node changed."""
@@ -377,29 +375,6 @@ class DeviceShare:
                 self._cache.unreserve(uid)
 
     # Changes
-
-    def _device_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is None:
-            if old is not None:
-                self._cache.remove_device(name_of(old))
-            return
-        try:
-            self._cache.set_device(new)
-        except BadDeviceObject as bad:
-            record(self._handle.context.log, "device-unreadable", node=name_of(new), error=str(bad))
-            self._warn(new, "UnreadableDevice", str(bad))
-            return
-        for each in self._cache.unknown.get(name_of(new), ()):
-            if old is None or each not in self._noted.get(name_of(new), ()):
-                note = f"{each} is held on node {name_of(new)} and not listed: it counts as soon as it is"
-                self._warn(new, "UnknownDevice", note)
-        self._noted[name_of(new)] = self._cache.unknown.get(name_of(new), ())
-
-    def _warn(self, device: Object, reason: str, message: str) -> None:
-        if self._events is None:
-            self._events = EventRecorder(self._handle.context, self._handle.scheduler_name)
-            self._handle.spawn(self._events.run())
-        self._events.event(reference(device, kind=DEVICES.kind), "Warning", reason, message)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and (new is None or uid_of(old) != uid_of(new)):

@@ -16,6 +16,7 @@ from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.services import ServicePort, ServiceReply
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.metrics import exposition
 from mews.systems.koordinator.plugin import COUNTED_GROUPS, koordinator_profile
 
 SUMMARIES = "/apis/v1/plugins/DeviceShare/nodeDeviceSummaries"
@@ -69,6 +70,8 @@ class KoordScheduler:
     async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
         """Answer one request."""
         path = path.partition("?")[0].rstrip("/")
+        if path == "/metrics" and method == "GET":
+            return ServiceReply(200, exposition(self.cache.summary()).encode(), "text/plain; version=0.0.4")
         head, _, node = path.partition(SUMMARIES)
         if head or not path.startswith(SUMMARIES) or (node and not node.startswith("/")):
             return _json(404, {"error": f"{path}: no such thing; ask for {SUMMARIES} or {SUMMARIES}/NODE"})

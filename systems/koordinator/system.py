@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
@@ -25,6 +25,7 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Holds, Invariant, RunState
 from mews.kube.system.ports import Ports
@@ -32,8 +33,11 @@ from mews.kube.system.system import Component, KindLine, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.names import DEVICES, GROUP, SCHEDULER
+from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, SCHEDULER, SEED_NAMES
 from mews.systems.koordinator.options import KoordinatorOptions
+
+if TYPE_CHECKING:
+    from mews.kube.system.simulation import TracePolicy
 
 SERVICE, WEBHOOK = "koord-scheduler", "koord-webhook"
 
@@ -224,9 +228,24 @@ _GPU_PLUGIN_DEPLOYMENT = ComponentDeployment(
     host_files=True,
 )
 
+
+def _experiments() -> Sequence[Experiment]:
+    from mews.systems.koordinator.experiment.all import EXPERIMENTS
+
+    return EXPERIMENTS
+
+
+def _trace_policies() -> Sequence[TracePolicy]:
+    from mews.systems.koordinator.simulation import TRACE_POLICY
+
+    return (TRACE_POLICY,)
+
+
 SYSTEM = System(
     name="koordinator",
+    trace_policies=_trace_policies,
     summary="gives pods devices and parts of devices, by a scheduler of its own that knows each device of each node",
+    metrics_service=SERVICE,
     options=KoordinatorOptions,
     configure=configure,
     components=(
@@ -270,11 +289,13 @@ SYSTEM = System(
     holds=_holds,
     lends=_nodes,
     runtime_hooks=_hooks,
+    experiments=_experiments,
     deployment=SystemDeployment(
         config_map="koordinator-config",
         config_path="/etc/koordinator/config.yaml",
         owner="koord-scheduler",
         swept=_swept,
+        on_nodes=(DOMAIN, *SEED_NAMES.values(), "node.koordinator.sh/", GPU_PRODUCT),
         exclusive="its devices reach containers by a proxy before each node's container runtime",
     ),
 )

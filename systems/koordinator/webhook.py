@@ -60,7 +60,11 @@ class KoordWebhook:
         hooks = {
             MUTATING: _hook("mutate-pod", self._service.client_config(namespace, MUTATE), "pods", policy="Ignore"),
             VALIDATING: _hook(
-                "validate-binding", self._service.client_config(namespace, BIND), "pods/binding", policy="Fail"
+                "validate-binding",
+                self._service.client_config(namespace, BIND),
+                "pods/binding",
+                "bindings",  # the same by its older path
+                policy="Fail",
             ),
         }
         for hook in hooks.values():
@@ -159,12 +163,12 @@ def _elsewhere(namespace: str) -> dict[str, Any]:
     return {"matchExpressions": [own]}
 
 
-def _hook(name: str, client: Mapping[str, Any], resource: str, *, policy: str) -> dict[str, Any]:
+def _hook(name: str, client: Mapping[str, Any], *resources: str, policy: str) -> dict[str, Any]:
     return {
         "name": f"{name}.koordinator.sh",
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": policy,
         "clientConfig": dict(client),
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}],
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*resources]}],
     }

@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 
 from mews.dialects import DEFAULT
 from mews.kube.deviceplugin.port import Mount
+from mews.systems.kubecomp.faults import KubeCompFault
 
 RESOURCE, SCHEDULER, NAMESPACE = "falcon.com/gpu", "kubecomp-scheduler", "kubecomp"
 """What the pooled resource, the scheduler and the components' namespace are called unless a configuration says so."""
 
 REMOVALS = ("orderly", "surprise")
 """What ``KubeCompConfig.removal`` may be."""
+
+SCORINGS = ("profile", "alone")
+"""What ``KubeCompConfig.scoring`` may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,12 @@ class KubeCompConfig:
     scheduler_name: str = SCHEDULER
     namespace: str = NAMESPACE
     policy: str = "both"
+    scoring: str = "profile"
+    """``profile``: the default Score plugins beside equation 1, as the published chart has it; ``alone``: equation 1,
+    and ties by name."""
+    mode: str = "corrected"
+    """``public``: the published implementation with these ``faults`` (``mews.systems.kubecomp.faults``)."""
+    faults: tuple[str, ...] = ()
     partial: bool = False
     strict_fcfs: bool = False
     removal: str = "orderly"
@@ -134,6 +144,10 @@ class KubeCompConfig:
     """The program that makes NVML's calls on a node where ``sysfs_root`` is set; "" where its devices need none."""
     allocate: AllocateConfig = AllocateConfig()
     timing: Timing = Timing()
+
+    def has(self, fault: KubeCompFault) -> bool:
+        """Whether that fault of the published implementation is on."""
+        return fault.value in self.faults
 
     @property
     def resource_group(self) -> str:

@@ -12,8 +12,17 @@ from mews.dialects import DEFAULT, DIALECTS
 from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
 from mews.registry import NotRegistered
-from mews.systems.kubecomp.config import REMOVALS, AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
+from mews.systems.kubecomp.config import (
+    REMOVALS,
+    SCORINGS,
+    AllocateConfig,
+    ChassisConfig,
+    KubeCompConfig,
+    NodeConfig,
+    Timing,
+)
 from mews.systems.kubecomp.errors import KubeCompConfigError
+from mews.systems.kubecomp.faults import check_mode, chosen_faults
 from mews.systems.kubecomp.policy import Policy
 
 _RESOURCE = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
@@ -28,6 +37,11 @@ class _Reader:
         if not isinstance(value, dict):
             raise KubeCompConfigError(f"{file}: {where or 'the file'}: {value!r}: must be a mapping")
         self._left = dict(value)
+
+    @property
+    def file(self) -> Path:
+        """What is read."""
+        return self._file
 
     def place(self, key: str) -> str:
         return f"{self._where}.{key}" if self._where else key
@@ -108,12 +122,25 @@ def _config(reader: _Reader) -> KubeCompConfig:
         raise reader.wrong("resource", plain["resource"], "domain/name, for example falcon.com/gpu")
     if plain["policy"] not in [policy.value for policy in Policy]:
         raise reader.wrong("policy", plain["policy"], f"one of {', '.join(Policy)}")
+    if plain["scoring"] not in SCORINGS:
+        raise reader.wrong("scoring", plain["scoring"], f"one of {', '.join(SCORINGS)}")
     if plain["removal"] not in REMOVALS:
         raise reader.wrong("removal", plain["removal"], f"one of {', '.join(REMOVALS)}")
+    plain["faults"] = _faults(reader, plain["mode"], plain["removal"])
     allocate = _allocate(reader.under("allocate"))
     timing = _timing(reader.under("timing"))
     reader.end(_fields(KubeCompConfig))
     return KubeCompConfig(chassis=chassis, nodes=nodes, allocate=allocate, timing=timing, **plain)
+
+
+def _faults(reader: _Reader, mode: str, removal: str) -> tuple[str, ...]:
+    named = reader.take("faults", list, None)
+    try:
+        faults = chosen_faults(named) if named or (mode == "public" and named is None) else ()
+        check_mode(mode, faults, removal)
+    except ValueError as error:
+        raise KubeCompConfigError(f"{reader.file}: {error}") from error
+    return faults
 
 
 def _distinct(reader: _Reader, key: str, *columns: list[str]) -> None:

@@ -80,6 +80,7 @@ class ChassisDeviceManager:
         self._lent = LentDevices(context, node, found.lent_to, self._on_handover) if found.lent_to else None
         self._on_ports: dict[str, LocalDevice] = {}
         self._read_in = -1
+        self._here: tuple[int, list[LocalDevice]] = (-1, [])
         self._asked_in: dict[tuple[str, str], int] = {}
         self._plugin = PooledPlugin(config, self._book, self._granted, context.log)
         self._requests: dict[str, WithdrawRequest] = {}
@@ -159,13 +160,16 @@ class ChassisDeviceManager:
             return
 
     def _attached(self) -> list[LocalDevice]:
-        """What the chassis has on this node's ports."""
-        return [
-            LocalDevice(self._indexed[name].gpuid(found.device), found.uuid, name, found.device)
-            for name in self._mine
-            for found in self._reader.devices(name)
-            if found.port == self._node.ports[name]
-        ]
+        """What the chassis has on this node's ports; looked through again once a reading has shown anything new."""
+        if self._here[0] != self._reader.version:
+            here = [
+                LocalDevice(self._indexed[name].gpuid(found.device), found.uuid, name, found.device)
+                for name in self._mine
+                for found in self._reader.devices(name)
+                if found.port == self._node.ports[name]
+            ]
+            self._here = (self._reader.version, here)
+        return self._here[1]
 
     async def _confirmed(self, here: list[LocalDevice]) -> list[LocalDevice]:
         if self._confirm is None:

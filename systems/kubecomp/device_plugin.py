@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from mews.kube.component import record
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
 from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.node_devices import NodeDevices
 
 OPTIONS = PluginOptions(pre_start_required=True)
@@ -68,7 +69,8 @@ class PooledPlugin:
         Raises PluginError for a device that is withdrawn, unknown or unhealthy: nothing is handed out then.
         """
         for gpuid in (gpuid for ids in requests for gpuid in ids):
-            self._check(gpuid)
+            if not self._config.has(KubeCompFault.UNKNOWN_ID):
+                self._check(gpuid)
         for ids in requests:
             record(self._log, "allocated", devices=list(ids))
             self._on_grant(ids)
@@ -85,7 +87,8 @@ class PooledPlugin:
     async def pre_start(self, devices: Sequence[str]) -> None:
         """Nothing to prepare, but a container must not start on a device that is not here any more."""
         for gpuid in devices:
-            self._check(gpuid)
+            if not self._config.has(KubeCompFault.UNKNOWN_ID):
+                self._check(gpuid)
 
     def _check(self, gpuid: str) -> None:
         reason = self._book.why_not(gpuid)

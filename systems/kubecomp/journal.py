@@ -11,8 +11,10 @@ from mews.systems.kubecomp.records import JOURNAL, Intent, intent_data, intents
 class MoveJournal:
     """ConfigMap ``reconfig-journal``. Its methods raise ApiError and Unavailable: then no move may begin."""
 
-    def __init__(self, board: ConfigMapWriter) -> None:
+    def __init__(self, board: ConfigMapWriter, *, keeps: bool = True) -> None:
+        """``keeps``: False for the published code, which writes nothing down."""
         self._board = board
+        self._keeps = keeps
 
     async def open(self, pool: str) -> Sequence[Intent]:
         """The pool's intents that an earlier incarnation, or a failure, left open; in order of GPUID."""
@@ -21,8 +23,10 @@ class MoveJournal:
 
     async def begin(self, intent: Intent) -> None:
         """Write down a move before its first change."""
-        await self._board.write(JOURNAL, {intent.gpuid: intent_data(intent)})
+        if self._keeps:
+            await self._board.write(JOURNAL, {intent.gpuid: intent_data(intent)})
 
     async def end(self, intent: Intent) -> None:
         """Strike it out after its last change was read back."""
-        await self._board.write(JOURNAL, {intent.gpuid: None})
+        if self._keeps:
+            await self._board.write(JOURNAL, {intent.gpuid: None})

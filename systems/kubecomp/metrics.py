@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Phase(StrEnum):
@@ -36,11 +37,28 @@ class KubeCompCounter(StrEnum):
     """Moves of an earlier incarnation that were brought to an end."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReconfigurationTiming:
+    """One reconfiguration as Reconfig-Mgr served it: for which pod, how many devices it moved, seconds by phase."""
+
+    pod: str
+    moved: int
+    seconds: Mapping[Phase, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands among a run's metrics."""
+        return {"pod": self.pod, "moved_gpus": self.moved, **{phase.value: s for phase, s in self.seconds.items()}}
+
+
 class KubeCompMetrics(Protocol):
     """Where the components put their numbers."""
 
-    def observe(self, phase: Phase, duration_s: float) -> None:
-        """One duration of a phase, seconds."""
+    def observe(self, phase: Phase, duration_s: float, pod: str = "") -> None:
+        """One duration of a phase, seconds; of which pod's reconfiguration, where one is meant."""
+        ...
+
+    def reconfigured(self, timing: ReconfigurationTiming) -> None:
+        """A reconfiguration that moved devices has ended; its phases were observed one by one."""
         ...
 
     def count(self, what: KubeCompCounter, by: int = 1) -> None:
@@ -54,10 +72,19 @@ class KubeCompMemoryMetrics:
     def __init__(self) -> None:
         self.durations: dict[Phase, list[float]] = {phase: [] for phase in Phase}
         self.counts: dict[KubeCompCounter, int] = dict.fromkeys(KubeCompCounter, 0)
+        self.reconfigurations: list[ReconfigurationTiming] = []
+        self._of_pod: dict[str, dict[Phase, float]] = {}
 
-    def observe(self, phase: Phase, duration_s: float) -> None:
-        """One duration of a phase, seconds."""
+    def observe(self, phase: Phase, duration_s: float, pod: str = "") -> None:
+        """One duration of a phase, seconds; a pod's last one belongs to its next reconfiguration."""
         self.durations[phase].append(duration_s)
+        if pod:
+            self._of_pod.setdefault(pod, {})[phase] = duration_s
+
+    def reconfigured(self, timing: ReconfigurationTiming) -> None:
+        """A reconfiguration has ended: kept with what was observed of its pod meanwhile."""
+        seconds = {**self._of_pod.get(timing.pod, {}), **timing.seconds}
+        self.reconfigurations.append(ReconfigurationTiming(timing.pod, timing.moved, seconds))
 
     def count(self, what: KubeCompCounter, by: int = 1) -> None:
         """So many more."""
@@ -74,10 +101,14 @@ def loop_time() -> float:
 
 
 @contextmanager
-def timed(metrics: KubeCompMetrics, phase: Phase, now: Callable[[], float] = loop_time) -> Iterator[None]:
-    """Observe how long the block took, also when it fails."""
+def timed(
+    metrics: KubeCompMetrics, phase: Phase, spent: dict[Phase, float], now: Callable[[], float] = loop_time
+) -> Iterator[None]:
+    """Observe how long the block took, also when it fails, and add it to what was ``spent``."""
     begun_s = now()
     try:
         yield
     finally:
-        metrics.observe(phase, now() - begun_s)
+        duration_s = now() - begun_s
+        spent[phase] = spent.get(phase, 0.0) + duration_s
+        metrics.observe(phase, duration_s)

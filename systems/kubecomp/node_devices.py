@@ -88,8 +88,9 @@ class NodeDevices:
         return None if self._is_healthy(gpuid) else "is unhealthy"
 
     def uuid(self, gpuid: str) -> str:
-        """The UUID of a known device."""
-        return self._known[gpuid].uuid
+        """The UUID of a device; "" for one that is not known."""
+        known = self._known.get(gpuid)
+        return known.uuid if known else ""
 
     # Withdrawing
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import AliasChoices, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from mews.kube.system.options import FLAG, OptionsModel, model_of
 from mews.systems.kubecomp.config import KubeCompConfig, Timing
+from mews.systems.kubecomp.faults import check_mode, chosen_faults
 
 RESOURCE_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 
@@ -24,6 +25,7 @@ _KINDS: dict[str, Any] = {
     "scheduler_name": _SUBDOMAIN,
     "namespace": _LABEL,
     "policy": Literal["both", "best-fit", "least-demand", "none"],
+    "scoring": Literal["profile", "alone"],
 }
 
 TimingOptions = model_of(Timing, "KubeCompTiming", "Periods, patience and retries; in seconds of the API's time.")
@@ -32,7 +34,7 @@ SharedOptions = model_of(
     KubeCompConfig,
     "KubeCompShared",
     "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
-    omit=("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi", "removal"),
+    omit=("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi", "removal", "mode", "faults"),
     kinds=_KINDS,
     more={
         "timing": (TimingOptions, Field(default_factory=TimingOptions)),
@@ -59,16 +61,38 @@ class KubeCompOptions(OptionsModel):
         default_factory=SharedOptions, description="options shared by all parts, as in their file"
     )
 
+    mode: Literal["corrected", "public"] = Field(
+        default="corrected",
+        description="public: the published implementation, with its faults, as it was measured; implies removal: "
+        "surprise",
+    )
+    faults: dict[str, FLAG] | tuple[str, ...] | None = Field(
+        default=None, description="of mode public: those named, or all but those that are false; default: all"
+    )
     removal: Literal["orderly", "surprise"] = Field(
         default="orderly",
         description="orderly: a host gives a GPU up step by step before it is detached; surprise: it is not told, as "
         "the published code does",
     )
 
+    @model_validator(mode="after")
+    def _makes_sense(self) -> KubeCompOptions:
+        faults = self._faults()
+        removal = self.removal if "removal" in self.model_fields_set or self.mode == "corrected" else "surprise"
+        check_mode(self.mode, faults, removal)
+        return self
+
+    def _faults(self) -> tuple[str, ...]:
+        if self.mode == "corrected" and self.faults is None:
+            return ()
+        return chosen_faults(self.faults)
+
     def changes(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What was said of the fields of ``KubeCompConfig`` and of ``Timing``: of the shared options first, then of the
         parts, of which the scheduler has the last word."""
         config: dict[str, Any] = {"removal": self.removal} if "removal" in self.model_fields_set else {}
+        if self.mode == "public":
+            config = {"mode": self.mode, "faults": self._faults(), "removal": "surprise", "partial": True}
         timing: dict[str, Any] = {}
         for part in (self.config, self.reconfig_manager, self.device_manager, self.scheduler):
             given = {} if part is None else part.given()

@@ -6,15 +6,18 @@ until Reconfig-Mgr has moved devices there and the node shows them.
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, name_of
+from mews.kube.api.objects import Object, name_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.clock import rest
 from mews.kube.component import record
+from mews.kube.pulse import Pulse
 from mews.kube.scheduling.config import SchedulerProfile, Ties
 from mews.kube.scheduling.framework import (
     SKIP,
@@ -32,9 +35,11 @@ from mews.kube.scheduling.framework import (
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.podinfo import PodInfo
-from mews.systems.kubecomp import policy
+from mews.kube.scheduling.points import ANY_CHANGE
+from mews.systems.kubecomp import policy, published
 from mews.systems.kubecomp.annotations import PodAnnotations, are_on
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
+from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, KubeCompMetrics, Phase, loop_time
 from mews.systems.kubecomp.pending_queue import PendingQueue
 from mews.systems.kubecomp.policy import Policy
@@ -55,9 +60,20 @@ class _Held:
     pod: PodInfo
     node: str
     req: int
+    frozen: bool = False
+    """It holds up the cycle, and sees nothing of what changes."""
     noted: bool = False
     allowed: bool = False
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A pod that devices are moved for, until it is bound, in however many attempts."""
+
+    node: str
+    req: int
     attached_s: float | None = None
+    """When they were all seen on the node's ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +109,21 @@ class FalconResources:
         score: NodeScore | None = None,
     ) -> None:
         self._handle = handle
+        self._config = config
         self._resource = config.resource
         chosen = Policy(config.policy)
         self._score: NodeScore = score or (lambda req, available: policy.score(req, available, chosen))
         self._strict_fcfs = config.strict_fcfs
         self._topology = Topology(config)
-        self._pools = PoolView(self._topology, config.resource)
+        self._pools = PoolView(self._topology, config.resource, advertised=config.has(KubeCompFault.ADVERTISED_IS_ALL))
         self._line = PendingQueue(handle.scheduler_name)
         self._notes = PodAnnotations(handle.context, handle.scheduler_name)
         self._metrics: KubeCompMetrics = metrics if metrics is not None else KubeCompMemoryMetrics()
         self._now = now
         self._held: dict[str, _Held] = {}
+        self._asked: dict[str, _Asked] = {}
         self._retries: dict[str, int] = {}
+        self._thawed = Pulse()
         self._namespace = config.namespace
         handle.informer(CONFIGMAPS, config.namespace).on_change(self._config_map_changed)
         handle.informer(NODES).on_change(lambda old, new: self._recheck())
@@ -112,6 +131,8 @@ class FalconResources:
 
     def wakes_on(self) -> Sequence[Wake]:
         """A pod that holds devices went; a pool or a node grew; with strict order, the pod ahead was bound."""
+        if self._config.has(KubeCompFault.SHORT_PERMIT):
+            return ANY_CHANGE  # it registers no events, so that all of them wake its pods
         bound = (Wake(PODS, Action.ADD),) if self._strict_fcfs else ()
         return (
             Wake(PODS, Action.DELETE, self._frees_devices),
@@ -123,17 +144,32 @@ class FalconResources:
     def _frees_devices(self, pod: PodInfo, old: Object | None, new: Object | None) -> bool:
         return self._strict_fcfs or (old is not None and policy.required(old, self._resource) > 0)
 
+    @property
+    def cycle_held(self) -> bool:
+        """Whether a pod holds up the cycle; a corrected Permit never does."""
+        return any(held.frozen for held in self._held.values())
+
+    async def cycle_free(self) -> None:
+        """Return once no pod does."""
+        while self.cycle_held:
+            await self._thawed.wait()
+
+    def _requested(self, pod: PodInfo) -> int:
+        if self._config.has(KubeCompFault.FIRST_CONTAINER):
+            return published.required(pod.pod, self._resource)
+        return pod.request(self._resource)
+
     # The cycle
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Refuse the pod when no pool has enough free devices; skip pods that ask for none."""
         begun_s = self._now()
-        if are_on(pod.pod) and pod.uid not in self._held:
+        if are_on(pod.pod) and pod.uid not in self._held and self._clears:
             # Left by an earlier attempt or incarnation: Reconfig-Mgr must not act on it.
             self._handle.spawn(self._notes.clear(pod, unless=lambda: pod.uid in self._held))
         if self._strict_fcfs and (ahead := self._line.ahead_of(pod.uid)) is not None:
             return unresolvable(f"Pod {pod.name} waits for {ahead}, which came earlier.")
-        req = pod.request(self._resource)
+        req = self._requested(pod)
         if not req:
             return SKIP
         free = {pool: self._pools.free(pool, self._handle.nodes, besides=pod.uid) for pool in self._topology.pools}
@@ -179,17 +215,24 @@ class FalconResources:
         return policy.normalise(scores)
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
-        """Remember who was assumed where; node selection ends here."""
+        """Remember who was assumed where."""
         attempt: _Attempt | None = state.data.get(NAME)
         if attempt is not None:
-            self._metrics.observe(Phase.NODE_SELECTION, self._now() - attempt.begun_s)
-            self._held[pod.uid] = _Held(pod, node, attempt.req)
+            held = self._held[pod.uid] = _Held(pod, node, attempt.req)
+            held.frozen = self._config.has(KubeCompFault.BLOCKING_PERMIT) and self._available(held) < held.req
         return SUCCESS
 
     # Beside the cycle
 
     async def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status:
-        """Let the pod through when the node has enough; else annotate it, tell of it and hold it."""
+        """Let the pod through when the node has enough; else annotate it, tell of it and hold it. Node selection has
+        ended; in virtual time it costs what is said of the published one."""
+        attempt: _Attempt | None = state.data.get(NAME)
+        if attempt is not None:
+            if self._config.mode == "public":
+                chance = random.Random(f"selection/{pod.uid}")
+                await asyncio.sleep(published.selection_s(chance, len(self._config.nodes)))
+            self._metrics.observe(Phase.NODE_SELECTION, self._now() - attempt.begun_s, pod.key)
         held = self._held.get(pod.uid)
         if held is None:
             return SUCCESS
@@ -197,20 +240,25 @@ class FalconResources:
         if not shortfall:
             return SUCCESS
         held.noted = True
+        if pod.uid not in self._asked or self._asked[pod.uid].node != node:
+            self._asked[pod.uid] = _Asked(node, held.req)
         record(self._handle.context.log, "reconfiguration-wanted", pod=pod.key, node=node, demand=shortfall)
         await self._notes.write(pod, node, shortfall)
         self._recheck()
-        return wait(policy.permit_bound_s(shortfall))
+        short = self._config.has(KubeCompFault.SHORT_PERMIT)
+        return wait((published if short else policy).permit_bound_s(shortfall))
 
     async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """The attempt is over: nothing is wanted any more; a pod that waited in vain is tried again after a while."""
         held = self._held.pop(pod.uid, None)
         if held is None:
             return
-        self._handle.spawn(self._retry_later(pod.uid))
+        self._thawed.beat()
+        if not self._config.has(KubeCompFault.SHORT_PERMIT):
+            self._handle.spawn(self._retry_later(pod.uid))
         # The room it held is given back when this returns: others that wait may have enough then.
         self._handle.spawn(self._recheck_soon())
-        if held.noted:
+        if held.noted and self._clears:
             await self._notes.clear(pod)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
@@ -223,12 +271,14 @@ class FalconResources:
     async def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """Bound: nothing is wanted any more."""
         held = self._held.pop(pod.uid, None)
+        self._thawed.beat()
         self._retries.pop(pod.uid, None)
+        asked = self._asked.pop(pod.uid, None)
         if held is None:
             return
-        if held.attached_s is not None:
-            self._metrics.observe(Phase.DETECTION_BINDING, self._now() - held.attached_s)
-        if held.noted or are_on(pod.pod):
+        if asked is not None and asked.attached_s is not None and asked.node == node:
+            self._metrics.observe(Phase.DETECTION_BINDING, self._now() - asked.attached_s)
+        if (held.noted or are_on(pod.pod)) and self._clears:
             try:
                 await self._notes.clear(pod)
             except (ApiError, Unavailable) as error:
@@ -236,6 +286,10 @@ class FalconResources:
                 record(self._handle.context.log, "annotations-left", pod=pod.key, error=str(error))
 
     # Changes
+
+    @property
+    def _clears(self) -> bool:
+        return not self._config.has(KubeCompFault.STALE_DEMAND)
 
     def _available(self, held: _Held) -> int:
         info = self._handle.nodes.get(held.node)
@@ -248,27 +302,31 @@ class FalconResources:
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if self._strict_fcfs and self._line.on_change(old, new) and (first := self._line.first()) is not None:
             self._handle.activate([first])
+        if new is None and old is not None:
+            self._asked.pop(uid_of(old), None)
         self._recheck()
 
     def _recheck(self) -> None:
         """Let go of every held pod whose node has enough by now."""
+        for uid, asked in self._asked.items():
+            self._note_attached(uid, asked)
         for held in self._held.values():
-            if not held.noted or held.allowed:
+            if not held.noted or held.allowed or held.frozen:
                 continue
-            self._note_attached(held)
             waiting = self._handle.waiting_pod(held.pod.uid)
             if waiting is not None and self._available(held) >= held.req:
                 held.allowed = True
                 record(self._handle.context.log, "devices-there", pod=held.pod.key, node=held.node)
                 waiting.allow(NAME)
 
-    def _note_attached(self, held: _Held) -> None:
+    def _note_attached(self, uid: str, asked: _Asked) -> None:
         """Detection and binding begins when the last device is on the node's ports."""
-        info = self._handle.nodes.get(held.node)
-        if held.attached_s is None and info is not None:
-            others = info.requested.get(self._resource, 0) - held.req
-            if self._pools.attached(held.node) - others >= held.req:
-                held.attached_s = self._now()
+        info = self._handle.nodes.get(asked.node)
+        if asked.attached_s is None and info is not None:
+            own = asked.req if uid in self._held else 0
+            others = info.requested.get(self._resource, 0) - own
+            if self._pools.attached(asked.node) - others >= asked.req:
+                asked.attached_s = self._now()
 
     async def _recheck_soon(self) -> None:
         await rest(_SETTLE_S)
@@ -298,10 +356,12 @@ def kubecomp_profile(
     now: Callable[[], float] = loop_time,
     score: NodeScore | None = None,
 ) -> SchedulerProfile:
-    """The scheduler profile of contract section 1: the default plugins and FalconResources, which alone scores.
+    """The scheduler profile of contract section 1: the default plugins and FalconResources beside them.
 
-    NodeResourcesFit leaves the pooled resource's group alone; every node is looked at. ``policy`` and ``strict_fcfs``
-    override the configuration's; ``score`` takes the place of equation 1.
+    With ``scoring: profile`` the default plugins score too, so that of nodes that equation 1 finds equal the less
+    loaded is taken; with ``alone`` FalconResources alone scores. NodeResourcesFit leaves the pooled resource's group
+    alone; every node is looked at. ``policy`` and ``strict_fcfs`` override the configuration's; ``score`` takes the
+    place of equation 1.
     """
     changed = replace(
         config,
@@ -315,7 +375,7 @@ def kubecomp_profile(
             *default_plugins(ignored_resource_groups=(config.resource_group,)),
             partial(FalconResources, config=changed, metrics=metrics, now=now, score=score),
         ),
-        score_weights={NAME: 1},
+        score_weights={NAME: 1} if config.scoring == "alone" else None,
         ties=Ties.BY_NAME if by_name else Ties.RANDOM,
         percentage_of_nodes_to_score=100,
     )

@@ -50,9 +50,18 @@ class PoolTable:
         return found
 
     def candidates(
-        self, pod: PodShortOfDevices, *, excluded: Collection[str], now_s: float, timing: Timing
+        self,
+        pod: PodShortOfDevices,
+        *,
+        excluded: Collection[str],
+        now_s: float,
+        timing: Timing,
+        believed: NodeHoldings | None = None,
     ) -> tuple[Gpu, ...]:
-        """The devices that may be moved for the pod; only ones that the last readings showed."""
+        """The devices that may be moved for the pod; only ones that the last readings showed.
+
+        ``believed`` takes the place of what the nodes report, and of what their pods still need.
+        """
         reports, users = {node: self._view.report(node) for node in self.nodes}, self.users()
         return policy.candidates(
             [
@@ -60,8 +69,8 @@ class PoolTable:
                 for device in self._shown()
             ],
             pod.node,
-            holdings={node: _holdings(report, now_s, timing) for node, report in reports.items()},
-            claims={node: list(self._view.claims(node)) for node in self.nodes},
+            holdings={node: believed or _holdings(report, now_s, timing) for node, report in reports.items()},
+            claims={} if believed else {node: list(self._view.claims(node)) for node in self.nodes},
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
 

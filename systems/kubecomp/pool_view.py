@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.scheduling.nodeinfo import NodeInfo
-from mews.systems.kubecomp import policy
+from mews.systems.kubecomp import policy, published
 from mews.systems.kubecomp.config import Topology
 from mews.systems.kubecomp.records import (
     POOL_PREFIX,
@@ -20,9 +20,13 @@ from mews.systems.kubecomp.records import (
 
 
 class PoolView:
-    """Fed with the ConfigMaps of KubeComp's namespace; answers in O(1) a node and O(nodes) a pool."""
+    """Fed with the ConfigMaps of KubeComp's namespace; answers in O(1) a node and O(nodes) a pool.
 
-    def __init__(self, topology: Topology, resource: str) -> None:
+    ``advertised``: it looks at the nodes' statuses alone (``KubeCompFault.ADVERTISED_IS_ALL``).
+    """
+
+    def __init__(self, topology: Topology, resource: str, *, advertised: bool = False) -> None:
+        self._advertised = advertised
         self._topology = topology
         self._resource = resource
         self._sizes: dict[str, int] = {}
@@ -52,10 +56,10 @@ class PoolView:
 
     def size(self, pool: str, nodes: Mapping[str, NodeInfo]) -> int:
         """All devices of a pool; before Reconfig-Mgr has published them, those that its nodes show."""
-        if pool in self._sizes:
+        if pool in self._sizes and not self._advertised:
             return self._sizes[pool]
         members = (nodes.get(node.name) for node in self._topology.nodes_of(pool))
-        return sum(info.allocatable.get(self._resource, 0) for info in members if info is not None)
+        return published.pool_size(info.allocatable.get(self._resource, 0) for info in members if info is not None)
 
     def free(self, pool: str, nodes: Mapping[str, NodeInfo], *, besides: str = "") -> int:
         """The pool's devices less all requests of bound or assumed pods on its nodes, but for the pod ``besides``."""
@@ -75,7 +79,7 @@ class PoolView:
         """
         allocatable = policy.effective_allocatable(
             info.allocatable.get(self._resource, 0),
-            self._announced.get(info.name),
+            None if self._advertised else self._announced.get(info.name),
             self._withdrawing.get(info.name, frozenset()),
         )
         own = info.pods.get(besides)

@@ -13,11 +13,12 @@ from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.events import EventRecorder
 from mews.kube.pulse import Pulse
-from mews.systems.kubecomp import policy, rules
+from mews.systems.kubecomp import policy, published, rules
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
+from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.journal import MoveJournal
-from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMetrics, Phase, timed
+from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMetrics, Phase, ReconfigurationTiming, timed
 from mews.systems.kubecomp.mover import End, Mover
 from mews.systems.kubecomp.policy import Gpu
 from mews.systems.kubecomp.pool_table import PoolTable
@@ -77,10 +78,20 @@ class PoolWorker:
         own = {entry.name: chassis[entry.name] for entry in topology.chassis_of(pool)}
         self._reader = ChassisReader(own, config, context.log)
         self._table = PoolTable(pool, topology, self._reader, view)
-        self._mover = Mover(context, own, self._reader, timing=config.timing, metrics=metrics)
+        self._mover = Mover(
+            context,
+            own,
+            self._reader,
+            timing=config.timing,
+            metrics=metrics,
+            reads_back=not config.has(KubeCompFault.REPLY_BELIEVED),
+            goes_back=not config.has(KubeCompFault.NO_RETRY),
+        )
         per_device_s = config.timing.removal_timeout_s if config.removal == "orderly" else 0.0
         self._withdrawals = Withdrawals(context, board, view, config.timing, per_device_s=per_device_s)
-        self._journal = MoveJournal(board)
+        self._journal = MoveJournal(board, keeps=not config.has(KubeCompFault.NO_JOURNAL))
+        self._execs = published.ExecCache() if config.has(KubeCompFault.EXEC_HOLDERS) else None
+        self._moved_for_event = 0
         self._pulse = Pulse()
         self._is_clean = False
         self._is_published = False
@@ -129,6 +140,8 @@ class PoolWorker:
             await self._pulse.wait(self._next_due_s() - self._loop_s())
 
     def _next_pod(self) -> PodShortOfDevices | None:
+        if self._config.has(KubeCompFault.STALE_DEMAND):
+            return self._view.next_event(self.pool)
         waiting = self._view.waiting(self.pool)
         alive = {pod.uid for pod in waiting}
         for uid in [uid for uid in self._backoffs if uid not in alive]:
@@ -160,12 +173,14 @@ class PoolWorker:
     async def _serve(self, pod: PodShortOfDevices) -> None:
         record(self._context.log, "reconfiguring", pod=pod.key, node=pod.node)
         excluded = {*self._stuck, *self._refused()}
-        served, moved = Served.AGAIN, 0
+        served, moved, self._moved_for_event = Served.AGAIN, 0, 0
+        spent: dict[Phase, float] = {}
         while served is Served.AGAIN:
-            served, more = await self._reconfigure(pod, excluded)
+            served, more = await self._reconfigure(pod, excluded, spent)
             moved += more
         if moved:
             self._metrics.count(KubeCompCounter.RECONFIGURATIONS)
+            self._metrics.reconfigured(ReconfigurationTiming(pod.key, moved, spent))
         record(self._context.log, "reconfigured", pod=pod.key, node=pod.node, outcome=served.value, moved=moved)
         before = self._backoffs.get(pod.uid)
         delay_s = min(2 * before.delay_s, self._timing.requeue_last_s) if before else self._timing.requeue_first_s
@@ -180,15 +195,18 @@ class PoolWorker:
             if kept.due_s > self._loop_s() and users.get(gpuid, 0) >= kept.users
         ]
 
-    async def _reconfigure(self, pod: PodShortOfDevices, excluded: set[str]) -> tuple[Served, int]:
-        """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``."""
-        with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL):
+    async def _reconfigure(
+        self, pod: PodShortOfDevices, excluded: set[str], spent: dict[Phase, float]
+    ) -> tuple[Served, int]:
+        """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``, seconds to ``spent``."""
+        with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL, spent):
             await self._read_pool()
         shortfall = self._shortfall(pod)
         if not shortfall:
             return (Served.MET if self._table.is_known else Served.SHORT), 0
-        with timed(self._metrics, Phase.AVAILABILITY_UPDATE):
-            found = self._table.candidates(pod, excluded=excluded, now_s=self._context.clock.now(), timing=self._timing)
+        with timed(self._metrics, Phase.AVAILABILITY_UPDATE, spent):
+            await self._ask_pods()
+            found = self._candidates(pod, excluded)
         chosen = policy.plan(found, shortfall, partial=self._config.partial)
         record(
             self._context.log,
@@ -200,19 +218,39 @@ class PoolWorker:
         )
         if not chosen:
             return Served.SHORT, 0
-        with timed(self._metrics, Phase.REALLOCATION):
+        with timed(self._metrics, Phase.REALLOCATION, spent):
             return await self._reallocate(pod, chosen, excluded)
+
+    async def _ask_pods(self) -> None:
+        """The published code's way to learn who holds what; ours reads the nodes' reports."""
+        while self._config.has(KubeCompFault.PENDING_SPIN) and not all(self._pods().values()):
+            await rest(published.SPIN_S)
+        if self._execs is not None:
+            await asyncio.sleep(published.update_s(self._context.rng))
+            held = {gpuid: pod for node in self._table.nodes for gpuid, pod in self._view.report(node).held.items()}
+            self._execs.look(self._pods(), held)
+
+    def _pods(self) -> Mapping[str, bool]:
+        return self._view.running(self._table.nodes)
+
+    def _candidates(self, pod: PodShortOfDevices, excluded: set[str]) -> tuple[Gpu, ...]:
+        now_s = self._context.clock.now()
+        believed = self._execs.holdings() if self._execs is not None else None
+        return self._table.candidates(pod, excluded=excluded, now_s=now_s, timing=self._timing, believed=believed)
 
     def _shortfall(self, pod: PodShortOfDevices) -> int:
         if not self._table.is_known:
             return 0
+        if pod.stale_demand is not None:
+            return max(pod.stale_demand - self._moved_for_event, 0)
         return rules.remaining_demand(self._view, pod, self._table.attached(pod.node))
 
     async def _reallocate(
         self, pod: PodShortOfDevices, chosen: Sequence[Gpu], excluded: set[str]
     ) -> tuple[Served, int]:
         self._is_clean = False
-        attached = [gpu for gpu in chosen if gpu.port is not None]
+        unasked = self._config.has(KubeCompFault.UNASKED_MOVE)
+        attached = [gpu for gpu in chosen if gpu.port is not None and not unasked]
         requests = await self._withdrawals.ask(attached)
         consented = await self._withdrawals.wait(attached, requests)
         lacking = {gpu.gpuid for gpu in attached} - consented
@@ -224,11 +262,14 @@ class PoolWorker:
                     break
                 end = await self._move(pod, gpu, requests.get(gpu.gpuid, ""))
                 moved += end is End.MOVED
+                self._moved_for_event += end is End.MOVED
                 if end is not End.MOVED:
                     lacking.add(gpu.gpuid)
         await self._withdrawals.ask_back()
         self._is_clean = True
         excluded |= lacking
+        if pod.stale_demand is not None:
+            return Served.MET, moved  # An event is served once, whatever came of it.
         return (Served.AGAIN if self._shortfall(pod) and lacking else Served.MET), moved
 
     def _note_refusals(self, pod: PodShortOfDevices, gpus: Sequence[Gpu], reasons: Mapping[str, str]) -> None:
@@ -249,7 +290,8 @@ class PoolWorker:
 
     async def _move(self, pod: PodShortOfDevices, gpu: Gpu, request: str) -> End:
         device = self._table.devices()[gpu.gpuid]
-        if self._reader.age_s(device.chassis) > _STALE_READING_S:
+        looks = not (self._moved_for_event and self._config.has(KubeCompFault.UNASKED_MOVE))  # not between two moves
+        if looks and self._reader.age_s(device.chassis) > _STALE_READING_S:
             await self._reader.read(device.chassis)
             if self._table.devices().get(gpu.gpuid) != device:
                 return End.TAKEN
@@ -278,17 +320,26 @@ class PoolWorker:
         async def may_detach() -> bool:
             if pod is None or not self._shortfall(pod):
                 return False
+            if self._config.has(KubeCompFault.UNASKED_MOVE):
+                return True
             await self._withdrawals.renew()
             if await self._withdrawals.is_in_use(intent.origin_node, intent.gpuid, intent.request):
                 return False
             now_s = self._context.clock.now()
             return self._table.spares(intent.gpuid, pod, now_s=now_s, timing=self._timing)
 
-        tries = 1 if intent.gpuid in self._stuck else None
-        end = await self._mover.carry_out(intent, may_detach, go_back=go_back, tries=tries)
+        once = self._config.has(KubeCompFault.NO_RETRY)
+        tries = 1 if once or intent.gpuid in self._stuck else None
+        end = await self._mover.carry_out(
+            intent,
+            may_detach,
+            go_back=go_back,
+            tries=tries,
+            is_wanted=lambda: pod is None or pod.stale_demand is not None or self._shortfall(pod) > 0,
+        )
         record(self._context.log, "move-ended", device=intent.gpuid, end=end.value)
         self._metrics.count(KubeCompCounter.MOVED if end is End.MOVED else KubeCompCounter.ABANDONED)
-        if end is End.STUCK:
+        if end is End.STUCK and not once:
             self._stuck[intent.gpuid] = self._loop_s() + self._timing.requeue_last_s
         else:
             self._stuck.pop(intent.gpuid, None)

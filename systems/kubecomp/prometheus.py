@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from mews.systems.kubecomp.metrics import KubeCompCounter, Phase
+from mews.systems.kubecomp.metrics import KubeCompCounter, Phase, ReconfigurationTiming
 
 _BUCKETS = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 
@@ -28,10 +28,17 @@ class KubeCompPrometheusMetrics:
             for what in KubeCompCounter
         }
 
-    def observe(self, phase: Phase, duration_s: float) -> None:
+    def observe(self, phase: Phase, duration_s: float, pod: str = "") -> None:
         """One duration of a phase, seconds."""
         self._phases.labels(phase.value).observe(duration_s)
+
+    def reconfigured(self, timing: ReconfigurationTiming) -> None:
+        """Its phases and devices were observed and counted one by one; a histogram knows no pods."""
 
     def count(self, what: KubeCompCounter, by: int = 1) -> None:
         """So many more."""
         self._counts[what].inc(by)
+
+    def exposition(self) -> bytes:
+        """All of it in Prometheus' text form."""
+        return generate_latest(self.registry)

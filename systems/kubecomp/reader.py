@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 
-from mews.kube.chassis.port import ChassisApi, ChassisError, DeviceRecord
+from mews.kube.chassis.port import ChassisApi, ChassisError, DeviceRecord, Listing
 from mews.kube.component import record
+from mews.systems.kubecomp import published
 from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.listing import Belief, judge
 from mews.systems.kubecomp.records import PoolState
 
@@ -19,11 +21,15 @@ class ChassisReader:
     def __init__(self, chassis: Mapping[str, ChassisApi], config: KubeCompConfig, log: logging.Logger) -> None:
         self._chassis = chassis
         self._kind = config.device_kind
+        self._believes = config.has(KubeCompFault.ADVERTISED_IS_ALL)
         self._timing = config.timing
         self._log = log
         self._shown: dict[str, set[str]] = {name: set() for name in chassis}
         self._beliefs: dict[str, Belief] = {name: Belief() for name in chassis}
         self._read_s: dict[str, float] = {}
+        self._listings: dict[str, Listing] = {}
+        self.version = 0
+        """Counts the readings that changed anything of what is known here."""
 
     def seed(self, state: PoolState | None) -> None:
         """Remember what an earlier incarnation knew, so that a partial first reading is seen to be one."""
@@ -32,6 +38,7 @@ class ChassisReader:
             if belief is not None and not belief.seen:
                 known = DeviceRecord(device.device, device.uuid, device.port, self._kind)
                 self._beliefs[device.chassis] = Belief({**belief.devices, device.device: known})
+                self.version += 1
 
     async def read(self, name: str) -> bool:
         """Read one chassis; whether an answer came."""
@@ -40,14 +47,27 @@ class ChassisReader:
                 listing = await self._chassis[name].resources()
         except (ChassisError, TimeoutError) as error:
             record(self._log, "chassis-read-failed", chassis=name, error=str(error) or "timeout")
+            if self._believes:
+                self._learn(name, published.believed(None, kind=self._kind))
             return False
         self._read_s[name] = asyncio.get_running_loop().time()
+        if self._listings.get(name) is listing and self._beliefs[name].is_full:
+            return True  # The very listing that made it what it is.
         self._shown[name].update(entry.device for entry in listing.devices)
-        belief = judge(self._beliefs[name], listing, kind=self._kind, vanish_reads=self._timing.vanish_reads)
+        if self._believes:
+            belief = published.believed(listing, kind=self._kind)
+        else:
+            belief = judge(self._beliefs[name], listing, kind=self._kind, vanish_reads=self._timing.vanish_reads)
         if belief.missing:
             record(self._log, "listing-partial", chassis=name, missing=sorted(belief.missing), repeats=belief.repeats)
-        self._beliefs[name] = belief
+        self._learn(name, belief)
+        self._listings[name] = listing
         return True
+
+    def _learn(self, name: str, belief: Belief) -> None:
+        self._beliefs[name] = belief
+        self._listings.pop(name, None)
+        self.version += 1
 
     async def read_all(self, names: Iterable[str]) -> bool:
         """Read these chassis in parallel: as long as the slowest takes. Whether all answered in full."""

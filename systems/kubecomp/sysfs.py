@@ -24,9 +24,15 @@ class SysfsConfirm:
         self._tree = tree
         self._places: dict[str, str] = {}
         self._answers: dict[str, bool] = {}
+        self._looked: dict[str, int] = {}
 
     async def __call__(self, device: LocalDevice) -> bool:
-        """Whether the host sees it; the last answer while the files cannot be read at all."""
+        """Whether the host sees it; the last answer while the files cannot be read at all, and while none of them has
+        changed."""
+        version = self._tree.version()
+        if version is not None and self._looked.get(device.uuid) == version:
+            return self._answers[device.uuid]
+        self._looked.pop(device.uuid, None)
         try:
             answer = await self._sees(device.uuid)
         except (FileNotFoundError, NotADirectoryError):
@@ -34,6 +40,8 @@ class SysfsConfirm:
         except OSError:
             return self._answers.get(device.uuid, False)
         self._answers[device.uuid] = answer
+        if version is not None:
+            self._looked[device.uuid] = version
         return answer
 
     async def address(self, uuid: str) -> str | None:

@@ -14,17 +14,19 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
-from mews.kube.system.system import Component, Pooled, System
+from mews.kube.system.system import Component, ExposedMeasures, Pooled, System
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
 
 if TYPE_CHECKING:
     from mews.kube.component import Runnable
+    from mews.kube.system.experiment import Experiment
     from mews.kube.system.facility import Facility
     from mews.kube.system.journal import Line
     from mews.kube.system.ports import Ports
     from mews.kube.system.profile import MakeOverhead
+    from mews.kube.system.simulation import TracePolicy
     from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 
 
@@ -122,12 +124,19 @@ def _measures() -> KubeCompMemoryMetrics:
     return KubeCompMemoryMetrics()
 
 
+def _monitored() -> ExposedMeasures:
+    from mews.systems.kubecomp.prometheus import KubeCompPrometheusMetrics
+
+    return KubeCompPrometheusMetrics()
+
+
 def _measured(measures: KubeCompMemoryMetrics) -> Mapping[str, Any]:
     from mews.systems.kubecomp.metrics import KubeCompCounter
 
     return {
         "phase_seconds": measures.phase_seconds(),
         "reconfigurations": measures.counts[KubeCompCounter.RECONFIGURATIONS],
+        "reconfiguration_phases": [timing.as_dict() for timing in measures.reconfigurations],
     }
 
 
@@ -167,6 +176,7 @@ _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     kubelet_folders=True,
     host_files=True,
     chassis=True,
+    where_lent=(rule("", ["nodes"], [*_WATCH, "patch"]),),  # whose devices another system has, it asks by annotations
 )
 
 
@@ -176,10 +186,28 @@ def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
     return {"reconfigurations": reconfigurations(lines)}
 
 
+def _steps(config: KubeCompConfig, lines: Iterable[Line]) -> Mapping[int, str]:
+    from mews.systems.kubecomp.steps import steps
+
+    return steps(config, lines)
+
+
 def _profiles() -> Mapping[str, MakeOverhead]:
     from mews.systems.kubecomp.testbed import testbed_overhead
 
     return {"testbed": testbed_overhead}
+
+
+def _experiments() -> Sequence[Experiment]:
+    from mews.systems.kubecomp.experiment.all import EXPERIMENTS
+
+    return EXPERIMENTS
+
+
+def _trace_policies() -> Sequence[TracePolicy]:
+    from mews.systems.kubecomp.simulation import TRACE_POLICY
+
+    return (TRACE_POLICY,)
 
 
 SYSTEM = System(
@@ -219,12 +247,16 @@ SYSTEM = System(
     pooled=_pooled,
     measures=_measures,
     measured=_measured,
+    monitored=_monitored,
     metrics=_counted,
     metric_names=("reconfigurations",),
+    steps=_steps,
     deployment=SystemDeployment(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
     ),
     profiles=_profiles,
+    trace_policies=_trace_policies,
     reaction=reaction,
+    experiments=_experiments,
 )
 """What the harness knows of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -13,13 +14,15 @@ from mews.kube.api.objects import (
     is_terminal,
     key_of,
     node_name_of,
+    phase_of,
     uid_of,
 )
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import KubeApi
-from mews.systems.kubecomp import policy
+from mews.systems.kubecomp import policy, published
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
+from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.policy import Claim
 from mews.systems.kubecomp.records import DST_NODE, EVENT_REASON, USE_FALCON, NodeReport, node_of_report, node_report
 
@@ -35,6 +38,8 @@ class PodShortOfDevices:
     node: str
     req: int
     order: tuple[int, str, str]
+    stale_demand: int | None = None
+    """What an event asks for by the pod's annotations, believed as they are (``KubeCompFault.STALE_DEMAND``)."""
 
     @property
     def claim(self) -> Claim:
@@ -55,6 +60,10 @@ class ClusterView:
         self._config = config
         self._topology = topology
         self._notify = on_change
+        self._first_alone = config.has(KubeCompFault.FIRST_CONTAINER)
+        self._believes_events = config.has(KubeCompFault.STALE_DEMAND)
+        self._events: dict[str, deque[PodShortOfDevices]] = {pool: deque() for pool in topology.pools}
+        self._running: dict[str, bool] = {}
         self._claims: dict[str, dict[str, Claim]] = {}
         self._waiting: dict[str, dict[str, PodShortOfDevices]] = {pool: {} for pool in topology.pools}
         self._reports: dict[str, NodeReport] = {}
@@ -93,6 +102,21 @@ class ClusterView:
         now = self._waiting[pool].get(pod.key) if pool else None
         return now is not None and (now.uid, now.node) == (pod.uid, pod.node)
 
+    def running(self, nodes: Iterable[str]) -> dict[str, bool]:
+        """Pods bound to these nodes that ask for devices -> whether they run."""
+        keys = sorted(claim.pod for node in nodes for claim in self.claims(node) if claim.bound)
+        return {key: self._running.get(key, False) for key in keys}
+
+    def next_event(self, pool: str) -> PodShortOfDevices | None:
+        """The next Reconfig event that was not served yet, with what its pod's annotations say by now."""
+        while self._events[pool]:
+            event = self._events[pool].popleft()
+            pod = self._informers[0].get(event.key.partition("/")[2], event.key.partition("/")[0])
+            node, demand = published.annotated_demand(pod) if pod is not None else ("", 0)
+            if node and demand and self._topology.pool_of(node) == pool:
+                return replace(event, node=node, stale_demand=demand)
+        return None
+
     def report(self, node: str) -> NodeReport:
         """The node's last report; an empty, stale one when it made none."""
         return self._reports.get(node, _NO_REPORT)
@@ -109,17 +133,20 @@ class ClusterView:
 
     def _forget(self, pod: Object) -> Claim | None:
         key, node = key_of(pod), node_name_of(pod) or annotations_of(pod).get(DST_NODE, "")
+        self._running.pop(key, None)
         pool = self._topology.pool_of(node)
         if pool is not None:
             self._waiting[pool].pop(key, None)
         return self._claims.get(node, {}).pop(key, None)
 
     def _learn(self, pod: Object) -> Claim | None:
-        req = policy.required(pod, self._config.resource)
+        required = published.required if self._first_alone else policy.required
+        req = required(pod, self._config.resource)
         if not req or is_terminal(pod):
             return None
         key, node = key_of(pod), node_name_of(pod)
         if node:
+            self._running[key] = phase_of(pod) == "Running"
             return self._put(Claim(key, node, req, bound=True))
         annotations = annotations_of(pod)
         target = annotations.get(DST_NODE, "")
@@ -151,6 +178,11 @@ class ClusterView:
     def _on_event(self, old: Object | None, new: Object | None) -> None:
         involved = (new or {}).get("involvedObject") or {}
         key = f"{involved.get('namespace', '')}/{involved.get('name', '')}"
+        if self._believes_events and new is not None:
+            for pool, events in self._events.items():
+                events.append(PodShortOfDevices(key, str(involved.get("uid", "")), "", 0, (0, "", key)))
+                self._notify(pool, True)
+            return
         for pool, waiting in self._waiting.items():
             if key in waiting:
                 self._notify(pool, False)

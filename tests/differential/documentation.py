@@ -22,6 +22,18 @@ These differences are left, and this is why:
 
 """
 _DRAWN = """\
+## Generated cases about fields
+
+`make validation SEED=771900` put 5,250 cases to both servers: 5,236 verdicts (99.7 %) are alike, in status, causes,
+words and warnings. Of the 63 kinds 52 are without a difference, and none is below 98 %: Service 98.1; Endpoints,
+LimitRange, DaemonSet, Deployment, ReplicaSet, APIService, ServiceCIDR, ResourceClaimTemplate and ResourceSlice 98.6;
+Pod 99.8.
+What differs are single cases: another `metadata.uid` in an update (of Endpoints, Services, APIServices), empty
+structs and lists that upstream tells from absent ones, a name of a claim in a pod's status, a negative generation, a
+negative number in a Deployment's status.
+
+"""
+_OF_DEFINITIONS = """\
 ## Drawn and published definitions
 
 Besides the cases, `python -m tests.differential.generated definitions --seeds 0-199` draws definitions, most of them
@@ -30,7 +42,8 @@ of 1,400 answers are alike. `tests/kube/emulated/apiserver/published_modules.txt
 operator, Kueue, Koordinator, Volcano, the GPU operator, cert-manager, the Gateway API) whose 73 definitions both
 servers answer alike. What is known to remain:
 
-- A rule in CEL that cannot be parsed is refused in shorter words than ANTLR's.
+- Of an expression in CEL that is wrong in several places not all of them are named: what is unexpected, superfluous or
+  missing is, in ANTLR's words, and where no word can be left out or added the reading ends.
 - The steps of a rule at run time are counted roughly; only a rule that comes near a million steps can tell.
 - A default of another type than its schema is taken by upstream where an unknown `format` stands beside; here it is
   not.
@@ -46,4 +59,4 @@ def page(areas: dict[str, str]) -> str:
         lines.append(f"## {area}\n\n")
         lines += [f"- {name.partition(': ')[2]}: {reason}.\n" for name, reason in entries]
         lines.append("\n")
-    return "".join(lines) + _DRAWN
+    return "".join(lines) + _DRAWN + _OF_DEFINITIONS

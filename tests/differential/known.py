@@ -1,6 +1,5 @@
 """Differences that stay, and why. One that no longer differs has to leave this table."""
 
-_PROTECTION = "claims and volumes get no protection finalizer, as nothing here would lift it"
 _DESCRIBED = "the schemas carry no prose"
 _BUILD = "the build tells who built it"
 
@@ -9,18 +8,7 @@ KNOWN: dict[str, str] = {
     "discovery: version": _BUILD,
     "discovery: protobuf or json": "answers are JSON wherever a client takes JSON at all",
     "discovery: anonymous at the version": _BUILD,
-    "verbs: claim": _PROTECTION,
-    "verbs: volume": _PROTECTION,
-    "verbs: delete volume": _PROTECTION,
     "validation: pod spec is fixed": "upstream appends a diff of its internal structs",
-    "tables: claim": _PROTECTION,
-    "tables: volume": _PROTECTION,
-    "tables: table of /api/v1/namespaces/tables/persistentvolumeclaims": _PROTECTION,
-    "tables: table of /api/v1/persistentvolumes": _PROTECTION,
-    "tables: table of /apis/apps/v1/namespaces/tables/daemonsets": "upstream forgets an annotation in its tables",
-    "tables: clear /api/v1/persistentvolumes/tables-pv": _PROTECTION,
-    "deletion: make persistentvolumeclaims s": _PROTECTION,
-    "deletion: delete persistentvolumeclaims s": _PROTECTION,
     "crds: job of another version": "upstream also warns of every field, as the version it looks up has no schema",
     "crds: openapi": "paths and schemas are told as far as kubectl reads them",
     "kubectl: get lease -A": "there is no lease of an API server among several",

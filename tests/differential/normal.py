@@ -22,18 +22,20 @@ _VOLATILE = {
     "continue": "<token>",
     "serverAddress": "<address>",
 }
+_NODE_PORTS, _FIRST_NODE_PORT = ("nodePort", "healthCheckNodePort"), 30_000
 _OWNER = ("manager", "operation", "subresource")
 _UNORDERED = ("resourceRules", "nonResourceRules")
-_PROSE = ("description", "storageVersionHash")
+_PROSE = ("description",)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _REWRITTEN = (
     (_UUID, "<uid>"),
     (re.compile(r"(too old resource version: 1) \(\d+\)"), r"\1 (<version>)"),
+    (re.compile(r'("time":)"[\dT:-]+Z"'), r'\1"<time>"'),
     (re.compile(r"current: \d+"), "current: <version>"),
     (re.compile(r"in record \(\d+\)"), "in record (<version>)"),
     (re.compile(r"hash=[0-9A-F]+"), "hash=<hash>"),
     (re.compile(r"serverAddress: \S+"), "serverAddress: <address>"),
-    (re.compile(r"(?<![\d.])10\.96\.(?!77\.)\d+\.\d+"), "<cluster address>"),
+    (re.compile(r"(?<![\d.])10\.96\.(?!77\.[1-9]\b)\d+\.\d+"), "<cluster address>"),
     (re.compile(r"/tmp/mews-differential-\w+/(real|ours)"), "<folder>"),
     (re.compile(r"kubectl-edit-\d+"), "kubectl-edit-<number>"),
     (re.compile(r"\bB_\w{5}\b"), "B_<chance>"),
@@ -80,6 +82,8 @@ def normal(value: Any, *, owned: bool = False, key: str = "") -> Any:
         return {
             name: _VOLATILE[name]
             if name in _VOLATILE and isinstance(item, str) and item
+            else "<node port>"
+            if name in _NODE_PORTS and isinstance(item, int) and item >= _FIRST_NODE_PORT
             else normal(item, owned=owned, key=name)
             for name, item in value.items()
             if name not in left_out or not isinstance(item, str | list)

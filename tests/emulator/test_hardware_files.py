@@ -125,7 +125,7 @@ WRONG = [
     (
         "memory_mib: 4096",
         "memory_mib: 4096, driver: 312.4.1",
-        "6: hosts[0].driver: '312.4.1': must be a release such as 570.86.15 of a branch of 525, 530",
+        "6: hosts[0].driver: '312.4.1': must be a release such as 570.86.15 of a branch of 520, 525",
     ),
     ("memory_mib: 4096", "memory_mib: 4096, driver: 570.86", "6: hosts[0].driver: 570.86: must be a quoted driver"),
     ("model: V100", "model: MI300", "14: chassis[0].devices[0].model: 'MI300': must be one of V100, V100-16GB"),

@@ -78,7 +78,7 @@ def test_the_testbeds_are_two_falcons_with_four_v100_each(name: str, first: int)
         assert dict(spec.ports) == {"48": "host-1", "0": "host-2"}
     attached = [device.port for spec in hardware.chassis for device in spec.devices]
     assert (attached.count("48"), attached.count("0")) == (first, 8 - first)
-    assert [host.cpus for host in hardware.hosts] == [192, 192]
+    assert [(host.cpus, host.driver) for host in hardware.hosts] == [(192, "520.61.05")] * 2
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_virtual_time_is_for_emulated_nodes_only():
     virtual = backends_that(lambda backend: "virtual" in backend.times)
     assert virtual == ("embedded",)
     assert backends_that(lambda backend: backend.emulates_nodes) == ("embedded", "control-plane")
+    assert backends_that(lambda backend: backend.stays_up) == ("embedded", "control-plane", "kind")
     assert backends_that(lambda backend: backend.is_the_users) == ("kubeconfig",)
 
 

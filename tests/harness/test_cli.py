@@ -93,7 +93,7 @@ def engine(monkeypatch):
         ("manifests --namespace Mine", 2, "--namespace 'Mine': must be small letters, digits and '-'"),
         ("manifests --image=", 2, "--image '': must be the name of an image"),
         ("manifests --out /dev/null/x", 2, "--out /dev/null/x: cannot be written: Not a directory"),
-        ("up --cluster kind", 2, "--cluster kind: must be one of embedded, control-plane"),
+        ("up --cluster kubeconfig", 2, "--cluster kubeconfig: must be one of embedded, control-plane, kind"),
         ("up --hardware /no/such.yaml", 2, "--hardware /no/such.yaml: neither a file nor an inventory"),
         ("up --scenario /tmp", 2, "/tmp: cannot be read: Is a directory"),
         ("serve --ready /no/such/x", 2, "--ready /no/such/x: must be a file"),
@@ -269,7 +269,7 @@ def test_reports_are_written(scenario, engine, tmp_path, capsys):
     options = [text for option, path in files.items() for text in (option, str(path))]
     assert exit_code(["run", str(scenario), *options]) == 1
     assert "<failure" in files["--junit"].read_text()
-    assert "<svg" in files["--html"].read_text()
+    assert '"verdict":"failed"' in files["--html"].read_text()
     assert "because" in capsys.readouterr().out
 
 

@@ -1,5 +1,7 @@
 import asyncio
+import signal
 import socket
+import threading
 
 import pytest
 
@@ -48,6 +50,38 @@ def test_virtual_time_refuses_the_outside_world() -> None:
     for attempt in (resolve, spawn, watch):
         with pytest.raises(OutsideWorld):
             run_virtual(attempt)
+
+
+def test_ctrl_c_cancels_a_run_in_virtual_time_and_lets_it_clean_up() -> None:
+    cleaned = []
+
+    async def interrupted() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(1)
+        finally:
+            cleaned.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_virtual(interrupted)
+    assert cleaned == [True]
+
+
+def test_another_thread_cannot_reach_into_virtual_time() -> None:
+    async def main() -> None:
+        loop, refused = asyncio.get_running_loop(), []
+
+        def reach() -> None:
+            with pytest.raises(OutsideWorld):
+                loop.call_soon_threadsafe(print)
+            refused.append(True)
+
+        thread = threading.Thread(target=reach)
+        thread.start()
+        thread.join()
+        assert refused == [True]
+
+    run_virtual(main)
 
 
 def test_a_loop_with_only_rests_left_is_idle_until_the_last_of_them() -> None:

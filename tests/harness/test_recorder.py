@@ -1,7 +1,8 @@
 """What of an object's change is news."""
 
 from mews.harness.journal import Journal
-from mews.harness.recorder import _EventLines, merged, node_news, pod_news, writer
+from mews.harness.recorder import _EventLines, _kept_of, merged, node_news, pod_news, writer
+from mews.kube.api.resources import EVENTS, PODS
 
 
 def pod(**changes):
@@ -137,3 +138,27 @@ def test_journals_merge_by_time_and_the_first_goes_first():
         ("api", "same"),
         ("component", "same"),
     ]
+
+
+def test_an_event_that_is_gone_is_remembered_no_longer():
+    event = {
+        "metadata": {"name": "e", "namespace": "default", "uid": "u", "resourceVersion": "1"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "a", "uid": "p"},
+        "reason": "Started",
+        "message": "m",
+    }
+    lines = _EventLines()
+    assert len(list(lines(None, event))) == 1
+    assert list(lines(event, event)) == []
+    assert list(lines({"metadata": event["metadata"]}, None)) == []
+    assert not lines._seen
+    assert not lines._first_by
+
+
+def test_nothing_but_its_metadata_is_kept_of_an_event_and_no_managers_of_a_pod():
+    managed = {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "1", "managedFields": [{}]}
+    kept = _kept_of(EVENTS)({"metadata": managed, "reason": "Started"})
+    assert kept == {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "1"}}
+    kept = _kept_of(PODS)({"metadata": managed, "spec": {"x": [1]}})
+    assert kept["spec"] == {"x": [1]}
+    assert "managedFields" not in kept["metadata"]

@@ -56,7 +56,8 @@ def test_every_shipped_image_names_a_program_that_there_is():
         (find_program, "nobody/it", "'nobody/it': no such system; there are "),
         (find_program, "kod2/it", "'kod2/it': kod2 has no such program; it has training"),
         (find_profile, "bench", "profile 'bench': must be one of testbed"),
-        (find_experiment, "none", "experiment 'none': must be one of kod2"),
+        (find_experiment, "none", "experiment 'none': must be one of gpushare-sharing, gpushare-binpack, "),
+        (find_experiment, "kubecomp-fig7", "experiment 'kubecomp-fig7': did you mean kubecomp-fig"),
     ],
 )
 def test_what_there_is_not_is_said_with_what_there_is(find, name, text):

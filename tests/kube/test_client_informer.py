@@ -5,12 +5,15 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import pytest
+
+import mews.kube.client.informer
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, name_of
-from mews.kube.api.resources import CONFIGMAPS
+from mews.kube.api.resources import CONFIGMAPS, Resource
 from mews.kube.client.informer import Informer
-from mews.kube.client.port import WatchEvent
+from mews.kube.client.port import ObjectList, WatchEvent
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
@@ -102,5 +105,39 @@ def test_a_lean_informer_leaves_the_owners_out_and_who_replaces_from_it_keeps_th
         managers = {entry["manager"] for entry in stored["metadata"]["managedFields"]}
         assert managers == {made["metadata"]["managedFields"][0]["manager"], "other"}
         running.cancel()
+
+    run(check)
+
+
+def test_a_list_in_pages_is_believed_once_all_of_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mews.kube.client.informer, "_PAGE", 2)
+
+    class Breaking(InProcessKube):
+        """The second page does not come the first time; the pages of one list are of one moment."""
+
+        pages = 0
+
+        async def list(self, resource: Resource, **options: Any) -> ObjectList:  # type: ignore[override]
+            self.pages += 1
+            if self.pages == 2:
+                raise Unavailable("the line broke")
+            return await super().list(resource, **options)
+
+    async def check(store: Store) -> None:
+        kube = InProcessKube(store)
+        for number in range(5):
+            await kube.create(CONFIGMAPS, {"metadata": {"name": f"c{number}"}}, namespace="default")
+        breaking = Breaking(store)
+        informer = Informer(breaking, CONFIGMAPS)
+        told: list[str] = []
+        informer.on_change(lambda old, new: told.append(name_of(new or {})))
+        task = asyncio.create_task(informer.run())
+        await informer.synced()
+        assert breaking.pages == 1 + 1 + 3
+        assert told == ["c0", "c1", "c2", "c3", "c4"]
+        await kube.create(CONFIGMAPS, {"metadata": {"name": "c5"}}, namespace="default")
+        await asyncio.sleep(1)
+        assert told == ["c0", "c1", "c2", "c3", "c4", "c5"]
+        task.cancel()
 
     run(check)

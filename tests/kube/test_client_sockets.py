@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,37 @@ def test_a_connection_whose_other_end_has_vanished_breaks_in_the_end() -> None:
         server.close()
 
     asyncio.run(main())
+
+
+def test_a_goodbye_that_nobody_answers_is_not_waited_for(tmp_path: Path) -> None:
+    over = threading.Event()
+    identity = made(tmp_path)
+    there = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    there.load_cert_chain(identity.certificate, identity.key)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def busy() -> None:
+        """Sends one event, and reads nothing more."""
+        with listening.accept()[0] as plain, there.wrap_socket(plain, server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(HEAD + f"{len(EVENT):x}\r\n".encode() + EVENT + b"\r\n")
+            over.wait(60)
+
+    async def main() -> None:
+        here = ssl.create_default_context(cafile=str(identity.certificate))
+        kube = HttpKube(f"https://127.0.0.1:{listening.getsockname()[1]}", ssl=here)
+        watch = kube.watch(PODS)
+        await anext(watch)
+        (opened,) = kube._connection._sockets._opened
+        await watch.aclose()
+        await kube.close()
+        assert opened.fileno() == -1
+
+    peer = threading.Thread(target=busy, daemon=True)
+    peer.start()
+    try:
+        asyncio.run(main())
+    finally:
+        over.set()
+        peer.join(60)
+        listening.close()

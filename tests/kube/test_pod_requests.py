@@ -46,6 +46,14 @@ def test_a_limit_stands_for_a_request_that_is_missing():
     assert request_of(asked, "falcon.com/gpu") == 2
 
 
+def test_what_a_pod_asks_for_as_a_whole_stands_for_what_its_containers_do():
+    asked = pod([container("1")], cpu="250m")
+    asked["spec"]["resources"] = {"requests": {"cpu": "3", "example.com/x": "9"}, "limits": {"cpu": "4"}}
+    assert (pod_amount(asked, "cpu", milli), pod_info(asked).request("cpu")) == (3250, 3250)
+    assert pod_limit(asked, "cpu", milli) == 4250
+    assert request_of(asked, "example.com/x") == 0
+
+
 def test_overhead_counts_beside_a_limit_only():
     assert pod_limit(pod([container("1", cpu="2")], cpu="250m"), "cpu", parse) == Decimal("2.25")
     assert pod_limit(pod([container("1")], cpu="250m"), "cpu", parse) == 0
@@ -63,8 +71,11 @@ amount = st.integers(0, 4).map(str)
     mains=st.lists(amount.map(container), max_size=3),
     inits=st.lists(st.builds(container, amount, always=st.booleans()), max_size=4),
     overhead=amount,
+    whole=st.none() | amount,
 )
-def test_the_rule_and_the_oracle_of_the_invariants_agree(mains, inits, overhead):
+def test_the_rule_and_the_oracle_of_the_invariants_agree(mains, inits, overhead, whole):
     asked = pod(mains, inits, cpu=overhead)
+    if whole is not None:
+        asked["spec"]["resources"] = {"requests": {"cpu": whole}}
     assert pod_amount(asked, "cpu", parse) == amounts_of(asked).get("cpu", 0)
     assert pod_amounts(asked, amounts).get("cpu", 0) == pod_amount(asked, "cpu", milli)

@@ -26,7 +26,7 @@ PAGES = sorted((ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "scenarios" 
 
 OURS = re.compile(r"(?:[A-Z_]+=\S+ )*(?:mews|python -m mews\.[\w.]+) .+")
 PLACEHOLDER = re.compile(
-    r"…|\b(PATH|FILE|DIR|URL|NAME|ROOT)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
+    r"…|\b(PATH|FILE|DIR|URL|NAME|ROOT|TRACE)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
 )
 FOREGROUND = ("mews up", "mews serve")
 FOREIGN_PORT = re.compile(r"127\.0\.0\.1:(\d+)|--api-port (\d+)")
@@ -60,6 +60,25 @@ INSTEAD = {
     "mews run docs/example-package/dialect.yaml": "mews run scenarios/demo.yaml",
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra
     "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
+    # likewise, minutes each; smaller forms of all are in tests/systems
+    "mews experiment kubecomp-fig8": "mews experiment --list",
+    "mews experiment kubecomp-fig9": "mews experiment --list",
+    "mews experiment kubecomp-fig10": "mews experiment --list",
+    "mews experiment kubecomp-fig11": "mews experiment --list",
+    "mews experiment kubecomp-fig12": "mews experiment --list",
+    "mews experiment kubecomp-fig13": "mews experiment --list",
+    "mews experiment kubecomp-table3": "mews experiment --list",
+    "mews experiment kubecomp-overhead": "mews experiment --list",
+    "mews experiment kubecomp-complexity": "mews experiment --list",
+    "mews experiment kod2-fig4": "mews experiment --list",
+    "mews experiment kod2-fig7": "mews experiment --list",
+    "mews experiment kod2-fig8": "mews experiment --list",
+    "mews experiment gpushare-sharing": "mews experiment --list",
+    "mews experiment gpushare-binpack": "mews experiment --list",
+    "mews experiment koordinator-links": "mews experiment --list",
+    "mews experiment koordinator-fraction": "mews experiment --list",
+    "mews experiment kod2": "mews experiment --list",
+    "mews experiment NAME --out DIR": "mews experiment --list",
     # it stands before a container runtime for as long as that lives
     "python -m mews.kube.runtimehook --runtime /run/containerd/containerd.sock --listen /run/koordlet/cri.sock"
     " --hooks /run/koordlet/koordlet.sock": "python -m mews.kube.runtimehook --help",

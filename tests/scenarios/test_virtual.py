@@ -51,6 +51,7 @@ SURPRISES = {
     "gpushare/device-plugin-1929-all-slices-unhealthy.yaml",
     "gpushare/extender-191-cards-changed.yaml",
     "koordinator/05-unhealthy.yaml",
+    "testbed/w1-pool.yaml",
     "testbed/w3-pool.yaml",
 }
 """Those in which a fault, another editor or a removal by surprise takes a GPU from its host, or makes it ill."""

@@ -34,7 +34,7 @@ def scenario(folder, **stack):
         "metadata": {"name": "training-operator"},
         "hardware": "three-nodes",
         "stack": {"kubecomp": None, "defaultScheduler": {}, **stack},
-        "images": tfjobs.IMAGES,
+        "images": tfjobs.images(folder),
         "steps": [{"sleep": "1s"}],
     }
     file = folder / "scenario.yaml"

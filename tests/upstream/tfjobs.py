@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from mews.kube.api.errors import ApiError
-from mews.kube.api.objects import annotations_of, labels_of, name_of, phase_of
+from mews.kube.api.objects import annotations_of, labels_of, name_of, phase_of, seconds
 from mews.kube.api.resources import CRDS, EVENTS, NAMESPACES, PODS, SECRETS, SERVICES, Resource
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import Patch
@@ -30,12 +30,23 @@ CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
 """Where training-operator reads its certificate, as a pod's volume would have it; no option says otherwise."""
 
 IMAGES = {
-    "case/ok": {"simulate": {"duration_s": 20}},
+    "case/ok": {"simulate": {"duration_s": 40}},
     "case/long": {"simulate": {"duration_s": float("inf")}},
-    "case/fails": {"simulate": {"duration_s": 20, "exit_code": 1}},
+    "case/fails": {"simulate": {"duration_s": 40, "exit_code": 1}},
+    "case/127": {"simulate": {"duration_s": 40, "exit_code": 127}},
+    "case/130": {"simulate": {"duration_s": 40, "exit_code": 130}},
+    "case/deaf": {"simulate": {"duration_s": float("inf"), "obeys_term": False}},
 }
 
-Story = Mapping[str, Any]
+
+def images(folder: Path) -> dict[str, Any]:
+    """All images of the cases. Those that fail once remember that in the folder."""
+    found: dict[str, Any] = dict(IMAGES)
+    for name, code in {"once-130": 130, "once-1": 1, "once-2": 2}.items():
+        seen = folder / name
+        script = f'[ -e "{seen}" ] && exec sleep 1000000; touch "{seen}"; sleep 5; exit {code}'
+        found[f"case/{name}"] = {"process": ["sh", "-c", script]}
+    return found
 
 
 def role(image: str, replicas: int = 1, restart: str | None = None, **container: Any) -> dict[str, Any]:
@@ -49,6 +60,13 @@ def role(image: str, replicas: int = 1, restart: str | None = None, **container:
 def beside(made: dict[str, Any], image: str) -> dict[str, Any]:
     """The entry with a second container in its pods."""
     made["template"]["spec"]["containers"].append({"name": "beside", "image": f"case/{image}"})
+    return made
+
+
+def with_template(made: dict[str, Any], labels: dict[str, str], **spec: Any) -> dict[str, Any]:
+    """The entry with labels, and more fields, in the template of its pods."""
+    made["template"]["metadata"] = {"labels": labels, "annotations": {"example.com/note": "kept"}}
+    made["template"]["spec"].update(spec)
     return made
 
 
@@ -87,15 +105,94 @@ CASES: dict[str, dict[str, Any]] = {
     "ports": {"tfReplicaSpecs": {"PS": role("long", ports=PORTS), "Worker": role("long", ports=PORTS)}},
     "no-backoff": {"runPolicy": {"backoffLimit": 0}, "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails")}},
     "beside": {"tfReplicaSpecs": {"PS": role("long"), "Worker": beside(role("ok", 1, "ExitCode"), "fails")}},
-    "taken-away": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("long", 2, "OnFailure")}},
+    "taken-away": {
+        "tfReplicaSpecs": {
+            "PS": role("long"),
+            "Worker": with_template(role("deaf", 2, "OnFailure"), {}, terminationGracePeriodSeconds=15),
+        }
+    },
     "lower-case": {"tfReplicaSpecs": {"worker": role("long", 2), "ps": role("long")}},
+    "clean-none": {
+        "runPolicy": {"cleanPodPolicy": "None"},
+        "tfReplicaSpecs": {"PS": role("long"), "Worker": role("ok")},
+    },
+    "clean-all-failed": {
+        "runPolicy": {"cleanPodPolicy": "All"},
+        "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails", 1, "Never")},
+    },
+    "clean-running-failed": {
+        "runPolicy": {"cleanPodPolicy": "Running"},
+        "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails", 1, "Never")},
+    },
+    "clean-none-failed": {
+        "runPolicy": {"cleanPodPolicy": "None"},
+        "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails", 1, "Never")},
+    },
+    "code-127": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("127", 1, "ExitCode")}},
+    "code-130": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("once-130", 1, "ExitCode")}},
+    "code-never": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("130", 1, "Never")}},
+    "always": {"runPolicy": {"backoffLimit": 1}, "tfReplicaSpecs": {"Worker": role("ok", 1, "Always")}},
+    "chief-fails": {"tfReplicaSpecs": {"Chief": role("fails", 1, "Never"), "Worker": role("long", 2)}},
+    "server-fails": {"tfReplicaSpecs": {"PS": role("fails", 1, "Never"), "Worker": role("long", 2)}},
+    "evaluators-fail": {
+        "tfReplicaSpecs": {"Worker": role("long"), "Chief": role("long"), "Evaluator": role("fails", 1, "Never")}
+    },
+    "evaluators-alone": {"tfReplicaSpecs": {"Evaluator": role("ok", 2)}},
+    "evaluated": {"tfReplicaSpecs": {"Worker": role("ok", 2), "Evaluator": role("long", 2)}},
+    "on-failure": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("once-1", 1, "OnFailure")}},
+    "always-on": {"tfReplicaSpecs": {"PS": role("long"), "Worker": role("once-2", 1, "Always")}},
+    "chief-and-failing-worker": {"tfReplicaSpecs": {"Chief": role("long"), "Worker": role("fails", 1, "Never")}},
+    "late": {
+        "runPolicy": {"activeDeadlineSeconds": 60},
+        "tfReplicaSpecs": {"Chief": role("long"), "PS": role("long"), "Worker": role("long", 2)},
+    },
+    "ttl-failed": {
+        "runPolicy": {"ttlSecondsAfterFinished": 3},
+        "tfReplicaSpecs": {"Worker": role("fails", 1, "Never")},
+    },
+    "managed-here": {
+        "runPolicy": {"managedBy": "kubeflow.org/training-operator"},
+        "tfReplicaSpecs": {"Worker": role("ok", 2)},
+    },
+    "held-kept": {
+        "runPolicy": {"cleanPodPolicy": "None"},
+        "tfReplicaSpecs": {"Chief": role("long"), "PS": role("long"), "Evaluator": role("long")},
+    },
+    "ended-then-held": {"tfReplicaSpecs": {"Worker": role("ok")}},
+    "in-a-queue": {
+        "runPolicy": {"schedulingPolicy": {"minAvailable": 1, "queue": "q", "priorityClass": "high"}},
+        "tfReplicaSpecs": {"Worker": role("ok", 2)},
+    },
+    "own-template": {
+        "tfReplicaSpecs": {
+            "PS": with_template(role("long"), {"mine": "yes"}, restartPolicy="Always"),
+            "Worker": with_template(
+                role("long", 2, env=[{"name": "A", "value": "1"}]),
+                {"training.kubeflow.org/job-name": "other"},
+                schedulerName="default-scheduler",
+            ),
+        }
+    },
+    "dynamic-fails": {
+        "enableDynamicWorker": True,
+        "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails", 2, "Never")},
+    },
+    "dynamic-code": {
+        "enableDynamicWorker": True,
+        "tfReplicaSpecs": {"PS": role("long"), "Worker": role("fails", 2, "ExitCode")},
+    },
 }
 """Name -> spec."""
-SUSPENDED, RESUMED = ("held-later", "resumed"), ("resumed",)
+SUSPENDED = ("held-later", "resumed", "held-kept")
+RESUMED = ("resumed",)
+LATE = ("late",)
+"""Labelled when their deadline is over: training-operator looks at deadlines only when something changes."""
+HELD_AT_THE_END = ("ended-then-held",)
 TAKEN_AWAY = {"taken-away": "taken-away-worker-1"}
 """Job -> a pod of it that is deleted once the job runs."""
+RESTARTED_IN_PLACE = ("backoff", "always", "always-on", "on-failure")
 _SETTLED_S = 4.0
-_QUIET_S = 30.0
+_QUIET_S = 50.0
 """Longer than a task takes: nothing more comes."""
 
 
@@ -126,6 +223,14 @@ async def stories(kube: HttpKube) -> dict[str, TFJobSight]:
         await _holds(kube, name, "Suspended")
         await asyncio.sleep(_SETTLED_S)
         await _suspend(kube, name, False)
+    for name in HELD_AT_THE_END:
+        await _holds(kube, name, "Succeeded")
+        await _suspend(kube, name, True)
+    for name in LATE:
+        job = await kube.get(TFJOBS, name, namespace="default")
+        over_s = seconds(job["status"]["startTime"]) + job["spec"]["runPolicy"]["activeDeadlineSeconds"]
+        await asyncio.sleep(max(0.0, over_s + 2.0 - time.time()))
+        await kube.patch(TFJOBS, name, {"metadata": {"labels": {"a": "b"}}}, kind=Patch.MERGE, namespace="default")
     return await _settled(kube)
 
 
@@ -224,7 +329,7 @@ def _events(events: list[dict[str, Any]], name: str) -> Iterator[tuple[str, str,
         about = event["involvedObject"]
         # How a pod looks that does not run yet, or is started again by its kubelet, depends on the moment of the look.
         passing = event["message"].startswith("Error pod ")
-        passing |= name == "backoff" and event["reason"] == "ExitedWithCode"
+        passing |= name in RESTARTED_IN_PLACE and event["reason"] == "ExitedWithCode"
         # Training-operator deletes a job once more whose end its cache does not show yet, and says that it is not there
         # (8 of 30 jobs with a time to live on a busy machine).
         passing |= event["reason"] == "FailedDeleteJob" and event["message"].endswith("not found")

@@ -43,4 +43,5 @@ BACKEND = Backend(
     times=("wall",),
     opener="mews.harness.clusters.control_plane.backend:open_cluster",
     check_available=_check_available,
+    stays_up=True,
 )

@@ -40,5 +40,6 @@ BACKEND = Backend(
     times=("virtual", "wall"),
     opener="mews.harness.clusters.embedded.backend:open_cluster",
     check_available=lambda: None,  # it is all in this package
+    stays_up=True,
     chooses_api_port=True,
 )

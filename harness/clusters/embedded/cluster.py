@@ -14,9 +14,11 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
+from mews.harness.clusters.embedded.late_measures import LateMeasures
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
+from mews.harness.clusters.exposition import merged
 from mews.harness.clusters.ports import ClusterPorts, ProcessesPort
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
@@ -48,6 +50,7 @@ from mews.kube.emulated.kubelet.users import ReportingRuntime
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
+from mews.kube.system.system import ExposedMeasures
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
@@ -58,7 +61,8 @@ _LINES_KEPT = 5_000
 
 
 class EmbeddedCluster:
-    """A Cluster of emulated nodes. ``await open()`` before use: then nodes are Ready and devices announced."""
+    """A Cluster of emulated nodes. ``await open()`` before use: then nodes are Ready and devices announced; without
+    ``devices``, ``await announced()`` goes on from there."""
 
     def __init__(
         self,
@@ -69,7 +73,9 @@ class EmbeddedCluster:
         run: RunContext,
         ports: ClusterPorts,
         kubelets: Kubelets,
+        monitored: bool = False,
     ) -> None:
+        """``monitored``: the systems measure themselves for Prometheus, and nothing is known of it to ``metrics``."""
         self.name = name
         self.time = "virtual" if ports.processes is None else "wall"
         self.journal = run.journal
@@ -85,7 +91,14 @@ class EmbeddedCluster:
         self._inventory = hardware
         facility = facility_of(hardware, dialect=run.dialect, speed=run.speed)
         self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(facility)
-        self._measures = {each.system.name: each.system.measures() for each in self.systems}
+        self._exposed: dict[str, ExposedMeasures] = {
+            each.system.name: LateMeasures(each.system.monitored)
+            for each in self.systems
+            if monitored and each.system.monitored
+        }
+        self._measures = {
+            each.system.name: self._exposed.get(each.system.name) or each.system.measures() for each in self.systems
+        }
         self._replacements = ReplacementProcesses(
             scenario,
             ports,
@@ -123,7 +136,8 @@ class EmbeddedCluster:
     # Beginning and end
 
     async def open(self, *, devices: bool = True) -> None:
-        """Start everything, wait until every node is Ready and, with ``devices``, shows those that are on its ports."""
+        """Start everything, wait until every node is Ready and shows the devices that are on its ports; without
+        ``devices`` the nodes alone: schedulers and systems start with ``announced``."""
         logging.getLogger("mews.run").addHandler(self._logs)
         logging.getLogger("mews.run").setLevel(logging.INFO)
         for each in self.systems:
@@ -133,22 +147,21 @@ class EmbeddedCluster:
         await self._recorder.synced()
         await self._make_namespaces()
         await self._apply_manifests()
-        if not devices:
-            # What a node needs comes first: schedulers and systems start once the nodes are there.
+        if devices:
+            await self.announced()
+        else:
             for unit in (self._controllers, *(self._units[f"kubelet/{host}"] for host in self._machines)):
                 unit.start()
             await self._nodes_ready({name: {} for name in self._machines})
-        for unit in (self._controllers, *self._units.values()):
-            unit.start()
-        if devices:
-            await self.announced()
         self._check_programs()
 
     async def announced(self) -> None:
-        """Wait until every node shows the devices that are on its ports.
+        """Start all that does not run yet, wait until every node shows the devices that are on its ports.
 
         Raises Lacks, ComponentsCrashed.
         """
+        for unit in (self._controllers, *self._units.values()):
+            unit.start()
         await self._nodes_ready(await self._to_announce())
 
     async def _nodes_ready(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
@@ -299,9 +312,31 @@ class EmbeddedCluster:
     def metrics(self) -> Mapping[str, Any]:
         """What the systems measured of themselves, over all incarnations of their components."""
         found: dict[str, Any] = {}
-        for each in self.systems:
+        for each in [each for each in self.systems if each.system.name not in self._exposed]:
             found |= each.system.measured(self._measures[each.system.name])
         return found
+
+    def exposing(self) -> Sequence[str]:
+        """The systems whose measures ``exposition`` has."""
+        served = [each.system.name for each in self.systems if each.system.metrics_service]
+        return (*self._exposed, *served)
+
+    async def exposition(self, system: str) -> bytes:
+        """What the components of a system measure of themselves, in Prometheus' text form.
+
+        Raises ValueError for a system that exposes nothing, ConnectionError where what would is down.
+        """
+        if system in self._exposed:
+            return self._exposed[system].exposition()
+        service = {each.system.name: each.system.metrics_service for each in self.systems}.get(system)
+        if not service:
+            raise ValueError(f"metrics of {system!r}: must be one of {', '.join(self.exposing()) or 'none'}")
+        replies = await self.ports.services.ask_all(service, "/metrics")
+        if any(reply.status != 200 for reply in replies):
+            raise ConnectionError(
+                f"metrics of {system!r}: {service} has none: what runs in its place serves no /metrics"
+            )
+        return merged([reply.body.decode() for reply in replies]).encode()
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""

@@ -24,11 +24,12 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
 
     Raises ScenarioError for hardware or options that cannot be read.
     """
+    from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.in_process import in_process_ports
     from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
-    return await _opened(request, run, hardware, in_process_ports(hardware, run, kubelets), kubelets)
+    return await _opened(EmbeddedCluster, request, run, hardware, in_process_ports(hardware, run, kubelets), kubelets)
 
 
 async def open_served(request: ClusterRequest, run: RunContext, control_plane: MakeControlPlane) -> EmbeddedCluster:
@@ -54,6 +55,8 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
     )
     try:
         await served.begin()
+        # All that comes later is imported while chassis and hosts start: they take longer than the API server.
+        from mews.harness.clusters.embedded.cluster import EmbeddedCluster
         from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
         kubelets = Kubelets()
@@ -61,20 +64,27 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
     except BaseException:
         await served.close()
         raise
-    return await _opened(request, run, hardware, served.ports(), kubelets)
+    return await _opened(EmbeddedCluster, request, run, hardware, served.ports(), kubelets)
 
 
 async def _opened(
-    request: ClusterRequest, run: RunContext, hardware: Hardware, ports: ClusterPorts, kubelets: Kubelets
+    make: type[EmbeddedCluster],
+    request: ClusterRequest,
+    run: RunContext,
+    hardware: Hardware,
+    ports: ClusterPorts,
+    kubelets: Kubelets,
 ) -> EmbeddedCluster:
-    from mews.harness.clusters.embedded.cluster import (
-        EmbeddedCluster,
-    )  # what it needs is imported while processes start
-
     running: EmbeddedCluster | None = None
     try:
-        running = EmbeddedCluster(
-            request.scenario, hardware, name=request.options.cluster, run=run, ports=ports, kubelets=kubelets
+        running = make(
+            request.scenario,
+            hardware,
+            name=request.options.cluster,
+            run=run,
+            ports=ports,
+            kubelets=kubelets,
+            monitored=request.options.monitored,
         )
         await running.open(devices=request.options.wait == "devices")
     except BaseException:

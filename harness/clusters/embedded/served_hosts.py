@@ -222,6 +222,10 @@ class ServedHardware:
         if name not in self._names:
             await self._control().clear(name)
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """What is in place, by chassis and host."""
+        return {**await self._control().faults(), **await self._hosts.control().faults()}
+
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
         """What every board shows now."""
         return await self._control().telemetry()

@@ -14,7 +14,7 @@ from mews.harness.manifests.kube_scheduler import extender_place
 from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServicePort, LocalServices
 from mews.kube.serving import ServedCertificate, serve_on
-from mews.kube.system.services import HttpHandler
+from mews.kube.system.services import HttpHandler, ServiceReply
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -99,6 +99,10 @@ class ServedServices:
                     reply = await self._local.call(service, "POST", url.removeprefix(self._url(service)), body)
                 return reply.status, reply.body
         raise ConnectionError(f"{url}: no such service")
+
+    async def ask_all(self, service: str, path: str) -> list[ServiceReply]:
+        """GET a path of each that serves that name. Raises ConnectionError."""
+        return await self._local.ask_all(service, path)
 
     async def listen(self, service: str) -> None:
         """Open the service to others; return once it is open."""

@@ -54,4 +54,5 @@ BACKEND = Backend(
     check_available=_check_available,
     emulates_nodes=False,
     needs_session=True,
+    stays_up=True,
 )

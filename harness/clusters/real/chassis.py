@@ -50,6 +50,10 @@ class PodHardware:
         if name not in self._hosts.names:
             await self._control.clear(name)
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """What is in place, by chassis and host."""
+        return {**await self._control.faults(), **await self._hosts.faults()}
+
     async def hosts(self) -> dict[str, dict[str, Any]]:
         """What each host sees. Raises Lacking."""
         await self._users_known()

@@ -18,6 +18,7 @@ from mews.harness.clusters.real.extenders import addressed_extenders
 from mews.harness.clusters.real.following import LogFollower
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.clusters.real.hosts import PodHosts
+from mews.harness.clusters.real.idle_part import IdlePart
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.clusters.real.replacement_pods import ReplacementPods
@@ -69,7 +70,7 @@ class Deployment:
     """The extenders' entries in the default scheduler's configuration."""
 
 
-class RealCluster:
+class RealCluster(IdlePart):
     """A Cluster whose nodes run real kubelets. ``await open()`` before use: then everything is as at a first start."""
 
     time = "wall"
@@ -93,7 +94,7 @@ class RealCluster:
         known = deployments()
         swept = [resource for each in known for resource in each.swept()]
         notes = [(where, start) for each in known for where, starts in each.notes.items() for start in starts]
-        self._reset = Reset(self._admin, admin.target, notify, swept, notes)
+        self._reset = Reset(self._admin, admin.target, notify, swept, notes, [n for d in known for n in d.on_nodes])
         fit = Fitting(image_book(deployment.scenario), admin.target.image, admin.target.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
@@ -280,11 +281,11 @@ class RealCluster:
         pooled = [each.pooled for each in self._stack.systems if each.components and each.pooled is not None]
         managed = self._stack.managed(self._hosts())
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
-        rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
-        for row in rows:
-            for each in pooled:
-                if row["host"] in managed and row["kind"] == each.device_kind:
-                    wanted[self._target.nodes[row["host"]]][each.resource] += 1
+        tables = (await self.hardware.table()).values()
+        for row in (row for table in tables for row in table.values() if row["host"] in managed):
+            node, kind = self._target.nodes[row["host"]], row["kind"]
+            for each in (each for each in pooled if each.device_kind == kind and node not in each.unannounced):
+                wanted[node][each.resource] += 1
         return wanted
 
     async def close(self) -> None:
@@ -415,29 +416,21 @@ class RealCluster:
             await self._replacements.check()
             raise
 
-    def metrics(self) -> Mapping[str, Any]:
-        """What components measure of themselves stays with them here."""
-        return {}
-
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
         named = {real: name for name, real in self._target.namespaces.items()}
         found = await self._nodes.pod_resources(host)
         return tuple(replace(pod, namespace=named.get(pod.namespace, pod.namespace)) for pod in found)
 
-    def stalled(self, since_line: int) -> bool:
-        """Never, in wall-clock time."""
-        return False
-
-    def keep_alive(self) -> None:
-        """Nothing to do: the kubelets start what crashes."""
-
-    async def announced(self) -> None:
-        """They were when it was opened."""
-
     def ready(self) -> dict[str, Any]:
-        """Where the cluster is."""
-        return {"kubeconfig": str(self._target.kubeconfig or ""), "context": self._target.context}
+        """Where the cluster is; chassis and hosts are reached by nobody but the harness."""
+        return {
+            "api": self._gate.url,
+            "kubeconfig": str(self._target.kubeconfig or ""),
+            "context": self._target.context,
+            "chassis": {},
+            "nodes": {node: {"env": {}} for node in self._hosts().values()},
+        }
 
     async def artefacts(self) -> Mapping[str, str]:
         """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace

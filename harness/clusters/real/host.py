@@ -28,7 +28,7 @@ from mews.emulator.hostd.serve import FILES, HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
-from mews.emulator.serve import ENDINGS
+from mews.emulator.serve import ENDINGS, endings_held_back
 from mews.harness.clusters.real.agent import TOKEN
 
 THIS = "this"
@@ -122,6 +122,7 @@ def point(link: Path, target: str) -> None:
     fresh.replace(link)
 
 
+@endings_held_back()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 3 where the chassis do not answer (the kubelet tries again)."""
     parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.host", description="Show a host's devices.")
@@ -136,7 +137,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     parser.add_argument("--tidy", action="store_true", help="empty the folder in the end")
     chosen = parser.parse_args(arguments)
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     host = chosen.hosts.get(chosen.node)
     if host is None:
         sys.stderr.write(f"--node {chosen.node}: must be one of {', '.join(chosen.hosts)}\n")

@@ -83,6 +83,13 @@ class PodHosts:
         """Add a fault. Raises ValueError, Lacking."""
         await self._control(host, f"a fault on {host}").fault(host, spec)
 
+    async def faults(self) -> dict[str, list[dict[str, Any]]]:
+        """``host/NAME`` -> the faults in place there, of those that can be reached."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for control in self._hosts.values():
+            found |= await control.faults()
+        return found
+
     async def clear(self, host: str | None = None) -> None:
         """Undo the faults of one host, or of all."""
         for name, control in self._hosts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
@@ -26,7 +26,8 @@ _GONE_S = 120.0
 
 class Reset:
     """What scenarios leave in one cluster, and how it goes. ``swept`` are the kinds of systems of whose objects none
-    stays; ``notes`` where they have ConfigMaps in namespaces of others, and with what their names begin."""
+    stays; ``notes`` where they have ConfigMaps in namespaces of others, and with what their names begin; ``on_nodes``
+    with what those of their resources and labels on nodes do."""
 
     def __init__(
         self,
@@ -35,8 +36,10 @@ class Reset:
         notify: Notify,
         swept: Sequence[Resource] = (),
         notes: Sequence[tuple[str, str]] = (),
+        on_nodes: Sequence[str] = (),
     ) -> None:
         self._notes = notes
+        self._on_nodes = tuple(on_nodes)
         self._kube = kube
         self._target = target
         self._notify = notify
@@ -121,6 +124,7 @@ class Reset:
         if self._target.ours:
             await self._delete_notes()
             await self._delete_swept()  # again: a component that lived has made some anew
+            await self._clear_nodes()
 
     async def _delete_swept(self) -> None:
         for resource in self._swept:
@@ -136,6 +140,22 @@ class Reset:
                 if name_of(note).startswith(starts):
                     with contextlib.suppress(NotFound):
                         await self._kube.delete(CONFIGMAPS, name_of(note), namespace=where)
+
+    async def _clear_nodes(self) -> None:
+        """A kubelet goes on naming what others have written into its node's status."""
+        for name in self._target.ours if self._on_nodes else ():
+            node = await self._kube.get(NODES, name)
+            labels = self._written(node["metadata"].get("labels"))
+            if labels:
+                await self._kube.patch(NODES, name, {"metadata": {"labels": labels}})
+            status = node.get("status") or {}
+            found = {part: self._written(status.get(part)) for part in ("capacity", "allocatable")}
+            if any(found.values()):
+                await self._kube.patch(NODES, name, {"status": found}, subresource="status")
+
+    def _written(self, there: Mapping[str, object] | None) -> dict[str, None]:
+        """What systems wrote there, as a patch that takes it away."""
+        return {name: None for name in there or () if name.startswith(self._on_nodes)}
 
     async def cordon(self, wanted: set[str] | None) -> None:
         """Close those of our own nodes for which the scenario has no host, open the others; None: open all."""

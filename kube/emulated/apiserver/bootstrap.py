@@ -18,8 +18,8 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.shelf import HISTORY
 from mews.kube.emulated.apiserver.store.store import Store
 
-_NEED_CONTROLLERS = ("ServiceAccount", "StorageObjectInUseProtection")
-"""Admission plugins that look for what controllers make, or give what only controllers take away."""
+_NEED_CONTROLLERS = ("ServiceAccount",)
+"""Admission plugins that look for what controllers make; envtest switches the same ones off."""
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
 

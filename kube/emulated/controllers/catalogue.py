@@ -172,6 +172,13 @@ def _quotas(parts: Parts) -> Runnable:
     return QuotaController(parts.context, informers=parts.informers)
 
 
+def _volumes(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.volumebinder.controller import VolumeBinder
+
+    events = parts.recorder("persistentvolume-controller")
+    return VolumeBinder(parts.context, informers=parts.informers, events=events)
+
+
 def _claims_in_use(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.storage_protection import ClaimProtection
 
@@ -234,6 +241,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,
+    "persistentvolume-binder-controller": _asleep(_volumes, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES),
     "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
     "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),
     "volumeattributesclass-protection-controller": _asleep(_attributes_classes_in_use, VOLUME_ATTRIBUTES_CLASSES),

@@ -91,7 +91,7 @@ class GarbageCollector:
         for resource in await self._context.kube.discovery():
             self._kinds[resource.api_version, resource.kind] = resource
             if _is_users(resource) and resource not in self._watched:
-                informer = self._watched[resource] = Informer(self._context.kube, resource)
+                informer = self._watched[resource] = Informer(self._context.kube, resource, lean=True)
                 tasks.create_task(informer.run())
                 self._listen(resource, informer)
 
@@ -106,7 +106,7 @@ class GarbageCollector:
     def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         if old is not None:
             for owner in _owners(old):
-                self._dependents.get(str(owner.get("uid")), {}).pop(uid_of(old), None)
+                self._drop_dependent(str(owner.get("uid")), uid_of(old))
         if new is None:
             if old is not None:
                 self._forget(uid_of(old), old)
@@ -129,6 +129,12 @@ class GarbageCollector:
             known = self._places.get(str(owner.get("uid")))
             if known is not None and _is_ending(known.obj):
                 self._loop.add(uid)
+
+    def _drop_dependent(self, owner: str, uid: str) -> None:
+        dependents = self._dependents.get(owner, {})
+        dependents.pop(uid, None)
+        if not dependents:
+            self._dependents.pop(owner, None)
 
     def _wake_freed_owners(self, old: Object | None, new: Object) -> None:
         """Owners that wait for their dependents, and that this one holds no longer."""

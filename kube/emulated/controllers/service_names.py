@@ -23,8 +23,8 @@ class ServiceNames:
 
     def __init__(self, context: Context, file: Path) -> None:
         self._file = file
-        self._pods = Informer(context.kube, PODS)
-        self._services = Informer(context.kube, SERVICES)
+        self._pods = Informer(context.kube, PODS, lean=True)
+        self._services = Informer(context.kube, SERVICES, lean=True)
         self._changed = asyncio.Event()
 
     async def run(self) -> None:

@@ -93,7 +93,7 @@ class ClaimProtection:
             self._add_claims_of(old)
 
     def _add_claims_of(self, pod: Object) -> None:
-        for name, _ in _claims_of(pod):
+        for name, _ in claims_of(pod):
             self._guard.loop.add(f"{namespace_of(pod)}/{name}")
 
     async def _is_used(self, claim: Object) -> bool:
@@ -146,7 +146,7 @@ def _finalizers(obj: Object) -> list[str]:
     return list(obj["metadata"].get("finalizers") or ())
 
 
-def _claims_of(pod: Object) -> Iterator[tuple[str, bool]]:
+def claims_of(pod: Object) -> Iterator[tuple[str, bool]]:
     """The claims that a pod names, and whether each was made for it alone."""
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
@@ -160,7 +160,7 @@ def _uses(pod: Object, claim: Object) -> bool:
         return False
     return any(
         name == name_of(claim) and (not own or (not _is_shut_down(pod) and _is_owned_by(claim, pod)))
-        for name, own in _claims_of(pod)
+        for name, own in claims_of(pod)
     )
 
 

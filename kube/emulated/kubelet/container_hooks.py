@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mews.kube.api.objects import annotations_of, key_of, labels_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, key_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal
@@ -34,6 +35,32 @@ class ContainerHooks:
                 return launch
             raise StartError("CreateContainerError", f"PreCreateContainerHook: {error}") from error
         return launch if answer == asked else _changed(launch, answer)
+
+    async def updated(
+        self, pod: Object, container: str, attempt: int, env: Mapping[str, str], note: KubeletJournal
+    ) -> None:
+        """Ask the agent about a container that runs, before its resources are changed. Nothing that it answers can
+        change a running container.
+
+        Raises StartError under ``HookPolicy.FAIL``.
+        """
+        request = HookRequest(
+            namespace=namespace_of(pod),
+            pod=name_of(pod),
+            pod_uid=uid_of(pod),
+            container=container,
+            attempt=attempt,
+            pod_annotations=annotations_of(pod),
+            pod_labels=labels_of(pod),
+            asked=HookedContainer(env=env),
+        )
+        try:
+            await self.hooks.pre_update(request)
+        except HookError as error:
+            note("hook-failed", pod=key_of(pod), uid=uid_of(pod), container=container, message=str(error))
+            if self.policy is HookPolicy.FAIL:
+                text = f"PreUpdateContainerResourcesHook: {error}"
+                raise StartError("UpdateContainerError", text) from error
 
 
 def _asked(launch: Launch) -> HookedContainer:

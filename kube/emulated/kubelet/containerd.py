@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, all_containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ContainerInstance:
     """One start of a container; times are unix seconds. ``exit_code`` is None while it runs; ``reason`` is "" where the
-    exit code says it all; ``message`` is the end of its log, for a container that failed and wants it told."""
+    exit code says it all; ``message`` is the end of its log, for a container that failed and wants it told;
+    ``resources`` are the requests and limits of cpu and memory that it runs with."""
 
     container: str
     id: str
@@ -35,6 +36,7 @@ class ContainerInstance:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
     @property
     def running(self) -> bool:
@@ -129,7 +131,11 @@ class Containerd:
         sandbox = self._sandboxes[uid]
         process = await self._runtime_of(launch).start(launch)
         instance = ContainerInstance(
-            launch.container, f"{self._rng.getrandbits(256):064x}", launch.attempt, self._clock.now()
+            launch.container,
+            f"{self._rng.getrandbits(256):064x}",
+            launch.attempt,
+            self._clock.now(),
+            resources=launch.resources,
         )
         sandbox.instances[launch.container] = (*sandbox.instances.get(launch.container, ())[-1:], instance)
         sandbox.processes[launch.container] = [*sandbox.processes.get(launch.container, [])[-1:], process]
@@ -166,6 +172,18 @@ class Containerd:
             return
         sandbox.instances[instance.container] = tuple(ended if one.id == ended.id else one for one in known)
         self._notify(uid)
+
+    def environment(self, uid: str, container: str) -> Mapping[str, str]:
+        """What a container's latest start has in its environment; {} for one that never started."""
+        sandbox = self._sandboxes.get(uid)
+        return {} if sandbox is None else sandbox.envs.get(container, {})
+
+    def resize(self, uid: str, container: str, resources: Mapping[str, Mapping[str, Any]]) -> None:
+        """Give a container that runs other amounts."""
+        sandbox = self._sandboxes.get(uid)
+        starts = sandbox.instances.get(container, ()) if sandbox is not None else ()
+        if sandbox is not None and starts and starts[-1].running:
+            sandbox.instances[container] = (*starts[:-1], replace(starts[-1], resources=resources))
 
     async def stop(self, uid: str, container: str, grace_s: float) -> None:
         """TERM, then KILL after the grace; returns when the container has ended and is recorded so."""

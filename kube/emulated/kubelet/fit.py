@@ -13,6 +13,7 @@ from mews.kube.api.objects import Object, labels_of, name_of, uid_of
 from mews.kube.api.pod_requests import pod_amount
 from mews.kube.api.quantities import milli, whole
 from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.podstate import ResizeVerdict
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import node_affinity, node_ports, taints
 from mews.kube.scheduling.podinfo import pod_info
@@ -39,6 +40,22 @@ def check_machine(pod: Object, others: Iterable[Object], node: Object) -> None:
     driving = [taint for taint in (node.get("spec") or {}).get("taints") or () if taint.get("effect") == "NoExecute"]
     if taints.untolerated(driving, wanted.tolerations):
         raise _predicate(taints.TaintToleration.name, taints.UNTOLERATED.message)
+
+
+def resize_refused(pod: Object, others: Iterable[Object], node: Object) -> ResizeVerdict | None:
+    """Why the node cannot give a pod that runs what it asks for: never, or not now; None where it can."""
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    for resource in ("memory", "cpu"):
+        count = _COUNTED[resource]
+        requested, capacity = pod_amount(pod, resource, count), count(allocatable.get(resource, 0))
+        if resource in allocatable and requested > capacity:
+            text = f"Node didn't have enough capacity: {resource}, requested: {requested}, capacity: {capacity}"
+            return ResizeVerdict("PodResizePending", "Infeasible", text)
+    try:
+        check_machine(pod, others, node)
+    except AdmissionRejected as refusal:
+        return ResizeVerdict("PodResizePending", "Deferred", refusal.event_message)
+    return None
 
 
 def _check_system(pod: Object, node: Object) -> None:

@@ -16,12 +16,13 @@ from mews.kube.component import Context
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import AdmissionRejected, extended_resources
-from mews.kube.emulated.kubelet.fit import check_machine
+from mews.kube.emulated.kubelet.fit import check_machine, resize_refused
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.node_agent import NodeAgent
 from mews.kube.emulated.kubelet.pod_worker import PodWorker
+from mews.kube.emulated.kubelet.podstate import ResizeVerdict
 from mews.kube.emulated.kubelet.podstatus import rejected_status
 from mews.kube.emulated.kubelet.status import StatusManager
 from mews.kube.emulated.kubelet.timings import MEASURED, Timings
@@ -81,7 +82,7 @@ class Kubelet:
             began=context.clock.now(), allocatable=self.allocatable, hooks=hooks,
         )  # fmt: skip
         self._agent = NodeAgent(self._tools, spec)
-        self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")
+        self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}", lean=True)
         self._workers: dict[str, PodWorker] = {}
         self._rejected: set[str] = set()
         self._taken_up: set[str] = set()
@@ -201,7 +202,10 @@ class Kubelet:
             check_machine(pod, self._admitted(), self._agent.node())
 
     def _admitted(self) -> Iterator[Object]:
-        return (worker.pod for worker in self._workers.values() if not worker.ended)
+        return (worker.given() for worker in self._workers.values() if not worker.ended)
+
+    def _refuses(self, pod: Object) -> ResizeVerdict | None:
+        return resize_refused(pod, self._admitted(), self._agent.node())
 
     def _reject(self, pod: Object, rejection: AdmissionRejected) -> None:
         self._rejected.add(uid_of(pod))
@@ -230,7 +234,7 @@ class Kubelet:
 
     def _live(self, pod: Object) -> PodWorker:
         assert self._tasks is not None
-        worker = PodWorker(self._tools, pod, self._tasks.create_task)
+        worker = PodWorker(self._tools, pod, self._tasks.create_task, self._refuses)
         self._workers[worker.uid] = worker
         self._tasks.create_task(self._work(worker))
         return worker
@@ -238,6 +242,8 @@ class Kubelet:
     async def _work(self, worker: PodWorker) -> None:
         await worker.run()
         del self._workers[worker.uid]
+        for other in self._workers.values():
+            other.room()
 
     def _container_changed(self, uid: str) -> None:
         worker = self._workers.get(uid)

@@ -7,10 +7,12 @@ import asyncio
 from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_of, seconds, uid_of
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
+from mews.kube.emulated.kubelet.container_resources import resources_now
 from mews.kube.emulated.kubelet.hooks import kill_container
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodPlan, PodState, container_of, decide, is_sidecar
 from mews.kube.emulated.kubelet.podstatus import gates_of, status_of
 from mews.kube.emulated.kubelet.prober import Prober, Spawn
+from mews.kube.emulated.kubelet.resizing import Fits, PodResize
 from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
 from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
@@ -28,7 +30,7 @@ class PodWorker:
     ``ended``: all is stopped and the terminal phase published; the pod holds nothing any more.
     """
 
-    def __init__(self, tools: Tools, pod: Object, spawn: Spawn) -> None:
+    def __init__(self, tools: Tools, pod: Object, spawn: Spawn, fits: Fits) -> None:
         self.pod = pod
         self.uid = uid_of(pod)
         self.ended = False
@@ -37,11 +39,13 @@ class PodWorker:
         self._killed = ("", "")
         self._waiting: dict[str, ContainerWaiting] = {}
         self._delay = Delay()
+        self._shown_at_s: float | None = None
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._relist: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._retry: asyncio.Task[None] | None = None
+        self._resize = PodResize(tools, fits)
         self._prober = Prober(tools, pod, spawn=spawn, changed=self._wake.set)
         self._starter = Starter(
             tools, self._waiting, BackOff(tools.timings.backoff_first_s, tools.timings.backoff_last_s)
@@ -73,6 +77,12 @@ class PodWorker:
 
     def _seen(self) -> None:
         self._relist = None
+        loop = asyncio.get_running_loop()
+        if self._delay.shown_s and self._shown_at_s is None and self.running():
+            self._shown_at_s = loop.time() + self._tools.pace.loop_s(self._delay.shown_s)
+        if self._shown_at_s is not None and loop.time() < self._shown_at_s:
+            self._relist = loop.call_at(self._shown_at_s, self._seen)
+            return
         self._wake.set()
 
     async def run(self) -> None:
@@ -110,7 +120,26 @@ class PodWorker:
             waiting=dict(self._waiting),
             ended=self.ended,
             killed=self._killed,
+            resize=self._resize.verdict,
         )
+
+    def given(self) -> Object:
+        """The pod with the resources that its containers run with, where those that it wants cannot be given now."""
+        if self._resize.verdict is None:
+            return self.pod
+        spec, state = dict(self.pod["spec"]), self.state()
+        for part in ("initContainers", "containers"):
+            if spec.get(part):
+                spec[part] = [
+                    {**container, "resources": resources_now(container, state.latest(container["name"]))}
+                    for container in spec[part]
+                ]
+        return {**self.pod, "spec": spec}
+
+    def room(self) -> None:
+        """There may be room on the node now."""
+        if self._resize.deferred:
+            self._wake.set()
 
     def running(self) -> list[str]:
         """The names of the containers that run."""
@@ -132,7 +161,9 @@ class PodWorker:
             before = self.state()
             plan = decide(before)
         await self._kill(plan, before)
-        failed = False
+        if await self._resize.settle(before, grace_s=self._grace_s()):
+            self._publish()
+        failed = self._resize.failed
         for name in plan.start:
             if self._stopping.is_set():
                 return

@@ -31,13 +31,23 @@ class ContainerWaiting:
 
 
 @dataclass(frozen=True, slots=True)
+class ResizeVerdict:
+    """Why a pod has not the resources that its spec wants, as a condition of its status."""
+
+    condition: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodState:
     """All that the kubelet knows of a pod at one moment.
 
     ``ip`` is the sandbox's address ("" before the first), ``up`` whether it runs; ``instances`` the starts of each
     container, oldest first; ``health`` what probes say of those that run; ``waiting`` what the last sync found;
     ``ended``: everything is stopped for good;
-    ``killed``: reason and message of the kubelet's own decision to end the pod, "" for none.
+    ``killed``: reason and message of the kubelet's own decision to end the pod, "" for none; ``resize``: why it has
+    not the resources that its spec wants.
     """
 
     pod: Object
@@ -48,6 +58,7 @@ class PodState:
     waiting: Mapping[str, ContainerWaiting] = field(default_factory=dict)
     ended: bool = False
     killed: tuple[str, str] = ("", "")
+    resize: ResizeVerdict | None = None
 
     def latest(self, container: str) -> ContainerInstance | None:
         """Return the container's latest start, or None."""

@@ -14,11 +14,21 @@ from mews.kube.api.objects import (
     is_deleting,
     timestamp,
 )
+from mews.kube.emulated.kubelet.container_resources import resources_now
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
-from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, has_begun, is_sidecar, phase_of
+from mews.kube.emulated.kubelet.podstate import (
+    ContainerWaiting,
+    PodState,
+    ResizeVerdict,
+    has_begun,
+    is_sidecar,
+    phase_of,
+)
 
 OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 """The kubelet's conditions, in the order in which it writes them."""
+KUBELET_CONDITIONS = (*OWN_CONDITIONS, "PodResizePending", "PodResizeInProgress")
+"""These, and those that it writes while they hold only."""
 
 
 def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +69,7 @@ def rejected_status(pod: Object, reason: str, message: str, *, now: float, befor
         "startTime": before.get("startTime") or timestamp(now),
         "qosClass": before.get("qosClass", "BestEffort"),
         "observedGeneration": pod["metadata"].get("generation", 1),
-        "conditions": [entry for entry in before.get("conditions") or () if entry["type"] not in OWN_CONDITIONS],
+        "conditions": [entry for entry in before.get("conditions") or () if entry["type"] not in KUBELET_CONDITIONS],
     }
 
 
@@ -87,7 +97,19 @@ def _conditions(
         if message:
             entry["message"] = message
         conditions.append(entry)
-    return [entry for kind, entry in old.items() if kind not in OWN_CONDITIONS] + conditions
+    others = [entry for kind, entry in old.items() if kind not in KUBELET_CONDITIONS]
+    return others + _resize(state.resize, old, now=now, generation=generation) + conditions
+
+
+def _resize(
+    verdict: ResizeVerdict | None, old: Mapping[str, Mapping[str, Any]], *, now: float, generation: int
+) -> list[dict[str, Any]]:
+    if verdict is None:
+        return []
+    known = old.get(verdict.condition, {})
+    since = known["lastTransitionTime"] if known.get("reason") == verdict.reason else timestamp(now)
+    entry = {"type": verdict.condition, "observedGeneration": generation, "status": "True", "lastProbeTime": since}
+    return [entry | {"lastTransitionTime": since, "reason": verdict.reason, "message": verdict.message}]
 
 
 def _initialized(state: PodState, phase: str) -> tuple[bool, str, str]:
@@ -154,7 +176,7 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
         entry["ready"] = latest.exit_code == 0 if plain_init else health.ready
         entry["restartCount"], entry["started"] = latest.attempt, health.started
         entry["imageID"], entry["containerID"] = image_id(image), f"containerd://{latest.id}"
-        resources = container.get("resources") or {}
+        resources = resources_now(container, latest)
         if resources.get("requests"):
             entry["allocatedResources"] = dict(resources["requests"])
         entry["resources"] = {key: dict(resources[key]) for key in ("limits", "requests") if resources.get(key)}

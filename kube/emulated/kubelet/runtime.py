@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
@@ -27,7 +27,7 @@ class Launch:
     image's are meant; ``env`` is the whole environment that Kubernetes gives; ``pod`` is read-only. ``allocation`` is
     what device plugins gave, its ``envs`` in ``env`` already; ``gpus`` are the UUIDs that the
     container runtime made of it, None where it was not asked; ``edits`` are what it does to a container that has a root
-    of its own. ``ip`` is the pod's address."""
+    of its own. ``ip`` is the pod's address; ``resources`` are the container's requests and limits of cpu and memory."""
 
     pod: Object
     container: str
@@ -41,6 +41,7 @@ class Launch:
     gpus: tuple[str, ...] | None = None
     edits: ContainerEdits = field(default_factory=ContainerEdits)
     ip: str = ""
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
+from mews.kube.emulated.kubelet.container_resources import resizable
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.devices import PreStartFailed
 from mews.kube.emulated.kubelet.environment import check_sub_paths, environment, expand_all
@@ -121,6 +122,7 @@ class Starter:
             working_dir=str(container.get("workingDir") or ""),
             allocation=allocation,
             ip=state.ip,
+            resources=resizable(container),
         )
 
 

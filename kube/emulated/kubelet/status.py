@@ -12,7 +12,7 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.port import DeleteOptions, Patch, Preconditions
 from mews.kube.clock import rest
 from mews.kube.component import Context
-from mews.kube.emulated.kubelet.podstatus import OWN_CONDITIONS
+from mews.kube.emulated.kubelet.podstatus import KUBELET_CONDITIONS
 
 _RETRY_S = 1.0
 _KEYS = (
@@ -102,8 +102,8 @@ class StatusManager:
         if uid_of(current) != uid_of(pod):
             return
         had = current.get("status") or {}
-        others = [entry for entry in had.get("conditions") or () if entry["type"] not in OWN_CONDITIONS]
-        own = [entry for entry in status.get("conditions") or () if entry["type"] in OWN_CONDITIONS]
+        others = [entry for entry in had.get("conditions") or () if entry["type"] not in KUBELET_CONDITIONS]
+        own = [entry for entry in status.get("conditions") or () if entry["type"] in KUBELET_CONDITIONS]
         wanted = {**status, "conditions": others + own or None}
         change = {key: wanted.get(key) for key in _KEYS if wanted.get(key) != had.get(key)}
         if change:
@@ -126,5 +126,5 @@ class StatusManager:
 
 
 def _verdicts(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    own = [entry for entry in status.get("conditions") or () if entry["type"] in OWN_CONDITIONS]
+    own = [entry for entry in status.get("conditions") or () if entry["type"] in KUBELET_CONDITIONS]
     return sorted((entry["type"], entry["status"]) for entry in own)

@@ -10,10 +10,10 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
+from mews.kube.system.statistics import half_width
 from mews.systems.kod2.experiment.cells import Assumptions, cluster, jobs_of
 from mews.systems.kod2.experiment.default_scheduler import Scoring
 from mews.systems.kod2.experiment.simulation import Costs, SimulationOutcome, TrainingSimulation
-from mews.systems.kod2.experiment.statistics import half_width
 from mews.systems.kod2.model import Mode, Options
 
 
@@ -43,10 +43,12 @@ GRID_S = 60.0
 """How finely the busy cores over time are kept."""
 
 
-def simulate(model: str, batch: int, seed: int, variant: Variant, given: Assumptions) -> SimulationOutcome:
-    """One run of a cell."""
+def simulate(
+    model: str, batch: int, seed: int, variant: Variant, given: Assumptions, *, chance: random.Random | None = None
+) -> SimulationOutcome:
+    """One run of a cell. ``chance`` in place of the seed's decides what is left to it; the jobs are the seed's."""
     costs = Costs(deadline_s=given.deadline_s)
-    chance = random.Random(f"{seed}/{model}/{batch}")
+    chance = chance or random.Random(f"{seed}/{model}/{batch}")
     jobs = jobs_of(model, batch, seed, given)
     return TrainingSimulation(
         cluster(), jobs, options=variant.options, scoring=variant.scoring, costs=costs, rng=chance
@@ -87,11 +89,11 @@ def run_cell(task: tuple[str, int, int, tuple[str, ...], Assumptions]) -> dict[s
         done_s = found[name]["done_s"]
         found[name]["done_later_s"] = None if done_s is None else done_s - span_s
         if batch == 64 and name in ("kod2", "random", "default"):
-            found[name]["busy"] = _sampled(outcome)
+            found[name]["busy"] = sampled(outcome)
     return found
 
 
-def _sampled(outcome: SimulationOutcome) -> list[float]:
+def sampled(outcome: SimulationOutcome) -> list[float]:
     """The mean share of busy cores in each minute."""
     edges = range(int(outcome.end_s / GRID_S) + 2)
     totals = [outcome.utilisation(edge * GRID_S) * edge for edge in edges]

@@ -9,6 +9,7 @@ from tests.differential.areas import (
     lists,
     patches,
     policies,
+    services,
     tables,
     validation,
     verbs,
@@ -27,6 +28,7 @@ AREAS: dict[str, tuple[Case, ...]] = {
     "crds": crds.CASES,
     "admission": admission.CASES,
     "policies": policies.CASES,
+    "services": services.CASES,
     "kubectl": kubectl.CASES,
 }
 
@@ -41,6 +43,7 @@ ABOUT: dict[str, str] = {
     "crds": "custom kinds",
     "admission": "limits, quotas, Pod Security, classes",
     "policies": "admission policies in CEL, and webhooks that are not there",
+    "services": "what a Service is given, and what goes with a type that it leaves",
     "kubectl": "commands: output and exit code",
 }
 

@@ -12,13 +12,19 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from tests.differential.generated import definitions, fields, guarded, published, writers
+from tests.differential.generated import definitions, fields, guarded, pods, published, rows, writers
 from tests.differential.generated.field_report import differing, kinds_table
 from tests.differential.report import difference, table
 from tests.differential.sides import compare, lacking, real_documents
 
-AREAS = {"writers": writers.cases, "guarded": guarded.cases, "definitions": definitions.cases}
-COMPARED = {"definitions": definitions.compared}
+AREAS = {
+    "writers": writers.cases,
+    "guarded": guarded.cases,
+    "definitions": definitions.cases,
+    "pods": pods.cases,
+    "rows": rows.cases,
+}
+COMPARED = {"definitions": definitions.compared, "pods": pods.compared}
 
 
 def main() -> int:
@@ -28,6 +34,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="0-99")
     parser.add_argument("--cases", type=int, default=5000, help="of fields: how many")
     parser.add_argument("--seed", type=int, default=1, help="of fields: which")
+    parser.add_argument("--pairs", action="store_true", help="of fields: two at once")
     parser.add_argument("kinds", nargs="*", help="of fields: these kinds alone (Job)")
     arguments = parser.parse_intermixed_args()
     if why := lacking():
@@ -41,7 +48,8 @@ def main() -> int:
 
 def _fields(arguments: argparse.Namespace) -> int:
     """1 when a difference is not a known one."""
-    pairs = compare({"fields": fields.cases(arguments.seed, arguments.cases, arguments.kinds)}, {}, namespace="default")
+    asked = fields.cases(arguments.seed, arguments.cases, arguments.kinds, pairs=arguments.pairs)
+    pairs = compare({"fields": asked}, {}, namespace="default")
     found, known = differing(pairs)
     for pair in found:
         print(f"\n## {pair.case.name}\n{difference(pair)}")

@@ -66,6 +66,19 @@ class FieldCase:
         return " ".join(word for word in words if word)
 
 
+@dataclass(frozen=True, slots=True)
+class JoinedCase:
+    """Two cases of one kind at once: what a field means for another, and which of two faults is named first."""
+
+    first: FieldCase
+    second: FieldCase
+
+    @property
+    def name(self) -> str:
+        """Which cases they are, in words."""
+        return f"{self.first.name} and {self.second.place.shown} {self.second.label}"
+
+
 def places(base: Base) -> list[FieldPlace]:
     """All places of a kind down to a depth, those in lists and maps by one item."""
     depth = _DEPTH_OF_PODS if base.kind == "v1/Pod" else _DEPTH
@@ -163,24 +176,47 @@ def _drawn_of(base: Base, rng: random.Random, wanted: int) -> list[FieldCase]:
     return list(found.values())
 
 
+def joined(seed: int, count: int, kinds: Collection[str] = ()) -> list[JoinedCase]:
+    """So many pairs of drawn cases that one request can hold, or nearly."""
+    found: list[JoinedCase] = []
+    waiting: dict[tuple[str, bool, bool], FieldCase] = {}
+    for case in drawn(seed, 2 * count, kinds):
+        key = (f"{case.base.kind}{case.base.variant}", case.update, case.place.path[0] == "status")
+        other = waiting.pop(key, None)
+        if other is None or _within(case.place.path, other.place.path):
+            waiting[key] = case
+        else:
+            found.append(JoinedCase(other, case))
+    return found
+
+
+def _within(one: Path, other: Path) -> bool:
+    """Whether one of two places lies in the other."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
 def _at(body: Any, path: Path) -> Any:
     for step in path:
         body = _member(body, step)
     return body
 
 
-def changed(case: FieldCase, body: Any) -> Any:
-    """The body with the case's value in its place."""
+def changed(case: FieldCase | JoinedCase, body: Any) -> Any:
+    """The body with the case's value, or both, in its place."""
+    if isinstance(case, JoinedCase):
+        return changed(case.second, changed(case.first, body))
     return set_at(body, case.place.path, case.value, type_of_kind(case.base.kind))
 
 
-def sent(case: FieldCase) -> Sent:
+def sent(case: FieldCase | JoinedCase) -> Sent:
     """The request of a case."""
-    base = case.base
-    if not case.update:
+    first = case.first if isinstance(case, JoinedCase) else case
+    base = first.base
+    if not first.update:
         body = changed(case, base.named("new"))
         return Sent(case.name, "POST", f"{base.folder(SPACE)}?dryRun=All", body)
-    part = "/status" if case.place.path[0] == "status" else ""
+    part = "/status" if first.place.path[0] == "status" else ""
     path = f"{base.folder(SPACE)}/{base.name('old')}"
     return Sent(case.name, "PUT", f"{path}{part}?dryRun=All", edits=(path, _Edit(case)))
 
@@ -189,7 +225,7 @@ def sent(case: FieldCase) -> Sent:
 class _Edit:
     """What a case makes of the stored object."""
 
-    case: FieldCase
+    case: FieldCase | JoinedCase
 
     def __call__(self, stored: Any) -> Any:
         stored["metadata"].pop("managedFields", None)
@@ -206,9 +242,9 @@ def prepared() -> list[Sent]:
     return [opened(SPACE), *made]
 
 
-def cases(seed: int, count: int, kinds: Collection[str] = ()) -> tuple[Sent, ...]:
-    """The objects that are updated, then the cases."""
-    asked = [sent(case) for case in drawn(seed, count, kinds)]
+def cases(seed: int, count: int, kinds: Collection[str] = (), *, pairs: bool = False) -> tuple[Sent, ...]:
+    """The objects that are updated, then the cases; ``pairs``: two at once each."""
+    asked = [sent(case) for case in (joined if pairs else drawn)(seed, count, kinds)]
     if asked:
         first = asked[0]
         asked[0] = Sent(first.name, first.method, first.path, first.body, edits=first.edits, after_s=_SETTLED_S)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 KNOWN_FIELDS: dict[tuple[str, str], str] = {
     ("EndpointSlice|Endpoints", "loopback range"): "pods and the server itself are on loopback, so endpoints may be",
-    ("", "syntax error"): "an expression in CEL that cannot be parsed is refused in shorter words than ANTLR's",
+    ("", "syntax error"): "of an expression in CEL that is wrong in several places ANTLR finds more than one",
 }
 """(pattern of the case's name, pattern of the real server's words) -> reason."""

@@ -49,15 +49,27 @@ def test_devices_are_links_into_the_hierarchy_and_every_link_leads_somewhere(pai
 
 
 def test_a_path_finds_in_each_folder_what_its_list_has(pair):
-    folders = [pair.tree.root, *(node for _, node in pair.tree.walk() if isinstance(node, Folder))]
-    assert sum(folder.leads_to is not None for folder in folders) > 3
-    for folder in folders:
+    folders = [("", pair.tree.root), *((path, node) for path, node in pair.tree.walk() if isinstance(node, Folder))]
+    assert sum(folder.leads_to is not None for _, folder in folders) > 3
+    for path, folder in folders:
         listed = folder.children()
-        assert {name: type(folder.child(name)) for name in listed} == {
-            name: type(node) for name, node in listed.items()
-        }
-        assert folder.child("no-such-file") is None
+        found = {name: pair.tree.find(f"{path}/{name}", follow=False) for name in listed}
+        assert {name: type(node) for name, node in found.items()} == {name: type(n) for name, n in listed.items()}
+        with pytest.raises(FileNotFoundError):
+            pair.tree.find(f"{path}/no-such-file")
         assert folder.leads_to is None or folder.leads_to().keys() <= listed.keys()
+
+
+def test_what_was_in_a_folder_is_looked_up_anew_once_the_host_has_changed(pair):
+    bdf = pair.device("000001").bdf
+    slot = pair.device("000001").slot
+    assert pair.tree.read(f"sys/bus/pci/slots/{slot}/power") == b"1\n"
+    before = pair.tree.find(f"{DEVICES}/{bdf}")
+    assert pair.tree.find(f"{DEVICES}/{bdf}") is before
+    pair.tree.write(f"sys/bus/pci/slots/{slot}/power", "0", pair.t)
+    assert pair.tree.read(f"sys/bus/pci/slots/{slot}/power") == b"0\n"
+    with pytest.raises(FileNotFoundError):
+        pair.tree.find(f"{DEVICES}/{bdf}")
 
 
 def test_nfds_five_files_rule_holds(pair):

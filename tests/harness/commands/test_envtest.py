@@ -31,7 +31,7 @@ def test_bad_words_are_told_in_one_line_before_anything_starts(words, complaint,
 @pytest.mark.wall
 def test_what_the_cluster_does_not_take_is_told_and_ends_it(capsys):  # gRPC of an earlier test may write on its own
     assert exit_code(["envtest", "--cluster", "nowhere", "--", "true"]) == 2
-    assert capsys.readouterr().err == "--cluster nowhere: must be one of embedded, control-plane\n"
+    assert capsys.readouterr().err == "--cluster nowhere: must be one of embedded, control-plane, kind\n"
 
 
 LOOKS = """

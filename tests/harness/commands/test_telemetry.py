@@ -6,7 +6,7 @@ import os
 import pytest
 
 from mews.harness.cli import exit_code
-from mews.harness.commands import telemetry
+from mews.harness.commands import instances
 from mews.harness.commands.instances import UpInstance, born
 from tests.emulator.hostd.test_telemetry import Stack, until
 
@@ -26,7 +26,7 @@ def stack(tmp_path_factory):
 def mews(stack, monkeypatch, capsys):
     """(code, output, complaint) of a command line."""
     instance = UpInstance("mews", os.getpid(), born(os.getpid()), str(stack.folder))
-    monkeypatch.setattr(telemetry, "recorded", lambda: [instance])
+    monkeypatch.setattr(instances, "recorded", lambda: [instance])
 
     def run(*words):
         code = exit_code(["telemetry", *words])
@@ -62,7 +62,6 @@ def test_errors_are_counted_by_the_driver_of_the_host(mews, stack):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--name", "other"], "mews telemetry: --name other: no `mews up` of that name is running\n"),
         (["power"], "mews telemetry: 'power': must be NAME=VALUE, such as power=100 or power=none\n"),
         (["watts=3"], "mews telemetry: set 'watts': must be one of temperature, power, utilization, sm_clock, "),
         (
@@ -80,3 +79,9 @@ def test_what_cannot_be_is_refused_in_one_line(mews, words, complaint):
     assert (code, out) == (2, "")
     assert err.startswith(complaint)
     assert err.count("\n") == 1
+
+
+def test_an_instance_that_does_not_run_is_lacking(mews):
+    code, out, err = mews("--name", "other")
+    assert (code, out) == (3, "")
+    assert err.startswith("mews telemetry: --name other: no `mews up` of that name runs; running: ")

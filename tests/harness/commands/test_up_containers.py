@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from mews.harness.clusters.programs.finding import find
 from mews.harness.leftovers import ENGINE_FILE, sweep
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine
@@ -131,19 +132,37 @@ def minors(ready, node):
     return found
 
 
+def sees_its_devices(up, image):
+    """A pod of two GPUs: its image finds what pod-resources names, by variable and in /dev."""
+    up.run("a", image, "wait", gpus=2)
+    node = up.phase("a", "Running")["spec"]["nodeName"]
+    lines = up.log("a", "waits").splitlines()
+    uuids = device_uuids(up.ready)
+    given = {uuids[device] for device in asyncio.run(reported_devices(up.ready, node))}
+    assert len(given) == 2
+    assert set(lines[0].removeprefix("visible ").split(",")) == given
+    gpus = {minors(up.ready, node)[uuid] for uuid in given}
+    shown = {line.removeprefix("device ") for line in lines if line.startswith("device ")}
+    assert shown == gpus | {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}
+
+
+def test_an_image_sees_its_devices_on_a_real_control_plane_too(image, environment, tmp_path):
+    if find("kube-apiserver") is None:
+        pytest.skip("kube-apiserver is neither in KUBEBUILDER_ASSETS nor on PATH")
+    up = Up(tmp_path / "real", environment, "--cluster", "control-plane", "--wait", "devices")
+    try:
+        sees_its_devices(up, image)
+        up.process.send_signal(signal.SIGTERM)
+        assert up.process.wait(LONG_S) == 0
+        assert containers_of_owner(up.owner) == []
+    finally:
+        up.end()
+
+
 def test_an_image_sees_the_devices_of_its_pod_and_nothing_of_it_is_left_behind(image, environment, tmp_path):
     first = Up(tmp_path / "first", environment, "--wait", "devices")
     try:
-        first.run("a", image, "wait", gpus=2)
-        node = first.phase("a", "Running")["spec"]["nodeName"]
-        lines = first.log("a", "waits").splitlines()
-        uuids = device_uuids(first.ready)
-        given = {uuids[device] for device in asyncio.run(reported_devices(first.ready, node))}
-        assert len(given) == 2
-        assert set(lines[0].removeprefix("visible ").split(",")) == given
-        gpus = {minors(first.ready, node)[uuid] for uuid in given}
-        shown = {line.removeprefix("device ") for line in lines if line.startswith("device ")}
-        assert shown == gpus | {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}
+        sees_its_devices(first, image)
         first.process.kill()
         first.process.wait()
         assert len(containers_of_owner(first.owner)) == 1, "nobody is there to end it"

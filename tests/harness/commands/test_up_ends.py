@@ -105,7 +105,8 @@ def test_what_still_runs_after_the_patience_is_named_and_ended(start, plant):
     time.sleep(1.0 if "before" in plant else 0)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=30)
-    head, *lines = err.splitlines()
+    # A plugin that was just about to serve misses its folder, and gRPC's C core says so whatever it is told.
+    head, *lines = [line for line in err.splitlines() if line and "add_port.cc" not in line]
     assert process.returncode == 1
     assert head == "mews up --name test: told to end 1 s ago, and still running:"
     assert all(line.startswith(("  task ", "  the loop itself", "  thread ")) for line in lines), err
@@ -130,3 +131,29 @@ def test_a_second_signal_ends_it_at_once(start, number):
     assert err.startswith("mews up --name test: told to end a second time, and still running:\n")
     assert "task planted: " in err
     assert left(ready, folder, runtime) == []
+
+
+def test_what_a_killed_one_left_goes_as_the_next_starts(tmp_path):
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as runtime:
+        environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": runtime}
+
+        def up(name):
+            command = [sys.executable, "-m", "mews.harness.cli", "up", "--json", "--stack", "none", "--name", name]
+            command += ["--dir", str(tmp_path / name)]
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+            return process, json.loads(process.stdout.readline())
+
+        first, ready = up("first")
+        sockets = next(iter(ready["nodes"].values()))["device_plugins"].rpartition("/mews-")
+        scratch = f"{sockets[0]}/mews-{sockets[2].partition('/')[0]}"
+        first.kill()
+        first.communicate()
+        assert os.path.isdir(scratch)
+        second, _ = up("second")
+        try:
+            assert not os.path.exists(scratch)
+            assert not (tmp_path / "first" / "ready.json").exists()
+            assert list(offspring(str(tmp_path / "first"))) == []
+        finally:
+            second.terminate()
+            second.communicate(timeout=60)

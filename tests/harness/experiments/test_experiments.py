@@ -1,14 +1,30 @@
 """The runner of experiments, on a toy: tasks in processes of their own, rows in their order, files that can be read."""
 
+import asyncio
 import csv
 import json
+import time
 
 import pytest
 
 from mews.harness.cli import exit_code
+from mews.harness.clusters.unit import COMPONENT
+from mews.harness.experiments.accounting import accounted
+from mews.harness.experiments.playing import scenario_of
 from mews.harness.experiments.runner import run_experiment
 from mews.harness.experiments.tables import csv_text
-from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart
+from mews.harness.experiments.timing import cpu_seconds
+from mews.harness.scenario.errors import ScenarioError
+from mews.kube.system.experiment import (
+    Comparison,
+    Experiment,
+    ExperimentPart,
+    Figure,
+    Panel,
+    ScenarioPart,
+    ScenarioTask,
+    Series,
+)
 
 
 def squared(task):
@@ -70,3 +86,77 @@ def test_what_cannot_be_run_is_refused_in_one_line(toy, arguments, capsys):
 
 def test_columns_that_hold_lists_stay_out_of_the_csv():
     assert csv_text([{"a": 1, "b": [1, 2]}]) == "a\n1\n"
+
+
+def verdict_kept(task, played):
+    return {**task.about, "verdict": played.verdict, "moved": played.metrics["moved_gpus"], "lines": len(played.lines)}
+
+
+def asking_for(scenario, **overrides):
+    part = ScenarioPart(
+        "runs",
+        "",
+        1,
+        lambda seeds: [ScenarioTask(scenario, seed, overrides, {"seed": seed}) for seed in range(1, seeds + 1)],
+        verdict_kept,
+        lambda seeds, results: list(results),
+    )
+    return Experiment("toy", "a scenario", (part,), report=lambda tables, seeds: f"{tables['runs']}\n")
+
+
+def test_a_part_may_ask_for_a_shipped_scenario_which_the_harness_plays():
+    (row,) = run_experiment(asking_for("demo"), {}, processes=1)["runs"]
+    assert (row["seed"], row["verdict"], row["moved"]) == (1, "passed", 1)
+    assert row["lines"] > 50
+
+
+def test_a_scenario_that_must_pass_and_does_not_ends_the_experiment_with_one_line(monkeypatch, capsys):
+    failing = asking_for("demo", **{"steps.5.wait": {"hosts": {"host-1": 9}}, "steps.5.timeout": "1s"})
+    monkeypatch.setattr("mews.harness.systems.all_experiments", lambda: {"toy": failing})
+    assert exit_code(["experiment", "toy", "--jobs", "1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("experiment toy: scenario demo, seed 1: failed: ")
+
+
+def test_a_scenario_that_is_not_shipped_is_named():
+    with pytest.raises(ScenarioError, match="nowhere: no scenario of that name is shipped"):
+        scenario_of(ScenarioTask("nowhere", 1))
+
+
+def test_decisions_are_timed_by_what_one_call_costs():
+    def prepare(count):
+        return lambda: sum(range(count))
+
+    assert cpu_seconds(prepare, 30_000) > 3 * cpu_seconds(prepare, 3_000) > 0
+
+
+def test_cpu_time_is_booked_on_the_component_in_whose_context_it_is_spent():
+    def burn():
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+
+    async def component(name, burns):
+        COMPONENT.set(name)
+        for _ in range(burns):
+            burn()
+            await asyncio.sleep(0)
+
+    async def main():
+        await asyncio.gather(asyncio.create_task(component("busy", 4)), asyncio.create_task(component("idle", 1)))
+        await asyncio.sleep(0.2)
+
+    with accounted(0.1) as account:
+        asyncio.run(main())
+    assert set(account.shares) == {"busy", "idle"}
+    assert sum(account.shares["busy"]) > 2 * sum(account.shares["idle"]) > 0
+
+
+@pytest.mark.parametrize("kind", ["bars", "lines", "steps", "points"])
+def test_every_kind_of_figure_is_drawn_as_svg(kind, tmp_path):
+    pytest.importorskip("matplotlib")
+    from mews.harness.experiments.drawing import draw
+
+    series = (Series("one", (1.0, 2.0), spread=(0.1, 0.2)), Series("two", (2.0, 3.0), at=(0.0, 1.0)))
+    (path,) = draw([Figure("it", kind, "y", (Panel("title", series, places=("a", "b")),))], tmp_path)
+    assert path.read_text().startswith("<?xml")

@@ -253,3 +253,10 @@ def test_the_harness_names_no_system_where_it_deploys_them():
         for path in sorted((harness / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8").lower()
             assert not [name for name in registry.OURS if name in text], path
+
+
+@pytest.mark.parametrize(("stack", "asks"), [("{}", False), ("{koordinator: {}}", True)])
+def test_a_manager_may_annotate_nodes_only_where_another_system_has_their_devices(tmp_path, stack, asks):
+    role = named(manifests(spec_with(tmp_path, stack)), "ClusterRole", "pool-device-manager")
+    verbs = {verb for each in role["rules"] if "nodes" in each["resources"] for verb in each["verbs"]}
+    assert ("patch" in verbs) is asks

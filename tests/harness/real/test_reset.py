@@ -8,7 +8,7 @@ from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.real.reset import Reset
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.kube.api.errors import NotFound
-from mews.kube.api.resources import CONFIGMAPS, PODS, Resource
+from mews.kube.api.resources import CONFIGMAPS, NODES, PODS, Resource
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
@@ -51,5 +51,20 @@ def test_notes_in_namespaces_of_others_go_and_nothing_else_there():
             await Reset(kube, target, lambda _: None, notes=[("kube-system", "note-")]).boards()
             left = {each["metadata"]["name"] for each in (await kube.list(CONFIGMAPS, namespace="kube-system")).items}
             assert ("note-a" in left, "other" in left) == (not ours, True)
+
+    run_virtual(main)
+
+
+def test_what_systems_wrote_onto_nodes_goes_and_what_the_kubelet_did_stays():
+    async def main():
+        kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
+        there = {"cpu": "4", "example.com/gpu-core": "400"}
+        labels = {"example.com/model": "A100", "kubernetes.io/hostname": "host-1"}
+        await kube.create(NODES, {"metadata": {"name": "host-1", "labels": labels}})
+        await kube.patch(NODES, "host-1", {"status": {"capacity": there, "allocatable": there}}, subresource="status")
+        await Reset(kube, PLACE, lambda _: None, on_nodes=["example.com/"]).boards()
+        node = await kube.get(NODES, "host-1")
+        assert node["status"]["capacity"] == node["status"]["allocatable"] == {"cpu": "4"}
+        assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "host-1"}
 
     run_virtual(main)

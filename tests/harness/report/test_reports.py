@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 import pytest
 
 from mews.harness.journal import Journal
-from mews.harness.report.html import html_page, timeline_svg
 from mews.harness.report.junit import junit_xml
 from mews.harness.report.line import plain
 from mews.harness.report.run import Run, exit_code_of
@@ -122,24 +121,3 @@ def test_junit_counts_each_kind_and_keeps_metrics_and_the_reason():
     assert "detached" in cases[1].find("system-out").text
     assert cases[2].find("error") is not None
     assert cases[3].find("skipped").get("message") == "root"
-
-
-def test_the_page_loads_nothing_and_escapes_everything():
-    page = html_page([a_run("failed", "<script>alert(1)</script>", metrics={"mean_wait_s": 1.5})])
-    assert "<script>" not in page
-    assert "http" not in page.replace("https://json", "")
-    assert "mean_wait_s" in page
-    ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
-
-
-def test_the_time_line_has_a_row_per_layer_and_a_mark_per_line():
-    svg = ElementTree.fromstring(timeline_svg(a_run().lines))
-    assert len(svg.findall("rect")) == 3
-    assert [text.text for text in svg.findall("text")][:1] == ["chassis"]
-    xs = [float(rect.get("x")) for rect in svg.findall("rect")]
-    assert xs == sorted(xs)
-    assert xs[0] < xs[-1] <= 1000
-
-
-def test_a_time_line_of_one_instant_can_be_drawn():
-    ElementTree.fromstring(timeline_svg(a_run(lines=1).lines))

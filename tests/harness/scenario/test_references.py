@@ -121,7 +121,6 @@ WRONG = [
 """A step, and the complaint behind the file and its line."""
 
 WRONG_WORKLOADS = [
-    ("firstOn: host-7, jobs: []", f"workload.firstOn: 'host-7': {HOSTS}"),
     ("jobs: [{job: a, arrival: 0, cpus: many}]", "workload.jobs.0.cpus: 'many': must be a quantity from 0 on"),
     ("types: {t: {memory: 1GiB}}, jobs: []", "workload.types.t.memory: '1GiB': must be a quantity from 0 on"),
     ("types: {t: {}}, jobs: [{job: a, arrival: 0, type: u}]", "workload.jobs.0.type: 'u': must be one of t"),

@@ -259,3 +259,37 @@ def test_a_lazy_map_makes_a_value_once_and_only_when_it_is_asked_for() -> None:
     known = LazyMap({"a": lambda: made.append("a") or 1, "b": lambda: made.append("b") or 2})  # type: ignore[func-returns-value]
     assert program("variables.a + variables.a").evaluate({"variables": known})[0] == 2
     assert made == ["a"]
+
+
+_BEGINNINGS = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("", [f"1:0: Syntax error: mismatched input '<EOF>' expecting {_BEGINNINGS}"]),
+        ("a b c", ["1:3: Syntax error: mismatched input 'b' expecting <EOF>"]),
+        ("a)", ["1:2: Syntax error: extraneous input ')' expecting <EOF>"]),
+        ("&& a", [f"1:1: Syntax error: extraneous input '&&' expecting {_BEGINNINGS}"]),
+        ("../x", ["1:2: Syntax error: no viable alternative at input '..'"]),
+        ("a ? b", ["1:6: Syntax error: mismatched input '<EOF>' expecting ':'"]),
+        ("[1,", ["1:4: Syntax error: missing ']' at '<EOF>'"]),
+        (
+            "'x",
+            [
+                "1:1: Syntax error: token recognition error at: ''x'",
+                f"1:3: Syntax error: mismatched input '<EOF>' expecting {_BEGINNINGS}",
+            ],
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_the_words_of_antlr(source: str, texts: list[str]) -> None:
+    from mews.kube.cel.parser import parse
+    from mews.kube.cel.syntax import SyntaxFault, report
+
+    with pytest.raises(SyntaxFault) as refused:
+        parse(source)
+    lines = [line for line in report(source, refused.value.faults).splitlines() if line.startswith("ERROR")]
+    assert lines == [f"ERROR: <input>:{text}" for text in texts]

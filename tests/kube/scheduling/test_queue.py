@@ -116,6 +116,23 @@ def test_a_pod_activated_while_it_is_away_is_retried_after_its_back_off() -> Non
     with_queue(story)
 
 
+def test_pods_that_wake_each_other_while_no_time_passes_wait_for_their_back_off_after_all() -> None:
+    async def story(queue: Queue) -> None:
+        queue.add(info("a"))
+        queue.add(info("b"))
+        now, tried = asyncio.get_running_loop().time, 0
+        while now() == 0:
+            entry = await queue.pop()
+            tried += 1
+            assert tried < 100, "it goes round and round"
+            queue.refuse(entry, ["Gang"])
+            queue.activate(["a" if entry.pod.uid == "b" else "b"])
+        assert tried > 20, "a plugin may let a pod be tried again at once, more than once"
+        assert now() == 10, "the back-off of so many refusals"
+
+    with_queue(story)
+
+
 def test_the_back_off_doubles_from_one_to_ten_seconds() -> None:
     assert [backoff_s(count, CONFIG) for count in range(7)] == [0, 1, 2, 4, 8, 10, 10]
     assert backoff_s(10_000, CONFIG) == 10

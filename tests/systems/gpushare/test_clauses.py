@@ -122,6 +122,16 @@ def test_a_container_is_told_its_gpu_and_its_part() -> None:
     assert second == {**same, names.CONTAINER_MEMORY: "4"}
 
 
+def test_by_the_design_s_rule_alone_pods_are_told_the_gpus_of_their_annotations_and_assigned() -> None:
+    wanted = "{name: %s, phase: Running, annotations: {ALIYUN_COM_GPU_MEM_IDX: %r, ALIYUN_COM_GPU_MEM_ASSIGNED: %r}}"
+    steps = announced(24)
+    for name, amount, index in (("p", 16, "1"), ("q", 8, "0")):
+        steps += f"{pod(name, amount)}  - wait: {{pod: {wanted % (name, index, 'true')}}}\n    timeout: 1m\n"
+    ended = run(box(8192, 16384), "{unit: GiB, match: seed}", steps)
+    assert ended.result.verdict == "passed", ended.result.reason
+    assert [started(ended, name)[0][names.VISIBLE] for name in "pq"] == [UUID.format(1), UUID.format(0)]
+
+
 def test_a_pod_past_the_extender_that_fits_on_no_gpu_is_told_so_as_the_public_plugin_says_it() -> None:
     waits = "  - wait: {pod: {name: %s, phase: Running}}\n    timeout: 1m\n"
     steps = announced(16) + "".join(pod(name, 5) + waits % name for name in ("p", "q"))

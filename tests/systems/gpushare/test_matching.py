@@ -53,3 +53,18 @@ def test_a_preference_for_a_container_that_no_longer_waits_counts_for_nothing() 
     assert meant(match(3, begun, gpu="GPU-1", preferred=("two", "c0"))) == ("one", "c0")
     assert meant(match(3, waiting(), gpu="GPU-1", preferred=("gone", "c0"))) == ("one", "c0")
     assert match(4, waiting(), preferred=("two", "c0")) is None
+
+
+def test_by_the_design_s_rule_the_earliest_decision_of_that_amount_is_meant_and_no_other_is_looked_at() -> None:
+    pods = [pod("late", FIRST, 3, assumed=9), pod("other", FIRST, 4, assumed=1), pod("early", SECOND, 3, assumed=2)]
+    running = pod("runs", FIRST, 3, assumed=0)
+    running["status"]["phase"] = "Running"
+    undecided = pod("undecided", FIRST, 3, assumed=0)
+    undecided["metadata"]["annotations"] = {}
+    assigned = pod("assigned", FIRST, 3, assumed=0)
+    assigned["metadata"]["annotations"][names.ASSIGNED] = "true"
+    found = candidates([*pods, running, undecided, assigned], names.MEMORY_RESOURCE, {}, seed=True)
+    assert [each.uid for each in found] == ["other", "early", "late"]
+    assert meant(match(3, found)) == ("early", "c0")
+    assert meant(match(4, found)) == ("other", "c0")
+    assert match(5, found) is None

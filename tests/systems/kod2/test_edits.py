@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mews.kube.api.errors import Invalid
+from mews.kube.api.objects import clone
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import Patch
 from mews.systems.kod2.install import TFJOBS
@@ -190,5 +191,24 @@ def test_a_running_job_that_an_edit_makes_invalid_is_ended_and_cleaned_up(edit):
         assert failed["reason"] == "TFJobFailedValidation"
         await asyncio.sleep(5)
         assert await bench.pods() == {}
+
+    on_cluster(test)
+
+
+def test_a_running_job_whose_pods_hold_more_than_its_spec_asks_for_now_still_holds_that():
+    async def test(bench):
+        await bench.create(tfjob("large", workers=3, elastic={"minReplicas": 3}, cpu="8", steps=600))
+        await bench.until("Running", "large")
+        worker = clone((await bench.kube.get(TFJOBS, "large", namespace="default"))["spec"]["tfReplicaSpecs"])
+        worker["Worker"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+        change = {"spec": {"tfReplicaSpecs": {"Worker": worker["Worker"]}}}
+        await bench.kube.patch(TFJOBS, "large", change, kind=Patch.MERGE, namespace="default")
+        await asyncio.sleep(5)
+        await bench.create(tfjob("behind", workers=1, elastic={}, cpu="6"))
+        await asyncio.sleep(20)
+        assert (await bench.status("behind"))["elastic"]["state"] == "WAITING"
+        assert "Moved" not in await bench.reasons()
+        await bench.until("Succeeded", "large", within_s=3000)
+        await bench.until("Succeeded", "behind", within_s=3000)
 
     on_cluster(test)

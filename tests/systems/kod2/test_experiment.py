@@ -4,12 +4,12 @@ import functools
 
 import pytest
 
+from mews.kube.system.statistics import sign_test
 from mews.systems.kod2.experiment.cells import Assumptions
 from mews.systems.kod2.experiment.figures import figures
 from mews.systems.kod2.experiment.parts import sensitivity_rows, sensitivity_tasks
 from mews.systems.kod2.experiment.report import markdown
 from mews.systems.kod2.experiment.run import STARVE_LIMITS_S, VARIANTS, intervals_of, reduction, run_cell
-from mews.systems.kod2.experiment.statistics import sign_test
 
 
 @functools.cache

@@ -251,6 +251,23 @@ def test_a_node_that_goes_away_loses_its_tasks_to_others():
     on_cluster(test)
 
 
+def test_pods_that_are_no_tfjobs_hold_their_room():
+    async def test(bench):
+        asks = {"resources": {"requests": {"cpu": "8"}}}
+        for number in (1, 2, 3):
+            spec = {"nodeName": f"host-{number}", "containers": [{"name": "c", "image": "mews/idle", **asks}]}
+            await bench.kube.create(PODS, {"metadata": {"name": f"other-{number}"}, "spec": spec}, namespace="default")
+        await asyncio.sleep(5)
+        await bench.create(job(elastic={}, cpu="4"))
+        await asyncio.sleep(10)
+        assert (await bench.status())["elastic"]["state"] == "WAITING"
+        await bench.kube.delete(PODS, "other-2", namespace="default")
+        await bench.until("Running")
+        assert set((await bench.status())["elastic"]["placement"].values()) == {"host-2"}
+
+    on_cluster(test)
+
+
 def test_pods_of_jobs_that_are_on_their_way_out_are_room_to_place_in_and_not_yet_to_start_in():
     async def test(bench):
         await bench.create(job("first", workers=3, elastic={"minReplicas": 3}, cpu="9", steps=100_000))

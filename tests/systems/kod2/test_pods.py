@@ -220,7 +220,9 @@ def test_a_dynamic_worker_that_failed_fails_the_job_by_its_exit_code_alone():
     for restart, ended in (("Never", ""), ("ExitCode", "Failed")):
         given = tfjob(2, ps=0, restart=restart)
         given["spec"]["enableDynamicWorker"] = True
-        assert outcome_of(read_tfjob(given), ["worker-0", "worker-1"], there, restarts=0).ended == ended
+        outcome = outcome_of(read_tfjob(given), ["worker-0", "worker-1"], there, restarts=0)
+        assert outcome.ended == ended
+        assert [kind for kind, _ in outcome.events] == (["Warning"] if ended else [])
 
 
 def test_an_elastic_job_trains_with_its_servers_and_any_worker_a_rigid_one_with_all():

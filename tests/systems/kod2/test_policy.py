@@ -32,6 +32,7 @@ def test_the_weight_grows_with_the_minimum_and_falls_with_what_the_whole_job_ask
 def test_without_the_server_the_minimum_would_cancel():
     where = cluster(10)
     assert weight(job("one", ps=0, least=1), where) == pytest.approx(weight(job("three", ps=0, least=3), where))
+    assert weight(job("one", ps=2, least=1), where) < weight(job("three", ps=2, least=3), where)
 
 
 def test_devices_count_for_fitting_and_not_in_the_weight():
@@ -181,6 +182,13 @@ def test_workers_away_from_the_server_go_first_highest_index_first():
     assert of(verdict, ScaledIn) == [ScaledIn("light", ("worker-4",), "heavy")]
 
 
+def test_workers_beside_the_server_stay_longer_whatever_their_nodes_are_called():
+    light = job("light", 2, ps=2, least=1, wanted=4)
+    heavy = job("heavy", 1, ps=1, least=1, at=40)
+    state = queues(cluster(6, 4), waiting=[heavy], running=[running(light, "n0", "n0", "n0", "n1", "n1")])
+    assert of(decide(state, 41), ScaledIn) == [ScaledIn("light", ("worker-3",), "heavy")]
+
+
 def test_the_last_removal_is_tested_too():
     verdict = decide(state_of_scale_in(heavy_least=3), 41)
     assert of(verdict, ScaledIn) == [ScaledIn("light", ("worker-4", "worker-3"), "heavy")]
@@ -197,6 +205,9 @@ def test_worker_0_and_the_server_stay():
     state = queues(cluster(4, 2), waiting=[heavy], running=[running(light, "n0", "n1", "n0")])
     # All but the server and worker-0 would not be enough, so nothing is taken at all.
     assert decide(state, 6).decisions == ()
+    # And where worker-1 is enough it is taken, though worker-0 has no server beside it.
+    small = queues(cluster(4, 2), waiting=[job("heavy", 1, ps=1, at=5)], running=state.running)
+    assert of(decide(small, 6), ScaledIn) == [ScaledIn("light", ("worker-1",), "heavy")]
 
 
 def test_on_failure_nothing_changes():
@@ -218,6 +229,13 @@ def test_removals_that_turn_out_unneeded_are_dropped():
     assert taken == [ScaledIn("large", ("worker-1",), "heavy")]
 
 
+def test_the_lightest_gives_first():
+    light, middle = job("light", 3, ps=3, wanted=2, at=0), job("middle", 2, ps=2, wanted=2, at=1)
+    both = [running(middle, "n0", "n0", "n0"), running(light, "n1", "n1", "n1")]
+    state = queues(cluster(6, 9), waiting=[job("heavy", 1, ps=1, at=5)], running=both)
+    assert of(decide(state, 6), ScaledIn) == [ScaledIn("light", ("worker-1",), "heavy")]
+
+
 # Algorithm 3
 
 
@@ -228,6 +246,12 @@ def test_the_heaviest_running_job_grows_first_on_its_servers_node_then_where_it_
     assert dict(out.tasks) == {
         "worker-1": "n2", "worker-2": "n1", "worker-3": "n1", "worker-4": "n0", "worker-5": "n0",
     }  # fmt: skip
+
+
+def test_of_two_that_may_grow_the_heavier_does():
+    light, heavy = job("a-light", 2, ps=4, most=2), job("b-heavy", 2, ps=1, most=2)
+    state = queues(cluster(8, 3), running=[running(light, "n0", "n0"), running(heavy, "n1", "n1")])
+    assert [(out.job, dict(out.tasks)) for out in of(decide(state, 0), ScaledOut)] == [("b-heavy", {"worker-1": "n0"})]
 
 
 def test_growing_stops_at_the_maximum_and_fills_gaps_of_indices():
@@ -325,6 +349,9 @@ def test_devices_are_counted_per_pool_wherever_they_are():
     tasks = place(Room(ClusterState(nodes, {"p": 3})), job("j", pooled=1, least=1, wanted=9))
     assert sorted(task for task in tasks if task != "ps-0") == ["worker-0", "worker-1", "worker-2"]
     assert "c" not in tasks.values()
+    two = ClusterState((node("a", pool="p"), node("b", pool="q")), {"p": 1, "q": 2})
+    tasks = place(Room(two), job("j", pooled=1, least=1, wanted=9))
+    assert sorted(node for task, node in tasks.items() if task != "ps-0") == ["a", "b", "b"]
 
 
 def test_only_nodes_that_the_pods_may_run_on_are_taken():

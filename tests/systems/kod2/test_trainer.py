@@ -19,6 +19,7 @@ from mews.systems.kod2.trainer.evaluator import Evaluator
 from mews.systems.kod2.trainer.names import look_up
 from mews.systems.kod2.trainer.server import Server
 from mews.systems.kod2.trainer.settings import TrainerSettings, read_settings, slice_of
+from mews.systems.kod2.trainer.wire import receive, send
 from mews.systems.kod2.trainer.worker import LoneWorker, Worker
 
 
@@ -144,6 +145,35 @@ def test_a_chief_trains_and_evaluators_look_on_until_it_is_done(monkeypatch, tmp
     for evaluator in evaluators:
         (first, before), (last, after) = evaluator.losses[0], evaluator.losses[-1]
         assert first < last >= 300 and after < before
+
+
+@pytest.mark.wall
+def test_a_gradient_is_applied_at_once_and_answered_to_its_worker_alone():
+    settings = TrainerSettings("ps", 0, ("one:1",), ("w:1",) * 2)
+
+    async def train():
+        listening = await asyncio.start_server(Server(settings)._talk, "127.0.0.1", 0)
+        talks = []
+        for name in ("worker-0", "worker-1"):
+            reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+            await send(writer, {"worker": name})
+            talks.append((reader, writer))
+        begun = [await receive(reader) for reader, _ in talks]
+        (first, to_first), (second, to_second) = talks
+        slope = numpy.ones_like(begun[0].vector)
+        await send(to_first, {"loss": 2.0}, slope)
+        fresh = await receive(first)
+        await send(to_second, {"loss": 2.0}, slope)  # of the parameters that it was given at the start
+        later = await receive(second)
+        for writer in (to_first, to_second):
+            writer.close()
+        listening.close()
+        return begun, fresh, later
+
+    begun, fresh, later = asyncio.run(asyncio.wait_for(train(), 60))
+    assert [each.fields["step"] for each in (*begun, fresh, later)] == [0, 0, 1, 2], "the second was told nothing of 1"
+    for times, told in ((1, fresh), (2, later)):
+        assert numpy.allclose(told.vector, begun[0].vector - times * settings.rate, atol=1e-6)
 
 
 @pytest.mark.wall

@@ -89,6 +89,33 @@ def test_an_amount_that_is_said_twice_and_differently_is_refused() -> None:
         made(pod({K + "gpu-core": "50", S + "gpu-core": "60"}))
 
 
+def test_an_amount_under_two_names_is_refused_as_the_scheduler_would() -> None:
+    with pytest.raises(InvalidRequest, match=r"container main: koordinator\.sh/gpu is asked for under two names"):
+        made(pod({K + "gpu": "50", S + "gpu": "50"}))
+    by_both_sides = made(pod({S + "gpu": "50"}, {K + "gpu": "50"}))
+    assert by_both_sides["limits"] == {K + "gpu-core": "50", K + "gpu-memory-ratio": "50"}
+
+
+def test_a_pod_with_devices_that_somebody_has_placed_already_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"spec\.nodeName: n: a pod that asks for devices is placed by koord-sch"):
+        made(pod({"nvidia.com/gpu": "1"}, nodeName="n"))
+    plain = pod(PLAIN, nodeName="n")
+    assert mutated(plain, scheduler=names.SCHEDULER, device_plugin=True) is plain
+    shown = pod({"nvidia.com/gpu": "1"}, nodeName="n")
+    shown["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    assert mutated(shown, scheduler=names.SCHEDULER, device_plugin=True) is shown
+
+
+@pytest.mark.parametrize("requests", [PLAIN, {"nvidia.com/gpu": "1"}])
+def test_a_copy_of_another_pod_does_not_have_its_devices(requests: dict[str, str]) -> None:
+    given = pod(requests)
+    given["metadata"]["annotations"] = {names.ALLOCATED: "{}", "mine": "stays"}
+    after = mutated(given, scheduler=names.SCHEDULER, device_plugin=True)
+    assert after["metadata"]["annotations"] == {"mine": "stays"}
+    removal = {"op": "remove", "path": "/metadata/annotations/scheduling.koordinator.sh~1device-allocated"}
+    assert json_patch(given, after)[0] == removal
+
+
 def test_the_patch_names_the_scheduler_and_the_resources_and_an_api_server_takes_what_it_makes() -> None:
     given = pod({S + "gpu": "50", **PLAIN})
     after = mutated(given, scheduler=names.SCHEDULER, device_plugin=True)

@@ -12,13 +12,13 @@ import pytest
 from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.devices import DeviceLink, NodeDeviceReport
 from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.experiment.nodes import cube_mesh, nvswitch, pcie_only
 from mews.systems.koordinator.gangs import GangMember, gang_of, place_gang
 from mews.systems.koordinator.names import HINT, MIN_AVAILABLE, POD_GROUP
 from mews.systems.koordinator.policy import NoDevices
 from mews.systems.koordinator.requests import ask_of
 from mews.systems.koordinator.selection import Bandwidth
 from mews.systems.koordinator.usage import NodeUse, PodUse
-from tests.systems.koordinator.matrices import cube_mesh, nvswitch, pcie_only
 
 
 def member(order: int, **asked: int) -> GangMember:

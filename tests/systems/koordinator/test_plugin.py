@@ -9,15 +9,21 @@ import logging
 import pytest
 
 from mews.kube.api.objects import annotations_of
-from mews.kube.api.resources import PODS
+from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import stream
 from mews.kube.component import Context
 from mews.systems.koordinator.config import KoordinatorConfig
-from mews.systems.koordinator.devices import CheckpointEntry, NodeDevice, NodeDeviceReport, NodeVirtualFunction
-from mews.systems.koordinator.names import ALLOCATED, HINT, JOINT, MIN_AVAILABLE, POD_GROUP
+from mews.systems.koordinator.devices import (
+    CheckpointEntry,
+    GpuPartition,
+    NodeDevice,
+    NodeDeviceReport,
+    NodeVirtualFunction,
+)
+from mews.systems.koordinator.experiment.nodes import cube_mesh
+from mews.systems.koordinator.names import ALLOCATED, GPU_MODEL, HINT, JOINT, MIN_AVAILABLE, PARTITION_POLICY, POD_GROUP
 from mews.systems.koordinator.scheduler import SUMMARIES, KoordScheduler
 from tests.systems.koordinator.cluster import DeviceWorld, a_while, gpus, play
-from tests.systems.koordinator.matrices import cube_mesh
 
 GPU, CORE, MEMORY, RATIO = (f"koordinator.sh/{name}" for name in ("gpu", "gpu-core", "gpu-memory", "gpu-memory-ratio"))
 
@@ -216,6 +222,72 @@ def test_a_gang_of_two_is_on_one_node_with_the_fastest_gpus_for_both() -> None:
     play(story)
 
 
+async def _divided(world: DeviceWorld, labels: dict[str, str]) -> list[list[int]]:
+    """What pods of two, one and four GPUs get, one after the other."""
+    await world.node_with(NodeDeviceReport("n", gpus("n", 8)), labels=labels)
+    await world.koordinator()
+    for name, hint in (("two", {"nvidia.com/gpu": 2}), ("one", {"nvidia.com/gpu": 1}), ("four", {"nvidia.com/gpu": 4})):
+        await world.ask(name, hint)
+        await world.until_bound(name)
+    return [await world.given(name) for name in ("two", "one", "four")]
+
+
+@pytest.mark.parametrize("model", ["H100-80GB-HBM3", "H800", "NVIDIA-H20"])
+def test_a_node_with_hopper_gpus_behind_switches_is_divided_as_those_are(model: str) -> None:
+    async def story(world: DeviceWorld) -> None:
+        given = await _divided(world, {GPU_MODEL: model, PARTITION_POLICY: "Honor"})
+        assert given == [[0, 1], [2], [4, 5, 6, 7]]
+        await world.remove("four")
+        await world.ask("three", {"nvidia.com/gpu": 3})
+        await a_while(20)
+        assert await world.node_of("three") == ""
+        assert "Unsupported number of GPU requests" in await world.message("three")
+
+    play(story)
+
+
+@pytest.mark.parametrize("model", ["H100-PCIe", "H100-NVL", "A100-SXM4-80GB", "L20"])
+def test_a_node_with_other_gpus_has_no_table_by_its_model(model: str) -> None:
+    async def story(world: DeviceWorld) -> None:
+        await world.node_with(NodeDeviceReport("n", gpus("n", 8)), labels={GPU_MODEL: model, PARTITION_POLICY: "Honor"})
+        await world.koordinator()
+        await world.ask("a", {"nvidia.com/gpu": 2})
+        await a_while(20)
+        assert "missing GPU Partition Table" in await world.message("a")
+        await world.kube.patch(NODES, "n", {"metadata": {"labels": {PARTITION_POLICY: None}}})
+        await world.until_bound("a")
+
+    play(story)
+
+
+def test_a_table_of_the_device_s_own_comes_before_that_of_its_model() -> None:
+    async def story(world: DeviceWorld) -> None:
+        report = NodeDeviceReport("n", gpus("n", 8), partitions=(GpuPartition((3, 6), 1),))
+        await world.node_with(report, labels={GPU_MODEL: "H800"})
+        await world.koordinator()
+        await world.ask("a", {"nvidia.com/gpu": 2})
+        await world.until_bound("a")
+        assert await world.given("a") == [3, 6]
+
+    play(story)
+
+
+def test_pods_of_a_gang_that_say_different_numbers_wait_until_they_agree() -> None:
+    async def story(world: DeviceWorld) -> None:
+        await world.node_with(NodeDeviceReport("n", gpus("n", 4)))
+        await world.koordinator()
+        await world.ask("a", {"nvidia.com/gpu": 1}, labels=GANG)
+        await world.ask("b", {"nvidia.com/gpu": 1}, labels={**GANG, MIN_AVAILABLE: "3"})
+        await a_while(30)
+        assert await world.nodes_of("a", "b") == ["", ""]
+        assert f"pods of gang g differ in {MIN_AVAILABLE}: 2, 3" in await world.message("b")
+        await world.remove("b")
+        await world.ask("c", {"nvidia.com/gpu": 1}, labels=GANG)
+        await world.all_bound(["a", "c"])
+
+    play(story)
+
+
 def test_none_of_a_gang_is_bound_where_not_all_fit() -> None:
     async def story(world: DeviceWorld) -> None:
         await world.node_with(NodeDeviceReport("n", gpus("n", 3)))
@@ -280,6 +352,11 @@ def test_the_books_can_be_read(path: str) -> None:
         assert found["deviceFree"]["gpu"]["0"] == {CORE: "75", MEMORY: "6Gi", RATIO: "75"}
         assert found["deviceUsed"]["gpu"]["0"] == {CORE: "25", MEMORY: "2Gi", RATIO: "25"}
         assert found["allocateSet"]["gpu"] == {"default/a": {"0": {CORE: "25", MEMORY: "2Gi", RATIO: "25"}}}
+        text = (await scheduler.handle("GET", "/metrics", b"")).body.decode()
+        labels = f'{{node="n",type="gpu",minor="0",resource="{MEMORY}"}}'
+        assert f"koordinator_device_capacity{labels} {8 * 2**30}\n" in text
+        assert f"koordinator_device_used{labels} {2 * 2**30}\n" in text
+        assert 'koordinator_device_pods{node="n",type="gpu"} 1\n' in text
         assert (await scheduler.handle("GET", SUMMARIES + "/nobody", b"")).status == 404
         assert (await scheduler.handle("POST", SUMMARIES, b"")).status == 405
         task.cancel()

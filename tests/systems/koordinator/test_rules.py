@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,10 @@ from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.names import CORE, MEMORY, RATIO
 from mews.systems.koordinator.requests import ask_of, parse_demands
 from mews.systems.koordinator.usage import NodeUse, PodUse
+from tests.systems.koordinator.contract_rules import RULES
 from tests.systems.koordinator.rules import EIGHT, PLACES, REQUESTS, PlaceRow, RequestRow
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios" / "koordinator"
 
 
 def gpu(minor: int, memory: int = EIGHT, health: bool = True, kind: str = "gpu") -> NodeDevice:
@@ -26,6 +31,20 @@ def gpu(minor: int, memory: int = EIGHT, health: bool = True, kind: str = "gpu")
 def test_the_table_has_a_row_for_every_rule() -> None:
     assert len(REQUESTS) + len(PLACES) >= 80
     assert len({json.dumps(dict(row.asks), sort_keys=True) for row in REQUESTS}) == len(REQUESTS)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule[0])
+def test_each_rule_of_the_contract_is_held_by_tests_and_scenarios_that_are_there(
+    rule: tuple[str, tuple[str, ...]],
+) -> None:
+    held_by = rule[1]
+    assert held_by
+    for name in held_by:
+        module, _, test = name.partition(":")
+        if module == "scenario":
+            assert (SCENARIOS / f"{test}.yaml").is_file(), name
+        else:
+            assert callable(getattr(import_module(f"tests.systems.koordinator.{module}"), test, None)), name
 
 
 @pytest.mark.parametrize("row", REQUESTS, ids=lambda row: json.dumps(dict(row.asks)))

@@ -22,6 +22,12 @@ def test_a_scenario_passes_with_a_device_plugin_beside_it(name: str) -> None:
     assert run.result.verdict == "passed", run.result.reason
 
 
+def test_all_but_those_about_a_plugin_s_own_pods_run_without_one_as_they_are() -> None:
+    """Every shipped scenario is run as it is by ``tests.scenarios``."""
+    with_one = [name for name in SCENARIOS if load_scenario(FOLDER / name).stack.systems["koordinator"].device_plugin]
+    assert with_one == ["21-adopted.yaml", "27-kubelet-restart.yaml", "28-upgrade.yaml"]
+
+
 @pytest.mark.wall
 def test_hooks_and_nvml_are_real_ones_in_wall_clock_time() -> None:
     run = Engine(RunOptions(time="wall")).run(load_scenario(FOLDER / "20-koordlet.yaml"))

@@ -99,6 +99,28 @@ def test_its_device_is_applied_and_what_it_says_is_held_counts_once_it_is_listed
     play(story)
 
 
+def test_a_device_by_the_tags_of_its_go_types_is_the_same_as_one_by_its_example() -> None:
+    """``deviceType`` and ``resource``; what is left out is minor 0, and not healthy."""
+    whole_gpu = {"kubernetes.io/gpu-core": "100", "kubernetes.io/gpu-mem": "8Gi", "kubernetes.io/gpu-mem-ratio": "100"}
+    listed = [
+        {"id": "GPU-a", "deviceType": "gpu", "resource": whole_gpu},
+        {"id": "GPU-b", "deviceType": "gpu", "minor": 1, "health": True, "resource": whole_gpu},
+    ]
+
+    async def story(world: DeviceWorld) -> None:
+        await world.install()
+        kind = {"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "n"}}
+        await world.kube.create(DEVICES, {**kind, "spec": {"devices": listed}})
+        found = parse(await world.kube.get(DEVICES, "n")).devices
+        assert [(each.type, each.id, each.minor, each.health) for each in found] == [
+            ("gpu", "GPU-a", 0, False),
+            ("gpu", "GPU-b", 1, True),
+        ]
+        assert all(dict(each.resources) == {CORE: 100, MEMORY: 8 * GIB, RATIO: 100} for each in found)
+
+    play(story)
+
+
 REQUESTS = {
     "nvidia": (seed.NVIDIA, "gpu", [0, 1], {CORE: 100, RATIO: 100, MEMORY: 8 * GIB}),
     "nvidia translated": (seed.NVIDIA_TRANSLATED, "gpu", [0, 1], {CORE: 100, RATIO: 100, MEMORY: 8 * GIB}),

@@ -13,11 +13,11 @@ import pytest
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.devices import DeviceLink, NodeDeviceReport
+from mews.systems.koordinator.experiment.nodes import cube_mesh, nvswitch, pcie_only
 from mews.systems.koordinator.names import HINT, JOINT
 from mews.systems.koordinator.requests import ask_of
 from mews.systems.koordinator.selection import Bandwidth, Choice, DeviceCandidate, best_set, set_key
 from mews.systems.koordinator.usage import NodeUse, PodUse
-from tests.systems.koordinator.matrices import cube_mesh, nvswitch, pcie_only
 
 NODES = {"cube-mesh": cube_mesh(), "nvswitch": nvswitch(), "pcie": pcie_only()}
 

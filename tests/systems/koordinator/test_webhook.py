@@ -17,14 +17,23 @@ from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import LocalServices
 from mews.harness.ports.webhooks import InProcessWebhooks
 from mews.kube.api.errors import ApiError
-from mews.kube.api.resources import NODES, PODS
+from mews.kube.api.resources import NODES, PODS, Resource
 from mews.kube.clock import stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.objects.creation import create
+from mews.kube.emulated.apiserver.objects.pod_actions import bind
+from mews.kube.emulated.apiserver.store.admission import completed
+from mews.kube.emulated.apiserver.store.request import WriteRequest
+from mews.kube.emulated.apiserver.store.users import User
 from mews.systems.koordinator import names
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.webhook import KoordWebhook
+
+
+def asked_by(user: str, *, dry_run: bool = False) -> WriteRequest:
+    return WriteRequest(User(user), dry_run=dry_run, answers={})
 
 
 class WebhookBench:
@@ -93,6 +102,51 @@ def test_a_foreign_binding_is_refused_and_ours_is_not() -> None:
                 await bench.kube("system:default-scheduler").bind("default", "a", "n")
             await bench.kube("system:default-scheduler").bind("default", "b", "n")
             await bench.kube("system:koord-scheduler").bind("default", "a", "n")
+
+    run_virtual(main)
+
+
+def test_a_dry_run_shows_what_would_be_and_changes_nothing() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        dry = asked_by("admin", dry_run=True)
+        async with bench.running():
+            stored = await bench.pod("a", **{"nvidia.com/gpu": "1"})
+            body = {"metadata": {"name": "b"}, "spec": {"containers": stored["spec"]["containers"]}}
+            kind = bench.store.kinds.of(PODS)
+            shown = await completed(lambda request: create(bench.store, kind, "default", body, request), dry)
+            assert shown["spec"]["schedulerName"] == names.SCHEDULER
+            binding = {"metadata": {"name": "a"}, "target": {"name": "n"}}
+            with pytest.raises(ApiError, match="only system:serviceaccount:koordinator-system:koord-scheduler may"):
+                await completed(lambda request: bind(bench.store, "default", "a", binding, request), dry)
+            ours = asked_by("system:koord-scheduler", dry_run=True)
+            await completed(lambda request: bind(bench.store, "default", "a", binding, request), ours)
+            (pod,) = (await bench.kube("admin").list(PODS)).items
+            assert "nodeName" not in pod["spec"]
+
+    run_virtual(main)
+
+
+def test_a_foreign_binding_by_the_older_path_is_refused_as_well() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        await bench.kube("admin").create(NODES, {"metadata": {"name": "n"}})
+        kind = bench.store.kinds.of(Resource("", "v1", "bindings", "Binding"))
+        async with bench.running():
+            await bench.pod("a", **{"koordinator.sh/gpu": "50"})
+            await bench.pod("b", cpu="1")
+
+            async def post(name: str, user: str) -> None:
+                binding = {"metadata": {"name": name}, "target": {"name": "n"}}
+                await completed(
+                    lambda request: bind(bench.store, "default", name, binding, request, posted_to=kind),
+                    asked_by(user),
+                )
+
+            with pytest.raises(ApiError, match="only system:serviceaccount:koordinator-system:koord-scheduler may"):
+                await post("a", "system:default-scheduler")
+            await post("b", "system:default-scheduler")
+            await post("a", "system:koord-scheduler")
 
     run_virtual(main)
 

@@ -11,7 +11,7 @@ from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMemoryMetrics
 def test_the_recorder_keeps_every_duration_and_sums_by_phase() -> None:
     recorder = KubeCompMemoryMetrics()
     ticks = iter((1.0, 3.5))
-    with timed(recorder, Phase.REALLOCATION, lambda: next(ticks)):
+    with timed(recorder, Phase.REALLOCATION, {}, lambda: next(ticks)):
         pass
     recorder.observe(Phase.REALLOCATION, 0.5)
     recorder.count(KubeCompCounter.MOVED, 2)
@@ -29,7 +29,7 @@ def test_the_recorder_keeps_every_duration_and_sums_by_phase() -> None:
 def test_a_phase_that_fails_is_timed_all_the_same() -> None:
     recorder = KubeCompMemoryMetrics()
     ticks = iter((0.0, 2.0))
-    with pytest.raises(ValueError, match="x"), timed(recorder, Phase.REALLOCATION, lambda: next(ticks)):
+    with pytest.raises(ValueError, match="x"), timed(recorder, Phase.REALLOCATION, {}, lambda: next(ticks)):
         raise ValueError("x")
     assert recorder.durations[Phase.REALLOCATION] == [2.0]
 

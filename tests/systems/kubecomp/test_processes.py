@@ -219,7 +219,11 @@ def test_a_plugin_and_a_score_of_the_users_shape_the_schedulers_profile() -> Non
         return profile(parser().parse_args(["scheduler", "--config", "x", *options]), config, KubeCompMemoryMetrics())
 
     ours, scored, theirs = shaped(), shaped("--score", "operator:sub"), shaped("--plugin", "builtins:dict")
-    assert ours.score_weights == scored.score_weights == {NAME: 1}
+    assert ours.score_weights is scored.score_weights is None  # the default plugins score beside it
+    alone = profile(
+        parser().parse_args(["scheduler", "--config", "x"]), replace(config, scoring="alone"), KubeCompMemoryMetrics()
+    )
+    assert alone.score_weights == {NAME: 1}
     assert scored.plugins[-1].keywords["score"](3, 1) == 2  # type: ignore[attr-defined]
     assert theirs.score_weights is None
     assert theirs.plugins[-1]([("a", 1)]) == {"a": 1}  # type: ignore[arg-type, comparison-overlap]

@@ -500,3 +500,13 @@ async def _records(seed: int) -> list[str]:
         await w.create("b", 5)
         await w.runs("b", timeout_s=900)
         return [f"{t:.6f} {who} {event} {dict(fields)}" for t, who, event, fields in w.records]
+
+
+@virtual
+async def test_a_move_whose_demand_has_gone_is_turned_back() -> None:
+    async with world(4, 4, profile={"attach": 13, "detach": 7, "read": 1}) as w:
+        await w.create("a", 5)
+        await w.until(lambda: w.has("detach-begun"), "detach begun")
+        await w.kube.delete(PODS, "a", namespace="default")
+        await w.said_soon("move-ended", end="returned")
+        assert await w.counts() == {"host-1": 4, "host-2": 4}

@@ -24,3 +24,22 @@ def test_moves_are_attaches_and_a_demand_that_they_serve_is_one_reconfiguration(
     ask("a", "host-3", "1")
     attach("host-3")
     assert reconfigurations(journal.lines()) == 2
+
+
+def test_an_event_that_comes_again_is_a_reconfiguration_of_its_own_where_a_device_came_for_it():
+    journal = Journal(lambda: 0.0)
+
+    def event():
+        journal.write("api", "kubecomp-scheduler", "event", reason="Reconfig", object="pod/default/a")
+
+    def attach():
+        journal.write("chassis", "chassis/A", "attached", host="host-1")
+
+    annotations = {"dst_node": "host-1", "gpu_demand": "1"}
+    journal.write("api", "pod/default/a", "annotations", annotations=annotations)
+    event()
+    attach()
+    event()
+    assert reconfigurations(journal.lines()) == 1, "nothing came for the second"
+    attach()
+    assert reconfigurations(journal.lines()) == 2

@@ -70,6 +70,9 @@ class Broken:
     def __init__(self, tree):
         self.tree, self.dead = tree, False
 
+    def version(self):
+        return None
+
     async def read(self, path):
         if self.dead:
             raise OSError(107, "Transport endpoint is not connected")
@@ -93,3 +96,46 @@ def test_while_the_files_cannot_be_read_at_all_the_last_answer_stands(root):
 @pytest.mark.parametrize("vpd", [b"", b"\x82", b"\x82\x04\x00V100", b"\x90\xff\x00SN", b"\xff" * 40])
 def test_broken_vital_product_data_is_no_error(vpd):
     assert vendor_field(vpd) == ""
+
+
+class Counted(Broken):
+    """A host that counts its changes."""
+
+    def __init__(self, tree):
+        super().__init__(tree)
+        self.changes, self.reads = 0, 0
+
+    def version(self):
+        return self.changes
+
+    async def read(self, path):
+        self.reads += 1
+        return await super().read(path)
+
+
+def test_an_answer_stands_until_the_host_counts_a_change_and_not_longer(root):
+    async def main():
+        tree = Counted(FolderTree(root))
+        confirm = SysfsConfirm(tree)
+        answers = [await confirm(gpu())]
+        (root / "sys/bus/pci/devices/0000:44:00.0/uevent").write_text("PCI_CLASS=30200\n")
+        reads = tree.reads
+        answers.append(await confirm(gpu()))
+        assert tree.reads == reads
+        tree.changes += 1
+        answers.append(await confirm(gpu()))
+        return answers
+
+    assert asyncio.run(main()) == [True, True, False]
+
+
+def test_what_could_not_be_read_is_looked_at_again_though_nothing_changed(root):
+    async def main():
+        tree = Counted(FolderTree(root))
+        tree.dead = True
+        confirm = SysfsConfirm(tree)
+        first = await confirm(gpu())
+        tree.dead = False
+        return first, await confirm(gpu())
+
+    assert asyncio.run(main()) == (False, True)

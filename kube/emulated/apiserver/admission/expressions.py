@@ -87,20 +87,49 @@ def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -
     }
 
 
-def evaluated(source: str, known: Variables) -> Any:
+POLICY_STEPS, CONDITION_STEPS = 10_000_000, 2_500_000
+"""Steps of all expressions of one policy with one binding, and of all match conditions (apiserver pkg/apis/cel)."""
+
+
+class OutOfBudget(CelError):
+    """Nothing of the policy is evaluated any more."""
+
+
+class ExpressionBudget:
+    """The steps that several expressions share."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        Raises ``OutOfBudget`` when there were not so many.
+        """
+        if steps > self._left:
+            text = "validation failed due to running out of cost budget, no further validation rules will be run"
+            raise OutOfBudget(text)
+        self._left -= steps
+
+
+def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
     """The value of an expression; what goes wrong is a ``CelError`` in admission's words."""
     from mews.kube.cel.expressions import program
 
     text = source.strip()
     try:
-        return program(text).evaluate(known)[0]
+        value, steps = program(text).evaluate(known)
+    except OutOfBudget:
+        raise  # by a variable
     except CelError as error:
         raise CelError(f"expression '{text}' resulted in error: {error}") from None
     except (ValueError, RecursionError) as error:
         raise CelError(f"expression '{text}' resulted in error: {error}") from None
+    budget.spend(steps)
+    return value
 
 
-def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> Variables:
+def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]], budget: ExpressionBudget) -> Variables:
     """The variables with those that a policy declares, evaluated when first used."""
     if not declared:
         return known
@@ -112,10 +141,14 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> V
             from mews.kube.cel.expressions import program
 
             try:
-                return program(variable["expression"].strip()).evaluate(extended)[0]
+                value, steps = program(variable["expression"].strip()).evaluate(extended)
+            except OutOfBudget:
+                raise
             except CelError as error:
                 text = f'composited variable "{variable["name"]}" fails to evaluate: {error}'
                 raise CelError(text) from None
+            budget.spend(steps)
+            return value
 
         return make
 
@@ -126,11 +159,13 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> V
 
 def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
     """Whether a match condition is false; raises ``CelError`` when none is but one cannot be evaluated."""
-    failures = []
+    failures, budget = [], ExpressionBudget(CONDITION_STEPS)
     for condition in conditions:
         try:
-            if evaluated(condition["expression"], known) is not True:
+            if evaluated(condition["expression"], known, budget) is not True:
                 return True
+        except OutOfBudget:
+            raise
         except CelError as error:
             failures.append(str(error))
     if failures:

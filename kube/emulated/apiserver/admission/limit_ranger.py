@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from mews.kube.api.objects import Object, is_deleting
-from mews.kube.api.pod_requests import pod_amount, pod_limit
-from mews.kube.api.quantities import canonical, parse
+from mews.kube.api.pod_requests import amounts_named, pod_amount, pod_limit
+from mews.kube.api.quantities import parse, total_text
 from mews.kube.api.resources import LIMIT_RANGES
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
@@ -97,23 +97,9 @@ def _pod_faults(pod: Object, item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _whole(pod: Object, field: str, amount: Callable[..., Decimal]) -> dict[str, str]:
-    """What a pod asks for or is limited to as a whole, of the resources that its containers name."""
-    names = {
-        name: text
-        for key, _ in _LISTS
-        for container in pod["spec"].get(key) or ()
-        for name, text in ((container.get("resources") or {}).get(field) or {}).items()
-    }
-    return {name: _like(amount(pod, name, parse), text) for name, text in names.items()}
-
-
-def _like(value: Decimal, text: str) -> str:
-    """A sum in the family of suffixes of its first term."""
-    if str(text).endswith("i"):
-        for suffix, power in (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)):
-            if value and value % (1 << power) == 0:
-                return f"{int(value) >> power}{suffix}"
-    return canonical(format(value, "f"))
+    """What a pod asks for or is limited to, of the resources that it or its containers name."""
+    named = amounts_named(pod, field)
+    return {name: total_text(amount(pod, name, parse), text) for name, text in named.items()}
 
 
 def _claim_faults(claim: Object, item: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,15 @@ from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.cel.values import CelError, Variables
-from mews.kube.emulated.apiserver.admission.expressions import evaluated, unmet, variables_of, with_variables
+from mews.kube.emulated.apiserver.admission.expressions import (
+    POLICY_STEPS,
+    ExpressionBudget,
+    OutOfBudget,
+    evaluated,
+    unmet,
+    variables_of,
+    with_variables,
+)
 from mews.kube.emulated.apiserver.admission.matching import (
     GROUP,
     is_configuration,
@@ -122,31 +130,55 @@ def _denials(
             if fails:
                 yield PolicyDenial(name, bound, str(error))
             continue
-        here = with_variables(here, spec.get("variables") or ())
-        for validation in spec.get("validations") or ():
-            denial = _judged(validation, here, name, bound, fails=fails)
-            if denial is not None:
-                yield denial
+        yield from _judged(spec, here, name, bound)
 
 
-def _judged(validation: Spec, known: Variables, policy: str, binding: str, *, fails: bool) -> PolicyDenial | None:
+def _judged(spec: Spec, known: Variables, policy: str, binding: str) -> Iterator[PolicyDenial]:
+    """All validations first, then the messages of those that failed, all within one budget."""
+    budget, fails = ExpressionBudget(POLICY_STEPS), spec.get("failurePolicy", "Fail") == "Fail"
+    known = with_variables(known, spec.get("variables") or (), budget)
+    validations = spec.get("validations") or ()
+    spent = ""
     try:
-        if evaluated(validation["expression"], known) is True:
-            return None
+        results = [_result(validation, known, budget) for validation in validations]
+    except OutOfBudget as error:
+        if fails:
+            yield PolicyDenial(policy, binding, str(error))
+        return
+    try:
+        messages = [_message(validation, known, budget) for validation in validations]
+    except OutOfBudget as error:
+        spent, messages = f"failed messageExpression: {error}", [""] * len(results)
+    for validation, result, message in zip(validations, results, messages, strict=True):
+        reason = validation.get("reason") or "Invalid"
+        if isinstance(result, CelError) or spent:
+            if fails:
+                yield PolicyDenial(policy, binding, str(result) if isinstance(result, CelError) else spent, reason)
+        elif result is not True:
+            text = message or (validation.get("message") or "").strip()
+            yield PolicyDenial(
+                policy, binding, text or f"failed expression: {validation['expression'].strip()}", reason
+            )
+
+
+def _result(validation: Spec, known: Variables, budget: ExpressionBudget) -> Any:
+    try:
+        return evaluated(validation["expression"], known, budget)
+    except OutOfBudget:
+        raise
     except CelError as error:
-        return PolicyDenial(policy, binding, str(error), validation.get("reason") or "Invalid") if fails else None
-    message = _message(validation, known) or (validation.get("message") or "").strip()
-    message = message or f"failed expression: {validation['expression'].strip()}"
-    return PolicyDenial(policy, binding, message, validation.get("reason") or "Invalid")
+        return error
 
 
-def _message(validation: Spec, known: Variables) -> str:
+def _message(validation: Spec, known: Variables, budget: ExpressionBudget) -> str:
     """What messageExpression makes; "" for what is no message."""
     source = validation.get("messageExpression") or ""
     if not source.strip():
         return ""
     try:
-        found = evaluated(source, known)
+        found = evaluated(source, known, budget)
+    except OutOfBudget:
+        raise
     except CelError:
         return ""
     if not isinstance(found, str) or "\n" in found.strip() or len(found.encode()) > _LONGEST_MESSAGE:

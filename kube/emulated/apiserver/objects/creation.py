@@ -63,7 +63,10 @@ def create(
     elif not request.dry_run:
         raise refusals.version_on_create()
     for name in SERVERS_OWN:
-        metadata.pop(name, None)
+        if name != "generation" or kind.generation:  # kinds that count none keep what they are given
+            metadata.pop(name, None)
+    if not metadata.get("generation"):
+        metadata.pop("generation", None)
     metadata.pop("managedFields", None)
     rules = store.rules(kind)
     if kind.status and not rules.keeps_status:
@@ -83,9 +86,11 @@ def create(
         metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = request.once("name", lambda: store.new_name(metadata["generateName"]))
+    request.warnings.extend(rules.warn_early(obj))
     rules.birth(obj)
     rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
+    rules.give(store, kind, obj, "", request.dry_run)
     faults = [*created_faults(rules.metadata, obj), *rules.validate(obj)] or common_faults(obj)
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
@@ -99,6 +104,7 @@ def create(
     if "uid" not in metadata:  # an object that refers to itself has one already
         metadata["uid"] = request.once("uid", store.new_uid)
     metadata["creationTimestamp"] = store.timestamp()
+    rules.stamp_birth(obj, metadata["creationTimestamp"])
     if kind.generation:
         metadata["generation"] = 1
     store.admission.validate(store, attributes)

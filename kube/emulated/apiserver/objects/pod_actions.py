@@ -37,13 +37,23 @@ _TOO_MANY_BUDGETS = "This pod has more than one PodDisruptionBudget, which the e
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
-def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], request: WriteRequest = ADMIN) -> Object:
-    """Bind a pod to a node, as POST pods/binding does.
+def bind(
+    store: Store,
+    namespace: str,
+    name: str,
+    binding: Mapping[str, Any],
+    request: WriteRequest = ADMIN,
+    *,
+    posted_to: Kind | None = None,
+) -> Object:
+    """Bind a pod to a node, as POST pods/binding does; ``posted_to``: the kind that it was created as instead, which is
+    what admission sees (POST bindings).
 
     Raises ``NotFound``; ``Conflict`` when the pod is bound, gated or being deleted.
     """
     kind = store.kinds.of(PODS)
-    _admit(store, kind, "binding", ("", "v1", "Binding"), namespace, name, binding, request)
+    seen, subresource = (kind, "binding") if posted_to is None else (posted_to, "")
+    _admit(store, seen, subresource, ("", "v1", "Binding"), namespace, name, binding, request)
     target = binding.get("target") or {}
     if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
         raise ServerError(_bad_target(target), reason="")

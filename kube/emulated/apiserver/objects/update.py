@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ApiError, BadRequest, ServerError
@@ -24,6 +25,7 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.metadata_faults import fixed_faults, updated_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
+from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of, unpatchable
@@ -226,16 +228,8 @@ def _write(
     store.admission.mutate(store, attributes)
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
-    checks = rules.metadata
-    faults = updated_faults(checks.on_status if subresource == "status" else checks.on_update, checks, new, old, fixed)
-    if subresource == "status" and rules.validate_status is not None:
-        faults += rules.validate_status(new, old)
-    elif rules.validate_change is not None:
-        faults += rules.validate_change(new, old, subresource)
-    else:
-        found = rules.validate(new)
-        faults += found + (found if rules.validated_twice and not subresource else [])
-        faults += [] if subresource else rules.compare(new, old)
+    rules.give(store, kind, new, subresource, request.dry_run)
+    faults = _faults(rules, new, old, subresource, fixed)
     if faults:
         raise refusals.invalid(kind, name, faults)
     request.warnings.extend(rules.warn(new, old))
@@ -305,6 +299,26 @@ def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:
     return store.commit(kind, (old["metadata"].get("namespace", ""), old["metadata"]["name"]), new)
 
 
+def _faults(
+    rules: KindRules[Any], new: Object, old: Object, subresource: str, fixed: Sequence[FieldError]
+) -> list[FieldError]:
+    """What is wrong with the change, in the order in which upstream looks."""
+    checks, is_status = rules.metadata, subresource == "status"
+    sequence = checks.on_status if is_status else checks.on_update
+    own: Callable[[], Sequence[FieldError]] = partial(rules.validate, new)
+    if is_status and rules.validate_status is not None:
+        own = partial(rules.validate_status, new, old)
+    elif rules.validate_change is not None:
+        own = partial(rules.validate_change, new, old, subresource)
+    elif not subresource and "o" not in sequence:
+        sequence += "oc"
+    elif subresource and not is_status:
+        sequence = "".join(letter for letter in sequence if letter in "wu")
+    if "o" not in sequence:
+        sequence += "o"
+    return updated_faults(sequence, checks, new, old, fixed, {"o": own, "c": partial(rules.compare, new, old)})
+
+
 def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: bool) -> None:
     given = new["metadata"].get("resourceVersion")
     if given and not given.isdecimal():
@@ -334,14 +348,18 @@ def _with_ephemeral_containers(old: Object, new: Object) -> Object:
 
 
 def _with_resources(old: Object, new: Object) -> Object:
-    """The pod as it was, its containers with the resources that they shall have (dropNonResizeUpdates)."""
+    """The pod as it was, its containers with the resources that they shall have; as it is given where containers are
+    others, for validation to refuse (dropNonResizeUpdates)."""
     changed: Object = clone(old)
     for name in ("containers", "initContainers"):
-        given = {each.get("name"): each for each in (new.get("spec") or {}).get(name) or ()}
-        for container in changed["spec"].get(name) or ():
-            for field in ("resources", "resizePolicy"):
-                if field in given.get(container["name"], {}):
-                    container[field] = given[container["name"]][field]
+        given, known = ((pod.get("spec") or {}).get(name) or () for pod in (new, changed))
+        if [each.get("name") for each in given] != [each["name"] for each in known]:
+            return new
+        for container, wanted in zip(known, given, strict=True):
+            container["resources"] = wanted.get("resources") or {}
+            container.pop("resizePolicy", None)
+            if wanted.get("resizePolicy"):
+                container["resizePolicy"] = wanted["resizePolicy"]
     return changed
 
 

@@ -74,6 +74,10 @@ _EVENT_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceV
 _OLD_ENDPOINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
+_FIRST_BETA: dict[str, Any] = {"stored_version": "v1beta1"}
+_SECOND_BETA: dict[str, Any] = {"stored_version": "v1beta2"}
+"""What upstream of this release still stores for those of before."""
+
 _STORED: dict[str, Any] = {"delete_answers_object": True}
 _ASKED: dict[str, Any] = {"verbs": ("create",)}
 """Kinds that are answered (``reviews``), not stored."""
@@ -163,7 +167,7 @@ _KINDS: tuple[Kind, ...] = (
         )
     ),
     _kind(
-        "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds",
+        "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds", **_FIRST_BETA,
         namespaced=False, status=True, categories=_EXTENSIONS, generation=True, rules="crds", table="crds",
     ),
     _kind("apps/v1", "controllerrevisions", "ControllerRevision"),
@@ -188,6 +192,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL),
     _kind(
         "autoscaling/v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL,
+        stored_version="v2",
         view="autoscalers",
     ),
     _kind("batch/v1", "cronjobs", "CronJob", "cj", rules="cronjobs", status=True, categories=_ALL, generation=True),
@@ -226,11 +231,14 @@ _KINDS: tuple[Kind, ...] = (
             ("rolebindings", "RoleBinding"), ("roles", "Role"),
         )
     ),
-    _kind("resource.k8s.io/v1", "deviceclasses", "DeviceClass", namespaced=False, generation=True, **_STORED),
-    _kind("resource.k8s.io/v1", "resourceclaims", "ResourceClaim", status=True, **_STORED),
-    _kind("resource.k8s.io/v1", "resourceclaimtemplates", "ResourceClaimTemplate", **_STORED),
     _kind(
-        "resource.k8s.io/v1", "resourceslices", "ResourceSlice", namespaced=False, generation=True,
+        "resource.k8s.io/v1", "deviceclasses", "DeviceClass", namespaced=False, generation=True,
+        **_SECOND_BETA, **_STORED,
+    ),
+    _kind("resource.k8s.io/v1", "resourceclaims", "ResourceClaim", status=True, **_SECOND_BETA, **_STORED),
+    _kind("resource.k8s.io/v1", "resourceclaimtemplates", "ResourceClaimTemplate", **_SECOND_BETA, **_STORED),
+    _kind(
+        "resource.k8s.io/v1", "resourceslices", "ResourceSlice", namespaced=False, generation=True, **_SECOND_BETA,
         selectable=("spec.nodeName", "spec.driver"), **_STORED,
     ),
     _kind(
@@ -242,7 +250,10 @@ _KINDS: tuple[Kind, ...] = (
     _kind("storage.k8s.io/v1", "csistoragecapacities", "CSIStorageCapacity", **_STORED),
     _kind("storage.k8s.io/v1", "storageclasses", "StorageClass", "sc", namespaced=False, **_STORED),
     _kind("storage.k8s.io/v1", "volumeattachments", "VolumeAttachment", namespaced=False, status=True, **_STORED),
-    _kind("storage.k8s.io/v1", "volumeattributesclasses", "VolumeAttributesClass", "vac", namespaced=False, **_STORED),
+    _kind(
+        "storage.k8s.io/v1", "volumeattributesclasses", "VolumeAttributesClass", "vac", namespaced=False,
+        **_FIRST_BETA, **_STORED,
+    ),
 )  # fmt: skip
 
 _GROUPS = (

@@ -43,7 +43,8 @@ class Column:
 class Kind:
     """One kind in one version.
 
-    ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events). ``rules``
+    ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events).
+    ``stored_version`` is the version that upstream stores, where it is another: discovery tells it as a hash. ``rules``
     names an entry of ``rules.RULES`` (defaults, admission, validation), ``view`` one of ``views.VIEWS``, ``table`` one
     of ``tables.TABLES``. ``scale_paths`` are where replicas, status.replicas
     and the selector of a Scale come from. Lifecycle flags are those of contract apiserver.md sections 3 and 7.
@@ -56,6 +57,7 @@ class Kind:
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[Subresource, ...] = ()
     storage: tuple[str, str] = ("", "")
+    stored_version: str = ""
     rules: str = "plain"
     view: str = ""
     table: str = "plain"

@@ -56,7 +56,8 @@ def anyhow_named(_obj: Object, _text: str, _prefix: bool) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class MetadataChecks:
     """What a kind's own validation asks of metadata. ``on_update`` and ``on_status`` are sequences: ``w`` looks at the
-    whole, ``u`` at what an update may change."""
+    whole of the metadata, ``u`` at what an update may change of it, ``o`` at the rest of the object, ``c`` at what is
+    changed there; where they say no ``o``, that comes last."""
 
     name_texts: NameTexts = subdomain_named
     on_create: bool = True
@@ -86,15 +87,23 @@ def common_faults(obj: Object) -> list[FieldError]:
 
 
 def updated_faults(
-    sequence: str, checks: MetadataChecks, new: Object, old: Object, fixed: Sequence[FieldError]
+    sequence: str,
+    checks: MetadataChecks,
+    new: Object,
+    old: Object,
+    fixed: Sequence[FieldError],
+    others: Mapping[str, Callable[[], Sequence[FieldError]]],
 ) -> list[FieldError]:
-    """What is wrong with the metadata of an update; ``fixed``: what it changes and may not, of the server's own."""
+    """What is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata and
+    may not, ``others``: how the letters that are not about metadata look."""
     found = [*_whole(new, segment_named, True), *_update(new, old, fixed, True)]
     for letter in sequence:
         if letter == "w":
             found += _whole(new, checks.name_texts, checks.plain_finalizers)
-        else:
+        elif letter == "u":
             found += _update(new, old, fixed, checks.plain_finalizers)
+        else:
+            found += others[letter]()
     return found
 
 
@@ -107,6 +116,8 @@ def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool) -> Iterat
         yield refusals.required("metadata.name", "name or generateName is required")
     else:
         yield from _bads("metadata.name", name, name_texts(obj, name, False))
+    if metadata.get("generation", 0) < 0:
+        yield refusals.bad("metadata.generation", metadata["generation"], "must be greater than or equal to 0")
     yield from part_faults(metadata, plain_finalizers=plain_finalizers)
 
 

@@ -28,6 +28,10 @@ def _no_change_faults(_new: Object, _old: Object) -> list[FieldError]:
     return []
 
 
+def _quiet(_: Object) -> list[str]:
+    return []
+
+
 def _silent(_new: Object, _old: Object | None) -> list[str]:
     return []
 
@@ -40,11 +44,19 @@ def _admitted(_store: object, _kind: Kind, _obj: Object) -> None:
     return None
 
 
+def _given(_store: object, _kind: Kind, _obj: Object, _subresource: str, _dry_run: bool) -> None:
+    return None
+
+
 def _anonymous(_obj: Object, _user: User) -> None:
     return None
 
 
 def _timeless(_new: Object, _old: Object, _now: str) -> None:
+    return None
+
+
+def _unstamped(_obj: Object, _now: str) -> None:
     return None
 
 
@@ -71,12 +83,17 @@ class KindRules(Generic[S]):
 
     default: Callable[[Object], None] = _nothing
     """Fill in defaults, on create and update."""
+    warn_early: Callable[[Object], list[str]] = _quiet
+    """Warnings about an object that is created, which come though it be refused."""
     birth: Callable[[Object], None] = _nothing
     """Initial status and spec, on create."""
     author: Callable[[Object, User], None] = _anonymous
     """What is written into a new object of the user who creates it."""
     admit: Callable[[S, Kind, Object], None] = _admitted
     """Admission on create; sees the other objects."""
+    give: Callable[[S, Kind, Object, str, bool], None] = _given
+    """What an object is given that others cannot have too, on create and update (subresource, whether it is a dry run);
+    sees the other objects."""
     validate: Callable[[Object], list[FieldError]] = _no_faults
     """What is wrong with the object."""
     validate_change: Callable[[Object, Object, str], list[FieldError]] | None = None
@@ -91,6 +108,8 @@ class KindRules(Generic[S]):
     """What an update keeps of the old object when it does not say it (new, old)."""
     stamp: Callable[[Object, Object, str], None] = _timeless
     """Times that the server fills in on update (new, old, now)."""
+    stamp_birth: Callable[[Object, str], None] = _unstamped
+    """Times that the server fills in on create (object, now)."""
     compare: Callable[[Object, Object], list[FieldError]] = _no_change_faults
     """What is wrong with the change (new, old)."""
     renewed: Callable[[Object, Object], bool] = _same
@@ -106,7 +125,5 @@ class KindRules(Generic[S]):
     """After each commit (old, new)."""
     metadata: MetadataChecks = USUAL
     """What the kind's own validation asks of the metadata."""
-    validated_twice: bool = False
-    """Whether upstream's update validates the whole object a second time, and so names each fault twice."""
     keeps_status: bool = False
     """A status given on create is kept."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mews.kube.api.errors import BadRequest, Gone
 from mews.kube.api.objects import Object, timestamp
+from mews.kube.api.sharing import share_parts
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionPhases, NoAdmission, WebhookPort
@@ -196,6 +197,8 @@ class Store:
         self._version += 1
         if new is not None:
             new["metadata"]["resourceVersion"] = str(self._version)
+            if self.keeps_owners:  # served, for as long as anybody likes
+                share_parts(new)
         change = self.shelf(kind).put(key, new, self._version)
         self.rules(kind).committed(self, change.old, new)
         for listener in list(self._listeners):

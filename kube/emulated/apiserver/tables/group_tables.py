@@ -253,8 +253,16 @@ def _attachment(obj: Object, _: float) -> Row:
 
 def _ingress(obj: Object, _: float) -> Row:
     spec, rules = _spec(obj), _spec(obj).get("rules") or ()
-    hosts = [rule["host"] for rule in rules if rule.get("host")]
-    named = _some(hosts, len(rules) if len(rules) > _SHOWN_ADDRESSES else 0, _SHOWN_ADDRESSES) if hosts else "*"
+    hosts: list[str] = []
+    rest = len(rules)
+    for rule in rules:
+        if len(hosts) == _SHOWN_ADDRESSES:
+            break
+        rest -= 1
+        hosts += [rule["host"]] if rule.get("host") else []
+    # Upstream says how many rules there are beyond three, whether or not the first ones name a host.
+    more = f" + {len(rules) - _SHOWN_ADDRESSES} more..." if rest else ""
+    named = ",".join(hosts) + more if hosts else "*"
     balanced = (_status(obj).get("loadBalancer") or {}).get("ingress") or ()
     addresses = sorted({entry.get("ip") or entry.get("hostname", "") for entry in balanced})
     return [spec.get("ingressClassName", "<none>"), named, ",".join(addresses), "80, 443" if spec.get("tls") else "80"]

@@ -30,8 +30,8 @@ class _Summary:
     reason: str
     ready: int = 0
     restarts: int = 0
-    sidecar_restarts: int = 0
     last_restart: str = ""
+    of_sidecars: _Summary | None = None
 
     def restarted(self, container: Status) -> None:
         self.restarts += container.get("restartCount", 0)
@@ -71,7 +71,8 @@ def _summarise(pod: Object) -> _Summary:
         summary.reason = "SchedulingGated"
     initializing = _sum_up_init(pod, summary)
     if not initializing or _is_true(pod, "Initialized"):
-        summary.restarts = summary.sidecar_restarts
+        former = summary.of_sidecars or _Summary("")
+        summary.restarts, summary.last_restart = former.restarts, former.last_restart
         _sum_up_main(pod, summary)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
@@ -89,7 +90,8 @@ def _sum_up_init(pod: Object, summary: _Summary) -> bool:
         summary.restarted(container)
         is_sidecar = container.get("name") in sidecars
         if is_sidecar:
-            summary.sidecar_restarts += container.get("restartCount", 0)
+            summary.of_sidecars = summary.of_sidecars or _Summary("")
+            summary.of_sidecars.restarted(container)
         state = container.get("state") or {}
         ended, waiting = state.get("terminated"), state.get("waiting") or {}
         if ended is not None and ended.get("exitCode", 0) == 0:

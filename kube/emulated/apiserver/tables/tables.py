@@ -193,7 +193,9 @@ def _replicaset(obj: Object, now_s: float) -> Row:
 
 def _job(obj: Object, now_s: float) -> Row:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    wanted = spec.get("completions") or spec.get("parallelism") or 1
+    wanted, at_once = spec.get("completions"), spec.get("parallelism", 0)
+    if wanted is None:
+        wanted = f"1 of {at_once}" if at_once > 1 else 1
     begun, ended = status.get("startTime"), status.get("completionTime")
     took = "" if not begun else age(begun, now_s if not ended else seconds(ended))
     return [
@@ -342,6 +344,10 @@ def table(
     }
 
 
+_OF_A_VERSION = "deprecated.daemonset.template.generation"
+"""An annotation of DaemonSets that is a field in the types within the server."""
+
+
 def _included(obj: Object, include: str, version: str) -> Object | None:
     match include:
         case "None":
@@ -364,5 +370,10 @@ def empty_cells(kind: Kind) -> Row:
 
 
 def partial(obj: Object, version: str = "v1") -> Object:
-    """Return an object's metadata alone (PartialObjectMetadata)."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+    """Return an object's metadata alone (PartialObjectMetadata), as the server's internal types hold it."""
+    metadata = obj["metadata"]
+    if _OF_A_VERSION in (metadata.get("annotations") or {}):
+        others = {key: text for key, text in metadata["annotations"].items() if key != _OF_A_VERSION}
+        metadata = {key: value for key, value in metadata.items() if key != "annotations"}
+        metadata |= {"annotations": others} if others else {}
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}

@@ -109,7 +109,7 @@ def _anything(value: Any, _: list[str]) -> Any:
 def _schema_or_list(value: Any, _: list[str]) -> Any:
     """A part that decodes itself: what is unknown in it is dropped in silence, as upstream does."""
     if isinstance(value, list):
-        return [decoder(JSON_SCHEMA)(item, []) for item in value]
+        return [decoder(JSON_SCHEMA)({} if item is None else item, []) for item in value]
     return decoder(JSON_SCHEMA)(value, []) if isinstance(value, Mapping) else None
 
 

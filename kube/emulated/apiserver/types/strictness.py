@@ -79,9 +79,8 @@ def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) 
             _check_quantity(value)
         case "time" | "microtime":
             if not isinstance(value, str):
-                yield _wrong(value, "string", place, path, named="string")
-            else:
-                _check_time(value, type_)
+                raise _Abort(_wrong(value, "string", place, path, named="string"))
+            _check_time(value, type_)
         case "bytes":
             yield from _in_bytes(value, type_, place, path)
         case "string":
@@ -93,20 +92,23 @@ def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) 
         case "int32" | "int64":
             yield from _in_integer(value, type_, place, path)
         case "intstr":
-            if not isinstance(value, str):
-                yield from _in_integer(value, "int32", place, path, named="int32")
+            for text in () if isinstance(value, str) else _in_integer(value, "int32", place, path, named="int32"):
+                raise _Abort(text)
         case "float64":
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 yield _wrong(value, type_, place, path)
         case "schemaorlist" | "schemaorbool":
-            _check_schemas(value, type_)
+            yield from _in_schemas(value, type_, place, path)
 
 
-def _check_schemas(value: Any, type_: str) -> None:
+def _in_schemas(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -> Iterator[str]:
     """Such a part decodes itself, so its complaint knows nothing of what is around it."""
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, Mapping) and (text := mismatch(one, struct(JSON_SCHEMA))):
             raise _Abort(text)
+    for one in value if isinstance(value, list) and type_ == "schemaorlist" else ():
+        if one is not None and not isinstance(one, Mapping):
+            yield _wrong(one, type_, place, path, named="v1.JSONSchemaProps")
     if type_ == "schemaorbool" and not isinstance(value, (bool, Mapping)):
         raise _Abort("boolean or JSON schema expected")
 

@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.strictness import json_type
 from mews.kube.emulated.apiserver.wire import negotiation
 from mews.kube.emulated.apiserver.wire.boundary import BodyError, read_at_most
-from mews.kube.emulated.apiserver.wire.event_texts import EventTexts
+from mews.kube.emulated.apiserver.wire.event_texts import EventTexts, WatchBeat
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.negotiation import Form
 from mews.kube.emulated.apiserver.wire.request_metrics import RequestMetrics
@@ -43,6 +43,7 @@ class ServerContext:
     authorizer: Authorizer
     patience_s: float
     texts: EventTexts = field(default_factory=EventTexts)
+    beat: WatchBeat = field(default_factory=WatchBeat)
     watches: dict[WatchInbox, None] = field(default_factory=dict)
     metrics: RequestMetrics = field(default_factory=RequestMetrics)
 

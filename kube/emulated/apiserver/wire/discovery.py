@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -124,6 +126,8 @@ def _resources(kind: Kind) -> Iterator[Body]:
         body["shortNames"] = list(kind.short_names)
     if kind.categories:
         body["categories"] = list(kind.categories)
+    if "get" in kind.verbs and "create" in kind.verbs:
+        body["storageVersionHash"] = _storage_version_hash(kind)
     yield body
     for sub in _subresources(kind):
         shown: Body = {
@@ -136,6 +140,12 @@ def _resources(kind: Kind) -> Iterator[Body]:
         if (sub.group, sub.version) != (resource.group, resource.version):
             shown["group"], shown["version"] = sub.group, sub.version
         yield shown
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """What tells a client that objects are stored in another version (k8s.io/apiserver endpoints/discovery)."""
+    text = "/".join((kind.storage[0], kind.stored_version or kind.resource.version, kind.resource.kind))
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
 def root_paths(kinds: Registry) -> Body:

@@ -11,6 +11,7 @@ import orjson
 import yaml
 
 from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.client.json_text import parse
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.wire import protobuf
 from mews.yaml_text import check_extent
@@ -143,7 +144,7 @@ def decode(raw: bytes, content_type: str) -> Any:
 def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse error: ") -> Any:
     """JSON, worded as the API server does when it is none."""
     try:
-        value = json.loads(raw.decode(errors="replace"), parse_constant=_no_constant)
+        value = parse(raw, _parse_slowly)
         _check_depth(raw, value)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError):
@@ -165,6 +166,10 @@ def _check_depth(raw: bytes, value: Any) -> None:
         if not level:
             return
     raise ValueError("exceeded max depth")
+
+
+def _parse_slowly(raw: bytes) -> Any:
+    return json.loads(raw.decode(errors="replace"), parse_constant=_no_constant)
 
 
 def _no_constant(text: str) -> Any:

@@ -16,10 +16,12 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.upgrades import (
     ATTACHMENT,
     COMMAND,
+    send_messages,
     serve_command,
     serve_ports,
     stream_options,
     wants_upgrade,
+    wants_websocket,
 )
 
 
@@ -92,7 +94,10 @@ def _unix_time(text: str) -> float:
 async def send_log(
     request: web.BaseRequest, stream: AsyncIterator[bytes], given: Mapping[str, str]
 ) -> web.StreamResponse:
-    """Chunks as they come; a refusal of the kubelet before the first is still an answer."""
+    """Chunks as they come, as the messages of a WebSocket where one is asked for; a refusal of the kubelet before the
+    first is still an answer."""
+    if wants_websocket(request):
+        return await send_messages(request, stream)
     response = web.StreamResponse(headers={**given, "Content-Type": "text/plain"})
     prepared = False
     try:

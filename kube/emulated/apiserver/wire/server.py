@@ -197,11 +197,12 @@ class ApiServer:
             response = await handler(call)
         except ApiError as error:
             asked.end(error.code)
-            error.warnings = [*call.warnings, *([kind.warning] if kind.warning else [])]
+            error.warnings = [*([kind.warning] if kind.warning else []), *call.warnings]
             raise
         asked.end(response.status)
         if kind.warning and not response.prepared:
-            response.headers.add("Warning", warning(kind.warning))
+            others = response.headers.popall("Warning", [])
+            response.headers.extend([("Warning", text) for text in (warning(kind.warning), *others)])
         return response
 
     def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:

@@ -86,7 +86,7 @@ async def _pump(
     loop = asyncio.get_running_loop()
     end_s = loop.time() + lasts_s
     bookmarks = parameters.flag(call.query, "allowWatchBookmarks")
-    lines = _Lines(call)
+    lines, written_s = _Lines(call), 0.0
     if initial:
         version, ready = call.world.store.version, subscription.ready()
         await _send_events(call, response, lines, ready)
@@ -105,7 +105,9 @@ async def _pump(
             continue
         if event is None:
             return
+        await call.world.beat.after(written_s, len(call.world.watches))
         await _send_events(call, response, lines, [event, *subscription.ready()])
+        written_s = loop.time()
 
 
 class _TooSlow(Exception):

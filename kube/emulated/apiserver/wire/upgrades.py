@@ -5,7 +5,9 @@ The API server serves them with it, and the kubelets' own servers, which the rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import WSMsgType, web
 
@@ -22,6 +24,8 @@ _WANTED = "X-Stream-Protocol-Version"
 COMMAND, ATTACHMENT = "error executing command in container", "error attaching to container"
 """What upstream writes before the text of a session that does not start."""
 
+_READ_IN_BASE64 = "base64.binary.k8s.io"
+_READ_PROTOCOLS = ("binary.k8s.io", _READ_IN_BASE64)
 _TRUE = ("1", "true")
 
 
@@ -43,7 +47,7 @@ def stream_options(query: Mapping[str, str], names: tuple[str, ...] = _OF_THE_AP
 
 def wants_upgrade(request: web.BaseRequest) -> bool:
     """Whether the request asks for another protocol."""
-    return _websocket(request) or _spdy(request)
+    return wants_websocket(request) or _spdy(request)
 
 
 async def serve_command(
@@ -53,7 +57,7 @@ async def serve_command(
 
     Raises BadRequest for another protocol.
     """
-    if _websocket(request):
+    if wants_websocket(request):
         socket = await open_websocket(request, websocket_channels.COMMAND_PROTOCOLS)
         await serve_channel_command(SocketMessages(socket), options, session, what)
         await socket.close()
@@ -69,7 +73,7 @@ async def serve_ports(request: web.BaseRequest, dial: Dial, whose: str) -> web.S
 
     Raises BadRequest for another protocol, and for ports that are none.
     """
-    if _websocket(request):
+    if wants_websocket(request):
         asked = [word.strip() for word in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
         tunnelled = port_forward.TUNNEL in asked
         ports = [] if tunnelled else _ports(request)
@@ -86,7 +90,8 @@ async def serve_ports(request: web.BaseRequest, dial: Dial, whose: str) -> web.S
     return response
 
 
-def _websocket(request: web.BaseRequest) -> bool:
+def wants_websocket(request: web.BaseRequest) -> bool:
+    """Whether the request asks for a WebSocket."""
     return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
 
 
@@ -126,6 +131,46 @@ def _ports(request: web.BaseRequest) -> list[int]:
             raise BadRequest(f'unable to parse "{word}" as a port')
         found.append(int(word))
     return found
+
+
+async def send_messages(request: web.BaseRequest, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+    """What is read alone, as messages (k8s.io/streaming wsstream Reader): an empty one first, then each chunk."""
+    first = await anext(chunks, None)  # a refusal before it is an answer, not a socket
+    socket = await open_websocket(request, _READ_PROTOCOLS)
+    encoded = socket.ws_protocol == _READ_IN_BASE64
+    leaving = asyncio.create_task(_until_left(socket))
+    try:
+        await _send_chunk(socket, b"", encoded=encoded)
+        if first is not None:
+            await _send_chunk(socket, first, encoded=encoded)
+        while not leaving.done():
+            coming = asyncio.ensure_future(anext(chunks, None))
+            await asyncio.wait((coming, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not coming.done():
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
+                break
+            chunk = coming.result()
+            if chunk is None:
+                break
+            await _send_chunk(socket, chunk, encoded=encoded)
+    except ConnectionError:
+        pass  # the reader has gone away
+    finally:
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+    await socket.close()
+    return socket
+
+
+async def _until_left(socket: web.WebSocketResponse) -> None:
+    """What a reader writes is ignored; that it closes is not."""
+    while (await socket.receive()).type in (WSMsgType.TEXT, WSMsgType.BINARY):
+        pass
+
+
+async def _send_chunk(socket: web.WebSocketResponse, chunk: bytes, *, encoded: bool) -> None:
+    await (socket.send_str(base64.b64encode(chunk).decode()) if encoded else socket.send_bytes(chunk))
 
 
 async def open_websocket(request: web.BaseRequest, protocols: tuple[str, ...]) -> web.WebSocketResponse:

@@ -97,7 +97,8 @@ def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
     creation.drop_repeated_owners(metadata, request)
     creation.place(call.kind, body, call.namespace)
     if call.kind.plural == "bindings":
-        return pod_actions.bind(call.world.store, call.namespace, metadata.get("name", ""), body, request)
+        name = metadata.get("name", "")
+        return pod_actions.bind(call.world.store, call.namespace, name, body, request, posted_to=call.kind)
     return reviews.review(call, body, request)
 
 

@@ -16,6 +16,7 @@ from mews.kube.api.errors import ApiError, Forbidden
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import Patch
+from mews.kube.emulated.apiserver.admission import policies
 from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -116,6 +117,28 @@ def test_a_policy_refuses_what_its_expression_is_false_for() -> None:
         )
         await kube.delete(BINDINGS, "short")
         await made(kube, "toolonger")
+
+    with_store(check)
+
+
+_SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+def test_the_expressions_of_a_policy_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "POLICY_STEPS", 40)
+
+    async def check(_store: Store, kube: InProcessKube) -> None:
+        few, many = ["1 + 1 == 2"] * 2, [f"1 + {number} > 0" for number in range(1, 30)]
+        await kube.create(POLICIES, policy("few", *few))
+        await kube.create(BINDINGS, binding("few"))
+        await made(kube, "a")
+        await kube.create(POLICIES, policy("many", *many))
+        await kube.create(BINDINGS, binding("many"))
+        with pytest.raises(ApiError, match=_SPENT):
+            await made(kube, "b")
+        await kube.delete(POLICIES, "many")
+        await kube.create(POLICIES, policy("many", *many, failurePolicy="Ignore"))
+        await made(kube, "c")
 
     with_store(check)
 

@@ -34,6 +34,16 @@ class _Kubelets:
         return _Kubelet() if node == "n1" else None
 
 
+async def messages(url: str, *protocols: str) -> list[Any]:
+    """What a WebSocket brings until its end."""
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": "Bearer x"}) as session,
+        session.ws_connect(url, protocols=protocols) as socket,
+    ):
+        assert socket.protocol == (protocols[0] if protocols else None)
+        return [message.data async for message in socket]
+
+
 def served(check: Callable[[Ask, int], Awaitable[None]]) -> None:
     """With pod ``a`` at 127.0.0.1, service ``web`` before it, and a server there that tells what it was asked."""
 
@@ -76,6 +86,7 @@ def served(check: Callable[[Ask, int], Awaitable[None]]) -> None:
                 text = await got.text()
                 return got.status, text, got.headers
 
+        ask.url = server.url  # type: ignore[attr-defined]
         try:
             await check(ask, port)
         finally:
@@ -133,6 +144,32 @@ def test_what_is_used_is_asked_of_the_kubelets() -> None:
         assert '"containers":[{"name":"c","usage":{"cpu":"250000000n","memory":"65536Ki"}}]' in text
         assert (await ask("/apis/metrics.k8s.io/v1beta1/nodes/n2"))[0] == 404
         assert '"metrics.k8s.io/v1beta1"' in (await ask("/apis"))[1]
+
+    served(check)
+
+
+@pytest.mark.parametrize(
+    ("query", "protocols", "expected"),
+    [
+        ("", (), [b"", b"a/c one\n", b"two\n"]),
+        ("follow=true&tailLines=1", ("binary.k8s.io",), [b"", b"two\n", b"three\n"]),
+        ("tailLines=1", ("base64.binary.k8s.io",), ["", "dHdvCg=="]),
+    ],
+)
+def test_logs_come_as_messages_of_a_plain_websocket(
+    query: str, protocols: tuple[str, ...], expected: list[bytes | str]
+) -> None:
+    async def check(ask: Ask, port: int) -> None:
+        assert await messages(f"{ask.url}{PODS_PATH}/a/log?{query}", *protocols) == expected  # type: ignore[attr-defined]
+
+    served(check)
+
+
+def test_logs_that_are_refused_open_no_websocket() -> None:
+    async def check(ask: Ask, port: int) -> None:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await messages(f"{ask.url}{PODS_PATH}/b/log")  # type: ignore[attr-defined]
+        assert refused.value.status == 404
 
     served(check)
 

@@ -57,7 +57,7 @@ def test_ephemeral_containers_stay_as_they_are(given: list[dict[str, str]], text
 
 def test_a_resize_changes_cpu_and_memory_alone() -> None:
     bench = PodBench()
-    more = {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}
+    more = {"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "1Gi"}}
     spec = bench.change("resize", {"containers": [{**_CONTAINER, "image": "z", "resources": more}]})["spec"]
     assert (spec["containers"][0]["image"], spec["containers"][0]["resources"]["limits"]["cpu"]) == ("x", "2")
     other = {**more, "limits": {**more["limits"], "example.com/a": "1"}}

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, Conflict, NotFound
 from mews.kube.api.objects import Object, annotations_of, is_deleting, is_terminal, name_of, namespace_of, timestamp
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.informer import Informer
@@ -118,10 +118,20 @@ class Puppeteer:
         return timestamp(self._clock.now())
 
     async def _say(self, pod: Object, phase: str, *, ready: str, state: dict[str, Any]) -> None:
-        current = await self._kube.get(PODS, name_of(pod), namespace=namespace_of(pod))
-        if is_deleting(current) and phase == "Running":
+        """Write it down, as a kubelet does: against the pod of this moment, again where another wrote meanwhile."""
+        while True:
+            current = await self._kube.get(PODS, name_of(pod), namespace=namespace_of(pod))
+            if is_deleting(current) and phase == "Running":
+                return
+            status = self._status(current, phase, ready, state)
+            try:
+                await self._kube.replace(PODS, {**current, "status": status}, subresource="status")
+            except Conflict:
+                continue
             return
-        status = dict(current.get("status") or {})
+
+    def _status(self, pod: Object, phase: str, ready: str, state: dict[str, Any]) -> dict[str, Any]:
+        status = dict(pod.get("status") or {})
         kept = [c for c in status.get("conditions") or () if c["type"] not in ("Ready", "ContainersReady")]
         fresh = [
             {"type": kind, "status": ready, "lastTransitionTime": self._now()} for kind in ("Ready", "ContainersReady")
@@ -131,7 +141,7 @@ class Puppeteer:
         main = {"restartCount": 0, "ready": ready == "True", "image": "x", "imageID": "", "state": state}
         status |= {"phase": phase, "conditions": [*kept, *fresh], "podIP": address, "podIPs": [{"ip": address}]}
         status |= {"containerStatuses": [{"name": name, **main} for name in names]}
-        await self._kube.replace(PODS, {**current, "status": status}, subresource="status")
+        return status
 
 
 def _end_of(pod: Object) -> str | None:

@@ -25,6 +25,7 @@ from mews.kube.api.resources import (
     ENDPOINTS,
     EVENTS,
     JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -48,6 +49,7 @@ SHOWN = (
         CONTROLLER_REVISIONS,
         JOBS,
         PODS,
+        PERSISTENT_VOLUME_CLAIMS,
         DISRUPTION_BUDGETS,
         RESOURCE_QUOTAS,
     ),
@@ -108,7 +110,9 @@ class Stage:
         found: dict[str, list[str]] = {}
         for event in events:
             about = event["involvedObject"]
-            count = event["count"] if event["reason"] != "NoPods" else "some"  # pods come sooner or later
+            # Pods come sooner or later; volumes are looked at every 15 s since nobody knows when.
+            is_chance = event["reason"] == "NoPods" or event["source"]["component"] == "persistentvolume-controller"
+            count = "some" if is_chance else event["count"]
             said = (event["source"]["component"], event["type"], event["reason"], event["message"], count)
             if about["kind"] != "Pod":
                 found.setdefault(smooth(f"{about['kind']}/{about['name']}"), []).append(smooth(str(said)))

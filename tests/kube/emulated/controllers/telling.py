@@ -77,7 +77,7 @@ def ours(stories: Sequence[Story], *, seed: int = 1, run: Sequence[str] = RUN, l
 
     async def main() -> Told:
         clock = virtual_clock()
-        kube = InProcessKube(fresh_store(clock.now, stream(seed, "store")))
+        kube = InProcessKube(fresh_store(clock.now, stream(seed, "store"), attended=True))
         context = Context(kube, clock, stream(seed, "controllers"), logging.getLogger("controllers"))
 
         def make() -> Runnable:

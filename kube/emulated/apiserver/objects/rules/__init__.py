@@ -123,43 +123,43 @@ _UPDATES: Mapping[str, tuple[str, ...]] = {
         "validatingadmissionpolicybindings.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     ),
-    "ww": ("persistentvolumes", "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io"),
+    "wowoc": ("persistentvolumes", "csinodes.storage.k8s.io"),
+    "ww": ("volumeattachments.storage.k8s.io",),
+    "ucwo": ("configmaps", "secrets", "ingressclasses.networking.k8s.io"),
     "uw": (
-        "configmaps",
         "endpoints",
         "pods",
-        "secrets",
         "serviceaccounts",
         "controllerrevisions.apps",
         "apiservices.apiregistration.k8s.io",
-        "ingressclasses.networking.k8s.io",
         "ingresses.networking.k8s.io",
     ),
-    "wu": (
+    "wouc": (
         "namespaces",
-        "nodes",
-        "replicationcontrollers",
         "jobs.batch",
-        "certificatesigningrequests.certificates.k8s.io",
-        "ipaddresses.networking.k8s.io",
-        "networkpolicies.networking.k8s.io",
         "csistoragecapacities.storage.k8s.io",
         "storageclasses.storage.k8s.io",
         "runtimeclasses.node.k8s.io",
+        "ipaddresses.networking.k8s.io",
+    ),
+    "wu": (
+        "nodes",
+        "certificatesigningrequests.certificates.k8s.io",
         "deviceclasses.resource.k8s.io",
         "resourceclaims.resource.k8s.io",
         "resourceclaimtemplates.resource.k8s.io",
     ),
+    "wouoc": ("replicationcontrollers", "networkpolicies.networking.k8s.io"),
     "wuw": ("persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"),
-    "wwu": (
+    "wowouc": (
         "clusterrolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
         "rolebindings.rbac.authorization.k8s.io",
         "roles.rbac.authorization.k8s.io",
     ),
 }
-"""What an update's own validation looks at of the metadata (``MetadataChecks.on_update``), where not ``u``: as the
-update strategies of pkg/registry call the validation of pkg/apis."""
+"""What an update's own validation looks at, one after the other (``MetadataChecks.on_update``), where not the update of
+the metadata and then the rest: as the update strategies of pkg/registry call the validation of pkg/apis."""
 
 _STATUS_UPDATES: Mapping[str, tuple[str, ...]] = {
     "": (
@@ -216,17 +216,6 @@ _NAMED: Mapping[str, NameTexts] = {
 }
 """How names are made, where they are not RFC 1123 subdomains."""
 
-_VALIDATED_TWICE = (
-    "replicationcontrollers",
-    "networkpolicies.networking.k8s.io",
-    "clusterrolebindings.rbac.authorization.k8s.io",
-    "clusterroles.rbac.authorization.k8s.io",
-    "rolebindings.rbac.authorization.k8s.io",
-    "roles.rbac.authorization.k8s.io",
-    "persistentvolumes",
-    "csinodes.storage.k8s.io",
-)
-
 
 @cache
 def _of(name: str, qualified: str, group: str) -> Rules:
@@ -241,7 +230,7 @@ def _of(name: str, qualified: str, group: str) -> Rules:
         plain_finalizers=group in _PLAIN_FINALIZERS,
         status_leaves=leaves,
     )
-    return replace(found, metadata=checks, validated_twice=qualified in _VALIDATED_TWICE)
+    return replace(found, metadata=checks)
 
 
 E = TypeVar("E")

@@ -27,7 +27,7 @@ def address(path: str, text: str) -> list[FieldError]:
 
 def is_address(text: str) -> bool:
     """Whether it is an IP address; zeros before a number do not count."""
-    return _parsed(text) is not None
+    return parsed(text) is not None
 
 
 def _without_zeros(text: str) -> str:
@@ -41,7 +41,8 @@ def _read(text: str) -> Address | None:
         return None
 
 
-def _parsed(text: str) -> Address | None:
+def parsed(text: str) -> Address | None:
+    """The address, whose numbers may begin with zeros; None for what is none."""
     return _read(_without_zeros(text))
 
 
@@ -51,7 +52,7 @@ def _mapped(found: Address | None) -> ipaddress.IPv4Address | None:
 
 def strict_address(path: str, text: str) -> list[FieldError]:
     """An IP address in its canonical form."""
-    found = _parsed(text)
+    found = parsed(text)
     if found is None:
         return [refusals.bad(path, text, _ADDRESS)]
     if _read(text) is None:
@@ -65,7 +66,7 @@ def strict_address(path: str, text: str) -> list[FieldError]:
 
 def address_warnings(path: str, text: str) -> list[str]:
     """What there is to warn of in an address that an older field takes."""
-    found, strict = _parsed(text), _read(text)
+    found, strict = parsed(text), _read(text)
     if found is None:
         return []
     if strict is None or _mapped(strict) is not None:
@@ -83,7 +84,7 @@ def address_range(path: str, text: str) -> list[FieldError]:
 def network(text: str) -> Any:
     """The range, or None when it is none."""
     base, slash, length = text.partition("/")
-    if not slash or not re.fullmatch("[0-9]+", length) or _parsed(base) is None:
+    if not slash or not re.fullmatch("[0-9]+", length) or parsed(base) is None:
         return None
     try:
         return ipaddress.ip_network(f"{_without_zeros(base)}/{int(length)}", strict=False)
@@ -98,7 +99,7 @@ def _is_strict(text: str) -> bool:
 
 def range_warnings(path: str, text: str) -> list[str]:
     """What there is to warn of in a range that an older field takes."""
-    found, base = network(text), _parsed(text.partition("/")[0])
+    found, base = network(text), parsed(text.partition("/")[0])
     if found is None or base is None:
         return []
     texts: list[str] = []
@@ -118,7 +119,7 @@ def interface_address(path: str, text: str) -> list[FieldError]:
         example = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
         return [refusals.bad(path, text, example)]
     base, _, length = text.partition("/")
-    canonical = f"{_parsed(base)}/{int(length)}"
+    canonical = f"{parsed(base)}/{int(length)}"
     return [] if canonical == text else [refusals.bad(path, text, f'must be in canonical form ("{canonical}")')]
 
 
@@ -129,7 +130,7 @@ def strict_range(path: str, text: str) -> list[FieldError]:
         return [refusals.bad(path, text, _RANGE)]
     if not _is_strict(text):
         return [refusals.bad(path, text, "must not have leading 0s in IP or prefix length")]
-    base = _parsed(text.partition("/")[0])
+    base = parsed(text.partition("/")[0])
     if _mapped(base) is not None:
         return [refusals.bad(path, text, "must not have an IPv4-mapped IPv6 address")]
     if base != found.network_address:
@@ -139,5 +140,5 @@ def strict_range(path: str, text: str) -> list[FieldError]:
 
 def family(text: str) -> int:
     """4 or 6; 0 for what is no address or range."""
-    found = _parsed(text) or network(text)
+    found = parsed(text) or network(text)
     return found.version if found else 0

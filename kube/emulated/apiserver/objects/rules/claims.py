@@ -170,7 +170,7 @@ def _claim_warnings(claim: Object, _: Object | None) -> list[str]:
 
 
 def claim_spec_warnings(spec: Part, path: str) -> list[str]:
-    """What is said of a claim's spec that is taken."""
+    """What is given of a claim's spec that is taken."""
     found = []
     for part in ("requests", "limits"):
         amount = part_of(part_of(spec, "resources"), part).get("storage", "0")
@@ -267,4 +267,26 @@ RULES = Rules(
     validate_status=_claim_status_faults,
     warn=_claim_warnings,
 )
-VOLUMES = Rules(validate=_volume_faults, compare=_compare_volume, validate_status=lambda _new, _old: [])
+
+
+def _stamp_volume(volume: Object, now: str) -> None:
+    volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
+
+
+def _stamp_phase(new: Object, old: Object, now: str) -> None:
+    """When the phase changed, unless who changed it says that itself."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    given, known = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+    if status.get("phase") == before.get("phase") and given is None and known is not None:
+        status["lastPhaseTransitionTime"] = known
+    elif status.get("phase") != before.get("phase") and given in (None, known):
+        status["lastPhaseTransitionTime"] = now
+
+
+VOLUMES = Rules(
+    stamp=_stamp_phase,
+    stamp_birth=_stamp_volume,
+    validate=_volume_faults,
+    compare=_compare_volume,
+    validate_status=lambda _new, _old: [],
+)

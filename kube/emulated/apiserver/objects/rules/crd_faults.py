@@ -158,11 +158,13 @@ def _root_faults(
 ) -> Iterator[FieldError]:
     if schema is None:
         return
-    if has_status:
-        yield from _root_with_status_faults(schema, f"{path}.openAPIV3Schema")
+    here = f"{path}.openAPIV3Schema"
+    above = list(_root_with_status_faults(schema, here)) if has_status else []
     if schema.get("nullable"):
-        yield refusals.forbidden_field(f"{path}.openAPIV3Schema.nullable", "nullable cannot be true at the root")
-    yield from version_schema_faults(schema, f"{path}.openAPIV3Schema", unchanged=_is_unchanged(schema, version, old))
+        above.append(refusals.forbidden_field(f"{here}.nullable", "nullable cannot be true at the root"))
+    yield from above
+    unchanged = _is_unchanged(schema, version, old)
+    yield from version_schema_faults(schema, here, unchanged=unchanged, above=bool(above))
 
 
 def _is_unchanged(schema: Mapping[str, Any], version: str, old: Object | None) -> bool:
@@ -328,18 +330,17 @@ def _stored_faults(stored: Sequence[str], versions: Sequence[Mapping[str, Any]])
     if not stored:
         yield FieldError(path, "FieldValueInvalid", "null: must have at least one stored version")
         return
-    known = [version.get("name", "") for version in versions]
-    for version in versions:
-        if version.get("storage") and version.get("name") not in stored:
+    left = {name: index for index, name in enumerate(stored)}
+    for version in versions:  # a version that is named twice is found once
+        if left.pop(version.get("name", ""), None) is None and version.get("storage"):
             yield go_text.wrong(path, list(stored), f"must have the storage version {version.get('name', '')}")
-    for index, name in enumerate(stored):
-        if name not in known:
-            text = (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
-                f"{name} from status.storedVersions"
-            )
-            yield go_text.wrong(f"{path}[{index}]", name, text)
+    for name, index in left.items():
+        text = (
+            f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+            f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
+            "status.storedVersions"
+        )
+        yield go_text.wrong(f"{path}[{index}]", name, text)
 
 
 def approval(crd: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -172,9 +172,9 @@ def _default_class(ingress_class: Object) -> None:
         parameters.setdefault("scope", "Cluster")
 
 
-def _class_change(new: Object, old: Object, _: str) -> list[FieldError]:
+def _compare_class(new: Object, old: Object) -> list[FieldError]:
     after, before = (part_of(obj, "spec").get("controller", "") for obj in (new, old))
-    return [*checks.fixed("spec.controller", after, before), *_class_faults(new)]
+    return [*checks.fixed("spec.controller", after, before)]
 
 
 def _default_policy(policy: Object) -> None:
@@ -276,10 +276,6 @@ def _compare_address(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("spec.parentRef", shown, checks.IMMUTABLE)]
 
 
-def _address_change(new: Object, old: Object, _: str) -> list[FieldError]:
-    return _address_faults(new) + _compare_address(new, old)
-
-
 def _range_faults(service_range: Object) -> list[FieldError]:
     given, path = items(part_of(service_range, "spec"), "cidrs"), "spec.cidrs"
     found = [] if given else [refusals.required(path, "at least one CIDR required")]
@@ -308,7 +304,7 @@ INGRESSES = Rules(
     validate_change=lambda new, _old, _part: _ingress_faults(new),
     validate_status=_balancer_faults,
 )
-CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change)
+CLASSES = Rules(default=_default_class, validate=_class_faults, compare=_compare_class)
 
 
 def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
@@ -332,5 +328,5 @@ def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
     return [fault.text.partition(": ")[2] for fault in addresses.strict_address("", text)]
 
 
-ADDRESSES = Rules(validate=_address_faults, validate_change=_address_change)
+ADDRESSES = Rules(validate=_address_faults, compare=_compare_address)
 RANGES = Rules(validate=_range_faults, validate_change=_range_change, validate_status=lambda _new, _old: [])

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.objects import Object, clone
+from mews.kube.api.objects import Object, annotations_of, clone
 from mews.kube.emulated.apiserver.objects.rules.checks import items, part_of
+from mews.kube.emulated.apiserver.objects.rules.pod_annotation_faults import (
+    annotation_change_faults,
+    annotation_faults,
+)
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults, toleration_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_resources import MIRROR, resize_faults, unresizable
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -20,14 +25,14 @@ _FORBIDDEN = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_MIRROR = "kubernetes.io/config.mirror"
+_ANNOTATIONS = "metadata.annotations"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def pod_faults(pod: Object) -> list[FieldError]:
-    """What is wrong with a pod, new or changed."""
+def pod_faults(pod: Object, before: Mapping[str, str] | None = None) -> list[FieldError]:
+    """What is wrong with a pod, new or changed; ``before``: the annotations of the one that is changed."""
     spec = pod["spec"]
-    found = spec_faults(spec, "spec")
+    found = [*annotation_faults(annotations_of(pod), spec, _ANNOTATIONS, before), *spec_faults(spec, "spec")]
     if not spec.get("serviceAccountName"):
         for index, volume in enumerate(items(spec, "volumes")):
             for place, source in enumerate(items(part_of(volume, "projected"), "sources")):
@@ -71,18 +76,21 @@ def pod_change_faults(new: Object, old: Object) -> list[FieldError]:
 
 def subresource_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a change by PUT or PATCH of the pod, or of one of its subresources."""
-    if subresource == "ephemeralcontainers":
-        return [*pod_faults(new), *_ephemeral_faults(new["spec"], old)]
+    after, before = annotations_of(new), annotations_of(old)
+    own = pod_faults(new, before)
     if subresource == "resize":
-        return [*pod_faults(new), *_resize_faults(new["spec"], old["spec"])]
-    return [*pod_faults(new), *pod_change_faults(new, old)]
+        return [*unresizable(new, old)] or [*own, *resize_faults(new, old)]
+    changed = [*annotation_change_faults(after, before, _ANNOTATIONS)]
+    changed += annotation_faults(after, new["spec"], _ANNOTATIONS, before)
+    if subresource == "ephemeralcontainers":
+        if MIRROR in before:
+            return [refusals.forbidden_field("[]", "static pods do not support ephemeral containers")]
+        return [*own, *changed, *_ephemeral_faults(new["spec"], old)]
+    return [*own, *changed, *pod_change_faults(new, old)]
 
 
 def _ephemeral_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
     """They are added only (ValidatePodEphemeralContainersUpdate)."""
-    if _MIRROR in (old["metadata"].get("annotations") or {}):
-        yield refusals.forbidden_field("", "static pods do not support ephemeral containers")
-        return
     path, given = "spec.ephemeralContainers", {each["name"]: each for each in items(spec, "ephemeralContainers")}
     for known in items(old["spec"], "ephemeralContainers"):
         quoted = f'existing ephemeral containers "{known["name"]}"'
@@ -90,21 +98,6 @@ def _ephemeral_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
             yield refusals.forbidden_field(path, f"{quoted} may not be removed\n")
         elif given[known["name"]] != known:
             yield refusals.forbidden_field(path, f"{quoted} may not be changed\n")
-
-
-def _resize_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
-    """Of the resources only two can be changed (ValidatePodResize)."""
-    for name in _CHANGED_LISTS:
-        for container, known in zip(items(spec, name), items(before, name), strict=True):
-            for kind in ("requests", "limits"):
-                now, former = (part_of(part_of(each, "resources"), kind) for each in (container, known))
-                if _fixed_amounts(now) != _fixed_amounts(former):
-                    yield refusals.forbidden_field("spec", "only cpu and memory resources are mutable")
-                    return
-
-
-def _fixed_amounts(amounts: Spec) -> dict[str, Any]:
-    return {name: amount for name, amount in amounts.items() if name not in ("cpu", "memory")}
 
 
 def _deadline_faults(now: Any, before: Any) -> tuple[list[FieldError], bool]:

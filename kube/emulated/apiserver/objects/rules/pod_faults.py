@@ -20,9 +20,15 @@ from mews.kube.emulated.apiserver.objects.rules.container_faults import (
     host_port_faults,
     port_name_faults,
 )
+from mews.kube.emulated.apiserver.objects.rules.pod_resources import pod_resource_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults, pod_resource_faults
-from mews.kube.emulated.apiserver.objects.rules.security_faults import linux_faults, pod_security_faults
+from mews.kube.emulated.apiserver.objects.rules.priority_classes import preemption_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults
+from mews.kube.emulated.apiserver.objects.rules.security_faults import (
+    linux_faults,
+    pod_security_faults,
+    windows_pod_faults,
+)
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import pod_source_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -34,7 +40,6 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 _UNDERSCORED = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _UNDERSCORED_TEXT = (
@@ -247,8 +252,7 @@ def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield from names.subdomain_faults(f"{path}.priorityClassName", spec["priorityClassName"])
     if spec.get("runtimeClassName") is not None:
         yield from names.subdomain_faults(f"{path}.runtimeClassName", spec["runtimeClassName"])
-    if spec.get("preemptionPolicy") is not None:
-        yield from checks.option(f"{path}.preemptionPolicy", spec["preemptionPolicy"], _PREEMPTION_POLICIES)
+    yield from preemption_faults(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy")
     if spec.get("overhead"):
         yield from overhead_faults(spec["overhead"], f"{path}.overhead")
     system = spec.get("os")
@@ -258,6 +262,8 @@ def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield from checks.option(f"{path}.os", system["name"], ("linux", "windows"))
         if system["name"] == "linux":
             yield from linux_faults(spec, path)
+        elif system["name"] == "windows":
+            yield from windows_pod_faults(spec, path)
 
 
 def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:

@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver.objects.rules.node_label_warnings import (
     key_warnings,
     node_term_warnings,
 )
+from mews.kube.emulated.apiserver.objects.rules.pod_preparation import APP_ARMOR, OLD_ARMOR, armor_of
 from mews.kube.emulated.apiserver.objects.rules.volume_path_warnings import overlap_warnings
 from mews.kube.emulated.apiserver.store import names, refusals
 
@@ -71,7 +72,6 @@ _OLD_ANNOTATIONS = {
     "security.alpha.kubernetes.io/unsafe-sysctls": _OLD_SYSCTLS,
 }
 _OLD_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
-_OLD_ARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def _old_annotation_warnings(annotations: Part, prefix: str) -> Iterator[str]:
@@ -169,10 +169,10 @@ def _container_warnings(spec: Part, path: str, annotations: Part, prefix: str) -
         key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
         if security.get("seccompProfile") is None and key in annotations:
             yield f"{prefix}metadata.annotations[{key}]: {_OLD_SECCOMP}"
-        key = f"container.apparmor.security.beta.kubernetes.io/{name}"
+        key = f"{APP_ARMOR}{name}"
         unlike = prefix and security.get("appArmorProfile") is None and key in annotations
-        if unlike and (pod_armor is None or pod_armor != _armor_of(annotations[key])):
-            yield f"{prefix}metadata.annotations[{key}]: {_OLD_ARMOR}"
+        if unlike and (pod_armor is None or pod_armor != armor_of(annotations[key])):
+            yield f"{prefix}metadata.annotations[{key}]: {OLD_ARMOR}"
         resources = part_of(container, "resources")
         for kind in ("memory", "ephemeral-storage"):
             for place in ("limits", "requests"):
@@ -186,17 +186,6 @@ def _container_warnings(spec: Part, path: str, annotations: Part, prefix: str) -
                 text = f"hides previous definition of {refusals.shown(name)}, which may be dropped when using apply"
                 yield f"{here}.env[{index}]: {text}"
             seen.add(name)
-
-
-def _armor_of(annotation: str) -> dict[str, str] | None:
-    """The profile that an annotation of old names."""
-    kinds = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
-    if annotation in kinds:
-        return {"type": kinds[annotation]}
-    local = "localhost/"
-    if annotation.startswith(local):
-        return {"type": "Localhost", "localhostProfile": annotation.removeprefix(local)}
-    return None
 
 
 def _port_shown(port: Part) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.objects import Object, is_terminal, node_name_of
+from mews.kube.api.objects import Object, annotations_of, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.pod_annotation_faults import profile_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_change_faults import pod_faults, subresource_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_preparation import armor_warnings, prepare
+from mews.kube.emulated.apiserver.objects.rules.pod_resources import default_pod_resources, qos_class
 from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.store import refusals
@@ -102,28 +105,15 @@ def _default(pod: Object) -> None:
         resources = container["resources"]
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-    if "status" in pod:
-        pod["status"].setdefault("qosClass", qos_class(spec))
+    default_pod_resources(spec)
+    if "status" in pod and "qosClass" not in pod["status"]:
+        pod["status"]["qosClass"] = qos_class(spec)
 
 
 def _birth(pod: Object) -> None:
     spec = pod["spec"]
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
-
-
-def qos_class(spec: Mapping[str, Any]) -> str:
-    """Guaranteed, Burstable or BestEffort, by the containers' cpu and memory."""
-    guaranteed, any_amount = True, False
-    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-        limits = (container.get("resources") or {}).get("limits") or {}
-        requests = (container.get("resources") or {}).get("requests") or {}
-        for name in ("cpu", "memory"):
-            limit, request = limits.get(name, "0"), requests.get(name, "0")
-            any_amount = any_amount or limit != "0" or request != "0"
-            guaranteed = guaranteed and limit != "0" and limit == request
-    if not any_amount:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+    prepare(pod)
 
 
 # Admission
@@ -144,7 +134,7 @@ def _created_faults(pod: Object) -> list[FieldError]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         text = "cannot be set until all schedulingGates have been cleared"
         found.append(refusals.forbidden_field("spec.nodeName", text))
-    return found
+    return [*found, *profile_faults(annotations_of(pod), spec, "spec")]
 
 
 # Deletion
@@ -164,6 +154,7 @@ def _warn(new: Object, old: Object | None) -> list[str]:
 RULES = Rules(
     warn=_warn,
     default=_default,
+    warn_early=armor_warnings,
     birth=_birth,
     admit=_admit,
     validate=_created_faults,

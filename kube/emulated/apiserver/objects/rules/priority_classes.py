@@ -8,25 +8,38 @@ from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _USERS_LIMIT = 1_000_000_000
+_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 def _validate(priority_class: Object) -> list[FieldError]:
     name, value = priority_class["metadata"].get("name", ""), priority_class["value"]
+    found = []
     if name.startswith("system-"):
-        if name in ("system-node-critical", "system-cluster-critical"):
-            return []
-        text = "priority class names with 'system-' prefix are reserved for system use only. error: "
-        return [refusals.forbidden_field("metadata.name", f"{text}{name} is not a known system priority class")]
-    if value > _USERS_LIMIT:
+        if unknown := _unknown(name, value, is_default=bool(priority_class.get("globalDefault"))):
+            text = "priority class names with 'system-' prefix are reserved for system use only. error: "
+            found.append(refusals.forbidden_field("metadata.name", text + unknown))
+    elif value > _USERS_LIMIT:
         text = f"maximum allowed value of a user defined priority is {_USERS_LIMIT}"
-        return [refusals.forbidden_field("value", text), *_policy_faults(priority_class)]
-    return _policy_faults(priority_class)
+        found.append(refusals.forbidden_field("value", text))
+    return found + preemption_faults(priority_class.get("preemptionPolicy"), "preemptionPolicy")
 
 
-def _policy_faults(priority_class: Object) -> list[FieldError]:
-    policy = priority_class.get("preemptionPolicy")
-    return [] if policy is None else checks.option("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
+def _unknown(name: str, value: int, *, is_default: bool) -> str:
+    """Why it is not one of the system's classes; "" when it is one."""
+    if name not in _SYSTEM:
+        return f"{name} is not a known system priority class"
+    if value != _SYSTEM[name]:
+        return f"value of {name} PriorityClass must be {_SYSTEM[name]}"
+    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
+
+
+def preemption_faults(policy: str | None, path: str) -> list[FieldError]:
+    """What is wrong with a preemption policy, if one is given."""
+    if policy is None:
+        return []
+    return checks.option(path, policy, PREEMPTION_POLICIES) if policy else [refusals.required(path)]
 
 
 def _compare(new: Object, old: Object) -> list[FieldError]:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from mews.kube.api.quantities import canonical, milli, parse
+from mews.kube.api.pod_requests import HUGE_PAGES
+from mews.kube.api.quantities import milli, parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
-_HUGE = "hugepages-"
 _NAMES_KNOWN = 1024
 _OF_PODS = ("cpu", "memory")
 _STANDARD = (
@@ -48,7 +48,7 @@ def quantity_faults(name: str, amount: str, path: str) -> list[FieldError]:
 def plain_resource_name_faults(name: str, path: str) -> list[FieldError]:
     """What is wrong with the name of a resource, wherever it stands."""
     found = names.qualified_faults(path, name)
-    standard = name in _STANDARD or name.startswith((_HUGE, f"requests.{_HUGE}"))
+    standard = name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
     if not found and "/" not in name and not standard:
         found.append(refusals.bad(path, name, "must be a standard resource type or fully qualified"))
     return found
@@ -58,7 +58,7 @@ def resource_name_faults(name: str, path: str) -> list[FieldError]:
     """What is wrong with the name of a container's resource."""
     found = plain_resource_name_faults(name, path)
     if "/" not in name:
-        if name not in _NATIVE and not name.startswith(_HUGE):
+        if name not in _NATIVE and not name.startswith(HUGE_PAGES):
             found.append(refusals.bad(path, name, "must be a standard resource for containers"))
     elif not _is_native(name) and not is_extended(name):
         found.append(refusals.bad(path, name, "doesn't follow extended resource name standard"))
@@ -69,34 +69,12 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _pod_resource_name_faults(name: str, path: str) -> list[FieldError]:
+def pod_resource_name_faults(name: str, path: str) -> list[FieldError]:
+    """What is wrong with the name of a resource that a pod asks for as a whole."""
     found = plain_resource_name_faults(name, path)
-    if not found and name not in _OF_PODS and not name.startswith(_HUGE):
-        found.append(refusals.unsupported(path, name, (*_OF_PODS[:1], _HUGE, *_OF_PODS[1:])))
+    if not found and name not in _OF_PODS and not name.startswith(HUGE_PAGES):
+        found.append(refusals.unsupported(path, name, (*_OF_PODS[:1], HUGE_PAGES, *_OF_PODS[1:])))
     return found
-
-
-def pod_resource_faults(spec: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with the resources of a pod as a whole, which its containers share."""
-    resources = spec["resources"]
-    if resources.get("claims") is not None:
-        yield refusals.forbidden_field(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    claims = [claim.get("name", "") for claim in items(spec, "resourceClaims")]
-    yield from resource_faults(resources, path, claims, check_name=_pod_resource_name_faults)
-    containers = [checks.part_of(container, "resources") for container in items(spec, "containers")]
-    for name, amount in (resources.get("requests") or {}).items():
-        given = [each["requests"][name] for each in containers if name in (each.get("requests") or {})]
-        used = sum((parse(each) for each in given), start=parse("0"))
-        if used > parse(amount):
-            shown = given[0] if len(given) == 1 else canonical(f"{int(used * 1000)}m")
-            text = f"must be greater than or equal to aggregate container requests of {shown}"
-            yield refusals.bad(f"{path}.requests[{name}]", amount, text)
-    for index, container in enumerate(containers):
-        for name, limit in (container.get("limits") or {}).items():
-            most = (resources.get("limits") or {}).get(name)
-            if most is not None and parse(limit) > parse(most):
-                here = f"{path}.containers[{index}][{name}].limits"
-                yield refusals.bad(here, limit, f"must be less than or equal to pod limits of {most}")
 
 
 def resource_faults(
@@ -113,7 +91,7 @@ def resource_faults(
         found += _amount_faults(name, amount, f"{path}.limits[{name}]", check_name)
     for name, request in requests.items():
         found += _amount_faults(name, request, f"{path}.requests[{name}]", check_name)
-        limit, fixed = limits.get(name), is_extended(name) or name.startswith(_HUGE)
+        limit, fixed = limits.get(name), is_extended(name) or name.startswith(HUGE_PAGES)
         if limit is None:
             if fixed:
                 found.append(refusals.required(f"{path}.limits", _NO_SIZE))
@@ -123,7 +101,7 @@ def resource_faults(
             text = f"must be less than or equal to {name} limit of {limit}"
             found.append(refusals.bad(f"{path}.requests", request, text))
     given = {*limits, *requests}
-    if any(name.startswith(_HUGE) for name in given) and not given & {"cpu", "memory"}:
+    if any(name.startswith(HUGE_PAGES) for name in given) and not given & {"cpu", "memory"}:
         found.append(refusals.forbidden_field(path, "HugePages require cpu or memory"))
     return [*found, *_claim_faults(items(resources, "claims"), f"{path}.claims", claims)]
 

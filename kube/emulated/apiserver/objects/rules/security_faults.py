@@ -90,6 +90,7 @@ def _choice_faults(part: Part, path: str, name: str, allowed: tuple[str, ...]) -
 
 
 _LINUX = "windows options cannot be set for a linux pod"
+_WINDOWS = "cannot be set for a windows pod"
 
 
 def linux_faults(spec: Part, path: str) -> Iterator[FieldError]:
@@ -100,6 +101,34 @@ def linux_faults(spec: Part, path: str) -> Iterator[FieldError]:
     for part, here in places:
         if (part.get("securityContext") or {}).get("windowsOptions") is not None:
             yield refusals.forbidden_field(f"{here}.securityContext.windowsOptions", _LINUX)
+
+
+_NOT_ON_WINDOWS = (
+    "appArmorProfile", "seLinuxOptions", "hostUsers", "hostPID", "hostIPC", "seccompProfile", "fsGroup",
+    "fsGroupChangePolicy", "sysctls", "shareProcessNamespace", "runAsUser", "runAsGroup", "supplementalGroups",
+    "supplementalGroupsPolicy", "seLinuxChangePolicy",
+)  # fmt: skip
+_OF_THE_SPEC = ("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace")
+_NOT_IN_WINDOWS_CONTAINERS = (
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged",
+    "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup",
+)  # fmt: skip
+_FALSE_IS_NONE = ("hostPID", "hostIPC", "sysctls")
+
+
+def windows_pod_faults(spec: Part, path: str) -> Iterator[FieldError]:
+    """What a pod that says that it is one of Windows may not ask for (validateWindows)."""
+    context = spec.get("securityContext") or {}
+    for name in _NOT_ON_WINDOWS:
+        holder, here = (spec, path) if name in _OF_THE_SPEC else (context, f"{path}.securityContext")
+        value = holder.get(name)
+        if value or (value is not None and name not in _FALSE_IS_NONE):
+            yield refusals.forbidden_field(f"{here}.{name}", _WINDOWS)
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(items(spec, kind)):
+            for name in _NOT_IN_WINDOWS_CONTAINERS:
+                if (container.get("securityContext") or {}).get(name) is not None:
+                    yield refusals.forbidden_field(f"{path}.{kind}[{index}].securityContext.{name}", _WINDOWS)
 
 
 _OF_HOSTS = {

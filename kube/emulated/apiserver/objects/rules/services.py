@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of
-from mews.kube.emulated.apiserver.objects.rules import addresses, checks
+from mews.kube.emulated.apiserver.objects.rules import addresses, checks, service_allocation
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.endpoints import reachable
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import port_name_faults
 from mews.kube.emulated.apiserver.objects.rules.server_conditions import service_committed
+from mews.kube.emulated.apiserver.objects.rules.service_types import OUTWARD, drop_of_type, is_checked, is_reached
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-_OUTWARD = ("NodePort", "LoadBalancer")
-_NODE_PORTS = range(30_000, 32_768)
 _LAST_PORT = 65_535
+_TRAFFIC = ("Cluster", "Local")
 _LONGEST_AFFINITY_S = 86_400
 _AFFINITY_S = 10_800
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
@@ -34,7 +34,9 @@ def _default(service: Object) -> None:
     spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    if _is_reached(spec) and not spec.get("externalTrafficPolicy"):
+    elif spec.get("internalTrafficPolicy") in _TRAFFIC:
+        del spec["internalTrafficPolicy"]  # upstream stores and never shows it
+    if is_reached(spec) and not spec.get("externalTrafficPolicy"):
         spec["externalTrafficPolicy"] = "Cluster"
     if spec.get("sessionAffinity") == "None":
         spec.pop("sessionAffinityConfig", None)
@@ -52,28 +54,14 @@ def _default(service: Object) -> None:
             port["targetPort"] = port["port"]
 
 
-def _admit(store: Store, kind: Kind, service: Object) -> None:
+def _give(store: Store, kind: Kind, service: Object, subresource: str, dry_run: bool) -> None:
     spec = service["spec"]
-    if spec["type"] == "ExternalName":
+    if subresource or spec["type"] == "ExternalName":
         return
-    if wrong := list(cluster_address_faults(spec)) or family_faults(spec):
+    service_allocation.begin(spec)
+    wrong = list(cluster_address_faults(spec)) or family_faults(spec)
+    if wrong := wrong or service_allocation.give(store, kind, service, dry_run=dry_run):
         raise refusals.invalid(kind, service["metadata"].get("name", ""), wrong)
-    if _faults(service):
-        return
-    others = [obj["spec"] for obj in store.list(kind).items]
-    if "clusterIP" not in spec:
-        taken = {other.get("clusterIP") for other in others}
-        numbers = (f"10.96.{host // 256}.{host % 256}" for host in range(10, 65_535))
-        spec["clusterIP"] = next(address for address in numbers if address not in taken)
-    spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts"):
-        used = {port.get("nodePort") for other in others for port in other.get("ports") or ()}
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort"):
-                port["nodePort"] = next(number for number in _NODE_PORTS if number not in used)
-            used.add(port["nodePort"])
 
 
 def family_faults(spec: Mapping[str, Any]) -> list[FieldError]:
@@ -129,7 +117,7 @@ def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from cluster_address_faults(spec)
     for index, address in enumerate(items(spec, "externalIPs")):
         wrong = addresses.address(f"spec.externalIPs[{index}]", address)
-        yield from wrong or reachable(f"spec.externalIPs[{index}]", address)
+        yield from wrong or reachable(f"spec.externalIPs[{index}]", address, from_afar=True)
     if not kind:
         yield refusals.required("spec.type")
     else:
@@ -154,7 +142,7 @@ def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _type_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
-    if kind in _OUTWARD and spec.get("clusterIP") == "None":
+    if kind in OUTWARD and spec.get("clusterIP") == "None":
         yield refusals.bad("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
     if kind != "ExternalName":
         return
@@ -245,13 +233,13 @@ def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
         spec.get("internalTrafficPolicy"),
         "spec.externalTrafficPolicy",
     )
-    reached = _is_reached(spec)
+    reached = is_reached(spec)
     if not reached and outer:
         yield refusals.bad(path, outer, "may only be set for externally-accessible services")
     elif reached and not outer:
         yield refusals.required(path)
     elif reached:
-        yield from checks.option(path, outer, ("Cluster", "Local"))
+        yield from checks.option(path, outer, _TRAFFIC)
     number = spec.get("healthCheckNodePort", 0)
     if number and not (kind == "LoadBalancer" and outer == "Local"):
         text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
@@ -259,8 +247,8 @@ def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
     elif number:
         yield from checks.port("spec.healthCheckNodePort", number)
     if inner is not None:
-        yield from checks.option("spec.internalTrafficPolicy", inner, ("Cluster", "Local"))
-    elif kind in (*_OUTWARD, "ClusterIP"):
+        yield from checks.option("spec.internalTrafficPolicy", inner, _TRAFFIC)
+    elif kind in (*OUTWARD, "ClusterIP"):
         yield refusals.required("spec.internalTrafficPolicy")
     if spec.get("trafficDistribution") is not None:
         yield from checks.option("spec.trafficDistribution", spec["trafficDistribution"], _DISTRIBUTIONS)
@@ -302,31 +290,16 @@ def _shown(protocol: str, port: int) -> dict[str, Any]:
     return {"Name": "", "Protocol": protocol, **nothing}
 
 
-def _is_reached(spec: Mapping[str, Any]) -> bool:
-    """Whether it can be reached from outside."""
-    return spec.get("type") in _OUTWARD or (spec.get("type") == "ClusterIP" and bool(items(spec, "externalIPs")))
-
-
 def _inherit(new: Object, old: Object) -> None:
-    """An update that does not say the addresses keeps them."""
-    spec, before = new["spec"], old["spec"]
-    same = spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy")
-    if same and _is_reached(before) and not _is_reached(spec):
-        spec.pop("externalTrafficPolicy", None)  # what depended on the type goes with it
-    if spec.get("type") == "ExternalName":
-        return
-    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-        if name not in new["spec"] and name in old["spec"]:
-            new["spec"][name] = old["spec"][name]
+    """What it was given stays, but for what depends on its type."""
+    drop_of_type(new["spec"], old["spec"])
+    service_allocation.keep(new["spec"], old["spec"])
 
 
 def _change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a Service that is updated: what is fixed first, then all the rest."""
     if subresource:
         return []
-    spec = new["spec"]
-    if spec.get("type") != "ExternalName" and (wrong := list(cluster_address_faults(spec)) or family_faults(spec)):
-        return wrong  # addresses are given out before anything else is looked at
     return [*_fixed_faults(new["spec"], old["spec"]), *_faults(new)]
 
 
@@ -339,7 +312,7 @@ def _fixed_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterato
         yield refusals.bad("spec.loadBalancerClass", name, "may not change once set")
     yield from _class_faults(spec)
     number = spec.get("healthCheckNodePort", 0)
-    if _is_checked(spec) and _is_checked(before) and number != before.get("healthCheckNodePort", 0):
+    if is_checked(spec) and is_checked(before) and number != before.get("healthCheckNodePort", 0):
         yield refusals.forbidden_field("spec.healthCheckNodePort", checks.IMMUTABLE)
 
 
@@ -349,11 +322,6 @@ def _class_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield refusals.forbidden_field("spec.loadBalancerClass", _FOR_BALANCERS)
     elif name is not None:
         yield from names.qualified_faults("spec.loadBalancerClass", name)
-
-
-def _is_checked(spec: Mapping[str, Any]) -> bool:
-    """Whether a port of its own answers for its health."""
-    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def _status_faults(new: Object, _: Object) -> list[FieldError]:
@@ -414,7 +382,7 @@ def _warn(new: Object, _: Object | None) -> list[str]:
 
 RULES = Rules(
     default=_default,
-    admit=_admit,
+    give=_give,
     validate=_faults,
     validate_change=_change_faults,
     validate_status=_status_faults,

@@ -94,8 +94,8 @@ def _with(*fields: str) -> Callable[[Part, str], Iterator[FieldError]]:
 
 def _nfs_faults(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "server", "path")
-    if source.get("path") and not source["path"].startswith("/"):
-        yield refusals.bad(f"{path}.path", source["path"], "must be an absolute path")
+    if not source.get("path", "").startswith("/"):
+        yield refusals.bad(f"{path}.path", source.get("path", ""), "must be an absolute path")
 
 
 def _flocker_faults(source: Part, path: str) -> Iterator[FieldError]:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.objects import Object, labels_of
+from mews.kube.api.objects import Object, annotations_of, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_annotation_faults import annotation_faults, profile_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.metadata_faults import label_and_annotation_faults
@@ -216,7 +217,8 @@ def selection_faults(
     labels = labels_of(template)
     if any(selector_faults(selector or {}, "spec.selector")):
         yield refusals.bad("spec.selector", selector, "invalid label selector")
-    elif selector is None or not (selects_all or match_expressions(selector, labels)):
+        return
+    if selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
     yield from template_faults(template, "spec.template", allowed)
 
@@ -238,7 +240,10 @@ def _template_part_faults(template: Mapping[str, Any], path: str) -> Iterator[Fi
     spec = template.get("spec") or {}
     for fault in label_and_annotation_faults(template.get("metadata") or {}):
         yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
+    annotations = annotations_of(template)
+    yield from annotation_faults(annotations, spec, f"{path}.annotations")
     yield from spec_faults(spec, f"{path}.spec")
+    yield from profile_faults(annotations, spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
         yield refusals.forbidden_field(f"{path}.spec.ephemeralContainers", text)

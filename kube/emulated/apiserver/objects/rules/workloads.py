@@ -225,8 +225,15 @@ def _warn_of_schedules(new: Object, old: Object | None) -> list[str]:
     return found
 
 
+def _keep_gate_shut(new: Object, old: Object) -> None:
+    """DeploymentReplicaSetTerminatingReplicas is off by default in 1.34."""
+    if "terminatingReplicas" not in (old.get("status") or {}):
+        (new.get("status") or {}).pop("terminatingReplicas", None)
+
+
 DEPLOYMENTS = Rules(
     warn=_warn_of_name,
+    inherit=_keep_gate_shut,
     validate_status=deployment_status_faults,
     renewed=_is_annotated_anew,
     default=_default_deployment,
@@ -235,6 +242,7 @@ DEPLOYMENTS = Rules(
 )
 REPLICA_SETS = Rules(
     warn=_warn_of_name,
+    inherit=_keep_gate_shut,
     validate_status=replica_set_status_faults,
     default=_default_pods,
     validate=replica_set_faults,

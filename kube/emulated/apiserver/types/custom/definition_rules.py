@@ -11,9 +11,11 @@ from mews.kube.emulated.apiserver.types.custom.default_rules import default_faul
 from mews.kube.emulated.apiserver.types.custom.definition_schemas import schema_faults
 
 
-def version_schema_faults(schema: Mapping[str, Any], path: str, *, unchanged: bool = False) -> list[FieldError]:
+def version_schema_faults(
+    schema: Mapping[str, Any], path: str, *, unchanged: bool = False, above: bool = False
+) -> list[FieldError]:
     """What is wrong with the schema at that path; ``unchanged`` when it was taken before, so that no cost is held
-    against it."""
+    against it; ``above`` when something else is wrong with it already, which hides that it cannot be read."""
     found: list[FieldError] = []
     unreadable = structural.unsupported(schema)
     if not unreadable:
@@ -23,6 +25,6 @@ def version_schema_faults(schema: Mapping[str, Any], path: str, *, unchanged: bo
     found += words
     if readable:
         found += cel_rules.definition_faults(schema, path, spoilt=[fault.path for fault in words], unchanged=unchanged)
-    if unreadable and not found:
+    if unreadable and not found and not above:
         found = [go_text.wrong(path, "", unreadable)]
     return found

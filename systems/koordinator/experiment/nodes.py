@@ -1,4 +1,4 @@
-"""Nodes whose GPUs are joined as published servers join theirs, from the hardware file of the seed's own nodes."""
+"""Nodes whose GPUs are joined as published servers join theirs. Pure."""
 
 from __future__ import annotations
 

@@ -30,3 +30,9 @@ def sign_test(differences: Sequence[float], *, seed: int = 1) -> float:
     there = abs(fmean(differences)) - 1e-9
     drawn = sum(abs(fmean(rng.choice((value, -value)) for value in differences)) >= there for _ in range(_DRAWS))
     return (drawn + 1) / (_DRAWS + 1)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean, and between which values it lies with 95 %; nan for fewer than two values."""
+    mean, half = fmean(values), half_width(values)
+    return mean, mean - half, mean + half

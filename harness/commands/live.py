@@ -1,0 +1,344 @@
+"""Commands that look into a running ``mews up``, and act on it, by its name."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from mews.harness.commands.instances import running
+from mews.harness.journal import LAYERS, Line
+from mews.harness.live.client import NotAnswering, SessionClient, session_of
+from mews.harness.live.explanation import pod_named
+from mews.harness.report.line import plain
+from mews.harness.scenario.yamlfile import read_yaml
+from mews.kube.system.command import Command, CommandContext
+
+NAME = "[--name NAME]"
+_COMMON = ("t", "layer", "actor", "event", "number")
+
+
+class ArgumentWords(argparse.ArgumentParser):
+    """Words after a command's name; what is wrong with them is a ValueError in one line. All have ``--name``."""
+
+    def __init__(self, prog: str, *, allow_abbrev: bool = False) -> None:
+        super().__init__(prog=f"mews {prog}", add_help=False, allow_abbrev=allow_abbrev)
+        self.add_argument("--name", default="mews")
+
+    def error(self, message: str) -> Any:
+        """As argparse calls it."""
+        raise ValueError(message)
+
+
+def client_of(name: str) -> SessionClient:
+    """Of the running session of that name.
+
+    Raises LookupError, in one line, where none runs or is up yet.
+    """
+    instance = running(name)
+    try:
+        return SessionClient(session_of(Path(instance.folder)))
+    except NotAnswering as error:
+        raise LookupError(str(error)) from error
+
+
+def answered(run: Callable[[Sequence[str], CommandContext], int]) -> Callable[[Sequence[str], CommandContext], int]:
+    """A session that does not answer is what the environment lacks."""
+
+    def wrapped(words: Sequence[str], context: CommandContext) -> int:
+        try:
+            return run(words, context)
+        except NotAnswering as error:
+            raise LookupError(str(error)) from error
+
+    return wrapped
+
+
+@answered
+def status(words: Sequence[str], context: CommandContext) -> int:
+    """What is up, down and wrong."""
+    parser = ArgumentWords("status")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args(words)
+    seen = client_of(chosen.name).get("/v1/status")
+    context.write(json.dumps(seen) + "\n" if chosen.json else _status_text(seen))
+    return 0
+
+
+def _status_text(seen: Mapping[str, Any]) -> str:
+    phases = ", ".join(f"{count} {phase}" for phase, count in sorted(seen["pods"].items())) or "none"
+    lines = [
+        f"{seen['name']}: {seen['cluster']}, up for {seen['t']:.0f} s, API {seen['api']}",
+        f"systems: {', '.join(seen['systems']) or 'none'}",
+        *(f"node {name}: {state}" for name, state in seen["nodes"].items()),
+        *(
+            f"chassis {name}: " + (", ".join(f"{place} {count}" for place, count in places.items()) or "empty")
+            for name, places in seen["devices"].items()
+        ),
+        f"pods: {phases}",
+        f"operations under way: {seen['operations']}",
+        *(f"metrics of {name}: {url}" for name, url in seen["metrics"].items()),
+        *(f"down: {name}, {how}" for name, how in seen["down"].items()),
+        *(_fault_text(fault) for fault in seen["active_faults"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _fault_text(fault: Mapping[str, Any]) -> str:
+    since = f"since {fault['t']:.1f} s, struck {fault['fired']} times"
+    return f"fault {fault['fault']} on {fault['owner']}: {fault['kind']} {since}"
+
+
+@answered
+def events(words: Sequence[str], context: CommandContext) -> int:
+    """Lines of the journal; -f: and those to come."""
+    parser = ArgumentWords("events")
+    parser.add_argument("-f", "--follow", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--layer", choices=LAYERS)
+    parser.add_argument("--since", type=int, default=0)
+    parser.add_argument("text", nargs="?", default="")
+    chosen = parser.parse_args(words)
+    client = client_of(chosen.name)
+
+    def show(row: dict[str, Any]) -> None:
+        line = line_of(row)
+        text = line.as_json() if chosen.json else plain(line)
+        if chosen.layer in (None, line.layer) and chosen.text in line.as_json():
+            context.write(text + "\n")
+
+    if not chosen.follow:
+        for row in client.get(f"/v1/journal?since={chosen.since}")["lines"]:
+            show(row)
+        return 0
+    for row in client.events(chosen.since):
+        show(row)
+        sys.stdout.flush()
+    return 0
+
+
+def line_of(row: Mapping[str, Any]) -> Line:
+    """A line as the session's server has it."""
+    fields = {name: value for name, value in row.items() if name not in _COMMON}
+    return Line(row["number"], row["t"], row["layer"], row["actor"], row["event"], fields)
+
+
+@answered
+def fault_list(words: Sequence[str], context: CommandContext) -> int:
+    """Faults that were added and not cleared."""
+    parser = ArgumentWords("fault list")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args(words)
+    found = client_of(chosen.name).get("/v1/faults")["faults"]
+    text = "".join(_fault_text(fault) + "\n" for fault in found) or "no faults\n"
+    context.write(json.dumps(found) + "\n" if chosen.json else text)
+    return 0
+
+
+@answered
+def fault_add(words: Sequence[str], context: CommandContext) -> int:
+    """Add a fault to a chassis or a host."""
+    parser = ArgumentWords("fault add")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--chassis", default=None)
+    where.add_argument("--host", default=None)
+    parser.add_argument("kind")
+    parser.add_argument("values", nargs="*", metavar="NAME=VALUE")
+    chosen = parser.parse_args(words)
+    place = {"host": chosen.host} if chosen.host is not None else {"chassis": chosen.chassis or "*"}
+    return _perform(chosen.name, {"fault": {**place, "add": {"kind": chosen.kind, **_values(chosen.values)}}}, context)
+
+
+@answered
+def fault_clear(words: Sequence[str], context: CommandContext) -> int:
+    """Undo the faults of a chassis or a host, or all."""
+    parser = ArgumentWords("fault clear")
+    parser.add_argument("owner", nargs="?", default="all", metavar="CHASSIS|HOST|all")
+    chosen = parser.parse_args(words)
+    return _perform(chosen.name, {"fault": {"clear": chosen.owner}}, context)
+
+
+@answered
+def host(words: Sequence[str], context: CommandContext) -> int:
+    """What an operator does on a host."""
+    parser = ArgumentWords("host")
+    parser.add_argument("host", metavar="HOST")
+    parser.add_argument("do", metavar="ACTION")
+    parser.add_argument("values", nargs="*", metavar="NAME=VALUE")
+    chosen = parser.parse_args(words)
+    return _perform(chosen.name, {"host": {"host": chosen.host, "do": chosen.do, **_values(chosen.values)}}, context)
+
+
+@answered
+def chassis_edit(words: Sequence[str], context: CommandContext) -> int:
+    """Move a device in the table, behind everybody's back."""
+    parser = ArgumentWords("chassis edit")
+    parser.add_argument("chassis", metavar="CHASSIS")
+    parser.add_argument("device", metavar="DEVICE")
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--port", default=None)
+    to.add_argument("--host", default=None)
+    to.add_argument("--free", action="store_true")
+    chosen = parser.parse_args(words)
+    place = {"host": chosen.host} if chosen.host is not None else {"port": chosen.port}
+    edit = {"chassis": chosen.chassis, "device": chosen.device, **place}
+    return _perform(chosen.name, {"chassis": {"edit": edit}}, context)
+
+
+@answered
+def chassis_reset(words: Sequence[str], context: CommandContext) -> int:
+    """The hardware as it was at the start."""
+    chosen = ArgumentWords("chassis reset").parse_args(words)
+    return _perform(chosen.name, {"chassis": {"reset": True}}, context)
+
+
+@answered
+def step(words: Sequence[str], context: CommandContext) -> int:
+    """Do steps as scenario files have them."""
+    parser = ArgumentWords("step")
+    parser.add_argument("steps", metavar="FILE|YAML")
+    chosen = parser.parse_args(words)
+    path = Path(chosen.steps)
+    text = path.read_text(encoding="utf-8") if path.is_file() else chosen.steps
+    given = read_yaml(text, "-").value
+    steps = given.get("steps", [given]) if isinstance(given, dict) else given
+    if not isinstance(steps, list) or not steps or not all(isinstance(each, dict) for each in steps):
+        raise ValueError(f"{chosen.steps}: neither a file nor a step such as 'kill: scheduler', or a list of them")
+    return next((code for each in steps if (code := _perform(chosen.name, each, context))), 0)
+
+
+def _perform(name: str, given: Mapping[str, Any], context: CommandContext) -> int:
+    reason = client_of(name).perform(given)
+    context.write(f"failed: {reason}\n" if reason else "done\n")
+    return 1 if reason else 0
+
+
+def _values(words: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE: a JSON value, else the text as it stands (000100 is a device's ID, and no number)."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ValueError(f"{word!r}: must be NAME=VALUE")
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values
+
+
+@answered
+def explain(words: Sequence[str], context: CommandContext) -> int:
+    """Why a pod waits, or where its devices are."""
+    parser = ArgumentWords("explain")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("pod", metavar="pod/NAME|pod/NAMESPACE/NAME")
+    chosen = parser.parse_args(words)
+    namespace, pod = pod_named(chosen.pod)
+    found = client_of(chosen.name).get(f"/v1/explain/pod/{quote(namespace, safe='')}/{quote(pod, safe='')}")
+    text = f"pod {found['pod']}: {found['cause']}\n" + "".join(f"  {each}\n" for each in found["sentences"])
+    context.write(json.dumps(found) + "\n" if chosen.json else text)
+    return 0
+
+
+@answered
+def get_table(words: Sequence[str], context: CommandContext) -> int:
+    """The chassis' tables: which device is on which port."""
+    parser = ArgumentWords("get table")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args(words)
+    table = client_of(chosen.name).get("/v1/hardware")["table"]
+    if chosen.json:
+        context.write(json.dumps(table) + "\n")
+        return 0
+    rows = [("CHASSIS", "DEVICE", "KIND", "POOL", "PORT", "HOST", "UUID")]
+    rows += [
+        (name, device, row["kind"], row["pool"], row["port"] or "-", row["host"] or "-", row["uuid"])
+        for name, devices in table.items()
+        for device, row in devices.items()
+    ]
+    widths = [max(len(str(row[place])) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        padded = (str(word).ljust(width) for word, width in zip(row, widths, strict=True))
+        context.write("  ".join(padded).rstrip() + "\n")
+    return 0
+
+
+@answered
+def record(words: Sequence[str], context: CommandContext) -> int:
+    """The session so far as a scenario file."""
+    parser = ArgumentWords("record")
+    parser.add_argument("--out", default="-", metavar="FILE")
+    parser.add_argument("--as", dest="called", default="")
+    chosen = parser.parse_args(words)
+    called = chosen.called or (chosen.name if chosen.out == "-" else Path(chosen.out).stem)
+    text = client_of(chosen.name).get(f"/v1/recording?name={quote(called, safe='')}")["scenario"]
+    if chosen.out == "-":
+        context.write(text)
+        return 0
+    _write_file(chosen.out, text)
+    return 0
+
+
+@answered
+def report(words: Sequence[str], context: CommandContext) -> int:
+    """The session so far as the page of a run."""
+    parser = ArgumentWords("report")
+    parser.add_argument("--out", required=True, metavar="FILE")
+    chosen = parser.parse_args(words)
+    client = client_of(chosen.name)
+    about, lines = client.get("/v1/session"), client.get("/v1/journal")["lines"]
+
+    from mews.harness.report.html import html_page
+    from mews.harness.report.run import Run
+    from mews.harness.scenario.result import Result
+
+    seen = Result(chosen.name, "", about["cluster"], "wall", about["seed"], "passed", "a live session, so far")
+    _write_file(chosen.out, html_page([Run(seen, [line_of(row) for row in lines])]))
+    return 0
+
+
+def _write_file(out: str, text: str) -> None:
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
+
+
+LIVE = (
+    Command("status", "What of a running `mews up` is up, down and wrong.", status, f"{NAME} [--json]"),
+    Command(
+        "events",
+        "The journal of a running `mews up`; -f follows it.",
+        events,
+        f"{NAME} [-f] [--layer LAYER] [--since LINE] [--json] [TEXT]",
+    ),
+    Command("fault list", "Faults that a running `mews up` has.", fault_list, f"{NAME} [--json]"),
+    Command(
+        "fault add",
+        "Add a fault to its chassis (default: all) or a host.",
+        fault_add,
+        f"{NAME} [--chassis NAME | --host NAME] KIND [NAME=VALUE]…",
+    ),
+    Command("fault clear", "Undo its faults.", fault_clear, f"{NAME} [CHASSIS|HOST|all]"),
+    Command("host", "What an operator does on one of its hosts.", host, f"{NAME} HOST ACTION [NAME=VALUE]…"),
+    Command(
+        "chassis edit",
+        "Move a device in its table, behind everybody's back.",
+        chassis_edit,
+        f"{NAME} CHASSIS DEVICE --port PORT | --host HOST | --free",
+    ),
+    Command("chassis reset", "Its hardware as it was at the start.", chassis_reset, NAME),
+    Command("step", "Do to it what a step of a scenario does.", step, f"{NAME} FILE|YAML"),
+    Command(
+        "explain", "Why a pod of it waits, or where its devices are.", explain, f"{NAME} [--json] pod/[NAMESPACE/]NAME"
+    ),
+    Command("record", "It so far, as a scenario file that replays it.", record, f"{NAME} [--out FILE] [--as NAME]"),
+    Command("report", "It so far, as one HTML page.", report, f"{NAME} --out FILE"),
+    Command("get table", "Which device is on which port.", get_table, f"{NAME} [--json]"),
+)
+"""In the order in which --help shows them."""

@@ -1,0 +1,267 @@
+"""``mews simulate TRACE``: a trace played by policies, without components (docs/simulate.md)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
+from mews.harness.commands.words import FailingParser, at_least
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.extras import check_installed
+from mews.kube.system.command import Command, CommandContext
+
+if TYPE_CHECKING:
+    import argparse
+
+    from mews.harness.simulation.run import SimulationPlan, TraceOutcome
+    from mews.harness.simulation.statistics import JobRow
+    from mews.kube.system.simulation import TracePolicy
+
+SUMMARY = "Play a trace by policies alone: Alibaba PAI 2020's task table, our own CSV, or a scenario's workload."
+USAGE = (
+    "TRACE [--format mews|pai2020] [--policy NAME[,NAME]] [--order fcfs|backfill|any] [--retry immediate|kube] "
+    "[--hardware FILE] [--pools N] [--select COLUMN=VALUE] [--set NAME=VALUE] [--costs none|kubelet|PROFILE] "
+    "[--window N] [--seed N] [--json FILE|-] [--out DIR] | --list"
+)
+_HARDWARE = Path("pool-24")
+
+
+def run(arguments: Sequence[str], context: CommandContext) -> int:
+    """The command.
+
+    Raises BadInput, Lacks; ValueError for bad arguments.
+    """
+    given = _parsed(arguments)
+    if given.list:
+        return _list(context)
+    if given.trace is None:
+        raise ValueError("TRACE: missing; give a trace, or --list")
+    shown = check_outputs({"--json": given.json})
+    if given.out is not None and given.out.exists() and not given.out.is_dir():
+        raise BadInput(f"--out {given.out}: must be a folder")
+
+    from mews.harness.simulation.policies import find_policy
+
+    plan, policy_of_scenario = _plan(given)
+    names = [name.strip() for name in given.policy.split(",")] if given.policy else [policy_of_scenario or "fcfs"]
+    policies = [find_policy(name) for name in dict.fromkeys(names)]
+    plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
+    outcomes = [_played(plans[policy.name], policy, given.out) for policy in policies]
+    if given.json is not None:
+        write_output("--json", given.json, json.dumps(_documents(plan, outcomes), indent=2) + "\n")
+    if given.out is not None:
+        _draw(given.out, outcomes)
+    if given.json != STDOUT:
+        context.write(_text(plan, outcomes))
+    elif shown:
+        sys.stderr.write(_text(plan, outcomes))
+    return 0
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = FailingParser("simulate")
+    parser.add_argument("trace", nargs="?", type=Path)
+    parser.add_argument("--format", choices=("mews", "pai2020"))
+    for name in ("policy", "json"):
+        parser.add_argument(f"--{name}")
+    for name in ("hardware", "out"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--order", choices=("fcfs", "backfill", "any"))
+    parser.add_argument("--retry", choices=("immediate", "kube"), default="immediate")
+    parser.add_argument("--costs")
+    for name in ("select", "set"):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME=VALUE")
+    for name, least in (("pools", 1), ("window", 1), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=at_least(least))
+    parser.add_argument("--list", action="store_true")
+    return parser.parse_args(arguments)
+
+
+def _list(context: CommandContext) -> int:
+    from mews.harness.simulation.policies import known_policies
+
+    for name, policy in known_policies().items():
+        context.write(f"{name:12} {policy.summary}\n")
+        for option, meaning in policy.options.items():
+            context.write(f"{'':12}   --set {option}=…  {meaning}\n")
+        if policy.left_out:
+            context.write(f"{'':12}   left out: {policy.left_out}\n")
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------------ the plan
+
+
+def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None]:
+    """The plan, and the policy that the scenario names, where it is one."""
+    from mews.harness.simulation.columns import FORMATS
+    from mews.harness.simulation.run import SimulationPlan
+
+    trace: Path = given.trace
+    policy = None
+    if trace.suffix in (".yaml", ".yml"):
+        from mews.harness.simulation.scenarios import plan_of_scenario
+
+        if given.format is not None:
+            raise BadInput(f"--format {given.format}: {trace} is a scenario, which says what its trace is")
+        plan, policy = plan_of_scenario(trace)
+        if given.hardware is not None:
+            plan = replace(plan, hardware=_hardware(given.hardware, 1))
+    else:
+        if not trace.is_file():
+            raise BadInput(f"{trace}: no such file")
+        plan = SimulationPlan(trace, FORMATS[given.format or "mews"], _hardware(given.hardware or _HARDWARE, 1))
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("order", "retry", "costs", "window", "seed")
+        if (value := getattr(given, name)) is not None
+    }
+    if given.select:
+        changes["select"] = {**plan.select, **_pairs("--select", given.select)}
+    if given.pools is not None:
+        from mews.harness.simulation.clusters import repeated
+
+        changes["hardware"] = repeated(plan.hardware, given.pools)
+    return replace(plan, **changes), policy
+
+
+def _hardware(path: Path, times: int) -> Any:
+    from mews.emulator.chassis.errors import HardwareError
+    from mews.emulator.inventory_file import load_hardware
+    from mews.harness.scenario.loader import file_of
+
+    found = file_of("hardware", path)
+    if not found.is_file():
+        raise BadInput(f"--hardware {path}: no such file, and no inventory of that name comes with Mews")
+    try:
+        return load_hardware(found)
+    except HardwareError as error:
+        raise BadInput(str(error)) from error
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise BadInput(f"{option} {text}: must be NAME=VALUE")
+        pairs[name] = value
+    return pairs
+
+
+def _fitted(
+    plan: SimulationPlan, policy: TracePolicy, options: Mapping[str, str], others: Sequence[TracePolicy]
+) -> SimulationPlan:
+    """With the options that are this policy's."""
+    for name in options:
+        if not any(name in each.options for each in others):
+            known = ", ".join(dict.fromkeys(option for each in others for option in each.options)) or "(none)"
+            raise BadInput(f"--set {name}: no option of {', '.join(each.name for each in others)}; there are {known}")
+    return replace(plan, options={name: value for name, value in options.items() if name in policy.options})
+
+
+# --------------------------------------------------------------------------------------------------------- the playing
+
+
+def _played(plan: SimulationPlan, policy: TracePolicy, folder: Path | None) -> TraceOutcome:
+    from mews.harness.report.progress import progress_bar
+    from mews.harness.simulation.run import simulate
+
+    rows = plan.open().scan().rows
+    with progress_bar(rows) as bar, _rows_file(folder, policy.name) as on_job:
+        bar.begin(f"{plan.trace.name} by {policy.name}")
+        return simulate(plan, policy, on_job=on_job, on_progress=bar.reached)
+
+
+@contextmanager
+def _rows_file(folder: Path | None, policy: str) -> Iterator[Callable[[JobRow], None] | None]:
+    """Writes every job as it is settled; None without a folder."""
+    if folder is None:
+        yield None
+        return
+    path = folder / f"jobs-{policy}.csv"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file: IO[str] = path.open("w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise Lacks(f"--out {path}: cannot be written: {error.strerror}") from error
+    with file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("job", "node", "gpus", "arrival_s", "started_s", "ended_s", "wait_s"))
+
+        def write(row: JobRow) -> None:
+            times = (row.arrival_s, row.started_s, row.ended_s, row.started_s - row.arrival_s)
+            writer.writerow((row.job, row.node, f"{row.devices:g}", *(f"{time:.3f}" for time in times)))
+
+        yield write
+
+
+# --------------------------------------------------------------------------------------------------------- the results
+
+
+def _draw(folder: Path, outcomes: Sequence[TraceOutcome]) -> None:
+    from mews.harness.simulation.files import figures, summary_csv
+
+    try:
+        (folder / "summary.csv").write_text(summary_csv(outcomes), encoding="utf-8")
+        try:
+            check_installed("plots")
+        except Lacks as error:
+            sys.stderr.write(f"--out {folder}: without figures: {error}\n")
+            return
+        from mews.harness.experiments.drawing import draw
+
+        draw(figures(outcomes), folder)
+    except OSError as error:
+        raise Lacks(f"--out {folder}: cannot be written: {error.strerror}") from error
+
+
+def _documents(plan: SimulationPlan, outcomes: Sequence[TraceOutcome]) -> list[dict[str, Any]]:
+    """As ``mews run --json`` has them, with what only a simulation knows beside."""
+    return [
+        {
+            "scenario": plan.trace.stem,
+            "path": str(plan.trace),
+            "cluster": "simulated",
+            "time": "virtual",
+            "seed": plan.seed,
+            "verdict": "passed",
+            "reason": "",
+            "seconds": {"virtual": outcome.metrics.get("makespan_s"), "wall": round(outcome.seconds, 3)},
+            "metrics": dict(outcome.metrics),
+            "expected": {},
+            "violations": [],
+            "journal": None,
+            "artefacts": None,
+            "policy": outcome.policy,
+            "order": outcome.order,
+            "retry": plan.retry,
+            "costs": plan.costs,
+        }
+        for outcome in outcomes
+    ]
+
+
+_SHOWN = ("jobs", "unplaceable", "left_out", "mean_wait_s", "p95_wait_s", "mean_jct_s", "makespan_s", "mean_gpus_used",
+          "moved_gpus", "reconfigurations", "jobs_per_s")  # fmt: skip
+
+
+def _text(plan: SimulationPlan, outcomes: Sequence[TraceOutcome]) -> str:
+    """A table: a row for each figure, a column for each policy."""
+    width = max(12, *(len(outcome.policy) + 2 for outcome in outcomes))
+    lines = [f"{plan.trace.name:18}" + "".join(f"{outcome.policy:>{width}}" for outcome in outcomes)]
+    for name in _SHOWN:
+        values = [outcome.metrics.get(name) for outcome in outcomes]
+        cells = ["-" if value is None else f"{value:,.10g}" for value in values]
+        lines.append(f"{name:18}" + "".join(f"{cell:>{width}}" for cell in cells))
+    return "\n".join(lines) + "\n"
+
+
+COMMAND = Command("simulate", SUMMARY, run, USAGE)

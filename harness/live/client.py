@@ -1,0 +1,99 @@
+"""Asks the server of a live session, as the commands do: blocking, one request at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_PATIENCE_S = 660.0
+"""A step may last as long as its own time limit."""
+
+
+class NotAnswering(Exception):
+    """The session does not answer; ``str()`` is one line."""
+
+
+class SessionClient:
+    """``session`` of a ready.json: ``{"url", "token"}``."""
+
+    def __init__(self, session: Mapping[str, str]) -> None:
+        self._address = urlsplit(session["url"])
+        self._token = session["token"]
+
+    def get(self, path: str) -> Any:
+        """The answer to a GET.
+
+        Raises ValueError for what is refused, NotAnswering.
+        """
+        return self._ask("GET", path)
+
+    def perform(self, step: Mapping[str, Any]) -> str:
+        """Do one step: why it failed, "" where it did not.
+
+        Raises ValueError for what is refused, NotAnswering.
+        """
+        return str(self._ask("POST", "/v1/steps", step)["reason"])
+
+    def restore(self, snapshot: Mapping[str, Any]) -> str:
+        """Make the session as a snapshot has it: what of it is not as it was, "" for nothing.
+
+        Raises ValueError for what is refused, NotAnswering.
+        """
+        return str(self._ask("POST", "/v1/snapshot", snapshot)["reason"])
+
+    def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
+        """The lines of the journal from that number on, as they are written; ends with the session.
+
+        Raises ValueError for what is refused, NotAnswering.
+        """
+        connection = self._connection(None)
+        try:
+            answer = self._sent(connection, "GET", f"/v1/events?since={since}", None)
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+        except (OSError, HTTPException) as error:
+            raise NotAnswering(f"{self._address.netloc}: {error}") from error
+        finally:
+            connection.close()
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        connection = self._connection(_PATIENCE_S)
+        try:
+            return json.loads(self._sent(connection, method, path, body).read())
+        except (OSError, HTTPException, ValueError) as error:
+            if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
+                raise
+            raise NotAnswering(f"{self._address.netloc}: {error}") from error
+        finally:
+            connection.close()
+
+    def _connection(self, timeout_s: float | None) -> HTTPConnection:
+        return HTTPConnection(self._address.hostname or "", self._address.port, timeout=timeout_s)
+
+    def _sent(self, connection: HTTPConnection, method: str, path: str, body: Any) -> HTTPResponse:
+        headers = {"Authorization": f"Bearer {self._token}"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        if answer.status >= 400:
+            text = json.loads(answer.read())["error"]
+            if answer.status >= 500:
+                raise NotAnswering(text)
+            raise ValueError(text)
+        return answer
+
+
+def session_of(folder: Path) -> dict[str, str]:
+    """``session`` of the ready.json in an instance's folder.
+
+    Raises NotAnswering where it is not up yet, or has none.
+    """
+    try:
+        session = json.loads((folder / "ready.json").read_text(encoding="utf-8"))["session"]
+        return {"url": str(session["url"]), "token": str(session["token"])}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise NotAnswering(f"{folder / 'ready.json'}: says nothing of a session (yet): {error}") from error

@@ -1,0 +1,322 @@
+"""A live session: a cluster that stays up, its journal, and what is done to it by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+from mews.harness.journal import Line
+from mews.harness.live.explanation import PodExplanation, Sight, explain
+from mews.harness.live.recording import BY_STEPS, ObjectRecording, RecordedAction
+from mews.harness.live.restoring import Restoration
+from mews.harness.live.scenario_file import as_yaml, checks_of, recorded_scenario
+from mews.harness.live.snapshot import read_snapshot, snapshot_document
+from mews.harness.live.standing import Standing
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
+from mews.harness.scenario.actions import Step
+from mews.harness.scenario.complaints import first_complaint
+from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.performing import perform
+from mews.harness.scenario.step_context import StepContext
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.objects import Object, name_of, node_name_of
+from mews.kube.api.resources import EVENTS, NODES, PODS
+from mews.kube.deviceplugin.port import PluginError, PodDevices
+
+NOT_LIVE = ("workload",)
+"""Steps that belong to a scenario: a session has no workload of its own."""
+
+
+class LiveSession:
+    """What ``mews status``, ``fault``, ``explain`` and the live page ask. ``actor`` is what the journal calls it."""
+
+    def __init__(self, name: str, scenario: Scenario, cluster: ReachableCluster) -> None:
+        self.name = name
+        self.scenario = scenario
+        self.cluster = cluster
+        self.journal = cluster.journal
+        self.standing = Standing()
+        self._stage = StepContext(scenario, cluster, math.inf, first_line=len(cluster.journal), field_manager=BY_STEPS)
+        self._steps = 0
+        self._performing = asyncio.Lock()
+        self._made: dict[str, float] = {}
+        self._recording = ObjectRecording(
+            cluster.kube, lambda: self.journal.elapsed_s, ignored=tuple(self._own_namespaces())
+        )
+        self._watching: asyncio.Task[None] | None = None
+        self._began_s: float | None = None
+        for line in self.journal.lines():
+            self._take(line)
+        self._stop = self.journal.listen(self._take)
+
+    async def start(self) -> None:
+        """Watch from now on what users do; what is there already is the cluster's own."""
+        self._watching = asyncio.create_task(self._recording.run(), name="recording")
+        await self._recording.synced()
+
+    async def watched(self) -> None:
+        """Wait until what users do is watched."""
+        await self._recording.synced()
+
+    def announced(self) -> None:
+        """The devices are there: a recording begins here."""
+        self._began_s = self.journal.elapsed_s
+
+    async def close(self) -> None:
+        """Hear no more."""
+        self._stop()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    def _own_namespaces(self) -> Iterator[str]:
+        for each in self.cluster.systems:
+            name = each.system.namespace(each.configuration)
+            if name:
+                yield name
+
+    def _take(self, line: Line) -> None:
+        self.standing.take(line)
+        if line.layer == "api" and line.actor.startswith("pod/"):
+            if line.event == "created":
+                self._made[line.actor] = line.t
+            elif line.event == "deleted":
+                self._made.pop(line.actor, None)
+
+    async def perform(self, given: Mapping[str, Any]) -> str:
+        """Do one step, as a scenario has them, after those that are being done: why it failed, "" where it did not.
+
+        Raises ValueError, in one line, for what is no step, or names something that there is not.
+        """
+        step_of(given)
+        async with self._performing:
+            return await self._do(given)
+
+    async def _do(self, given: Mapping[str, Any]) -> str:
+        step = step_of(given)
+        self._steps += 1
+        begun_s = self.journal.elapsed_s
+        self._recording.asked(given)
+        try:
+            await perform(self._stage, step, number=self._steps, actor=self.name)
+        except StepFailed as error:
+            return error.failure.reason
+        except ScenarioError as error:
+            self.journal.write("step", self.name, "failed", step=self._steps, do=step.action, reason=str(error))
+            raise
+        self._recording.actions.append(RecordedAction(begun_s, dict(given)))
+        return ""
+
+    async def snapshot(self, name: str) -> dict[str, Any]:
+        """The session now, as a file from which ``restore`` makes it again.
+
+        Raises ValueError where that cannot be.
+        """
+        async with self._performing:
+            hardware, missing = self.cluster.hardware, []
+            hosts: dict[str, dict[str, Any]] = {}
+            try:
+                hosts = await hardware.hosts()
+            except Lacking as error:
+                missing.append(f"what operators changed on hosts: {error}")
+            return snapshot_document(
+                name,
+                self.cluster.name,
+                self.scenario,
+                objects=self._recording.objects(),
+                nodes=self._recording.nodes(),
+                table=await hardware.table(),
+                hosts=hosts,
+                telemetry=await hardware.telemetry(),
+                faults=await hardware.faults(),
+                down=[name for name, line in self.standing.down.items() if line.event == "killed"],
+                left_out=missing,
+            )
+
+    async def restore(self, document: Any) -> list[str]:
+        """Make the session as the snapshot has it: what of it is not as it was.
+
+        Raises ValueError, in one line and before anything is done, for a snapshot that cannot be restored here.
+        """
+        snapshot = read_snapshot(document)
+        async with self._performing:
+            restoration = Restoration(snapshot, self.scenario, self.cluster, self._recording, self.standing, self._do)
+            await restoration.check(step_of)
+            return await restoration.run()
+
+    async def explain(self, namespace: str, name: str) -> PodExplanation:
+        """Why that pod waits, or where its devices are.
+
+        Raises ApiError, Unavailable.
+        """
+        kube = self.cluster.kube
+        pod: Object | None = None
+        with suppress(NotFound):
+            pod = await kube.get(PODS, name, namespace=namespace)
+        nodes, pods = (await kube.list(NODES)).items, (await kube.list(PODS)).items
+        events = (await kube.list(EVENTS, namespace=namespace)).items
+        return explain(
+            Sight(
+                namespace=namespace,
+                name=name,
+                pod=pod,
+                pods=pods,
+                nodes=nodes,
+                events=sorted(events, key=_latest),
+                schedulers=self.schedulers(),
+                services=self.services(),
+                pools=[pool for each in self.cluster.systems if (pool := each.pooled) is not None],
+                table=await self.cluster.hardware.table(),
+                held=None if pod is None else await self._held(pod),
+                since_s=self._made.get(f"pod/{namespace}/{name}"),
+                standing=self.standing,
+            )
+        )
+
+    def record(self, name: str) -> str:
+        """What was done so far as a scenario file of that name, which replays it.
+
+        Raises ValueError where that cannot be.
+        """
+        pools = [pool for each in self.cluster.systems if (pool := each.pooled) is not None]
+        now_s, actions = self.journal.elapsed_s, self._recording.actions
+        document = recorded_scenario(
+            name,
+            self.scenario,
+            actions,
+            began_s=min([now_s if self._began_s is None else self._began_s, *(action.t for action in actions)]),
+            ended_s=now_s,
+            speed=self.cluster.pace.speed,
+            ending=list(checks_of(self._recording.objects(), pools)),
+        )
+        return as_yaml(document, f"{len(actions)} actions in {now_s:.0f} s on --cluster {self.cluster.name}")
+
+    async def _held(self, pod: Object) -> PodDevices | None:
+        node = node_name_of(pod)
+        hosts = {self.cluster.node_of(host.name): host.name for host in self._hosts()} if node else {}
+        if node not in hosts:
+            return None
+        with suppress(PluginError):
+            for each in await self.cluster.pod_resources(hosts[node]):
+                if (each.namespace, each.name) == (pod["metadata"]["namespace"], name_of(pod)):
+                    return each
+        return None
+
+    def _hosts(self) -> Any:
+        from mews.harness.scenario.hardware import hardware_of
+
+        return hardware_of(self.scenario).hosts
+
+    def schedulers(self) -> dict[str, str]:
+        """SchedulerName -> the component that answers to it."""
+        found = {DEFAULT_SCHEDULER: DEFAULT_SCHEDULER} if self.scenario.stack.default_scheduler is not None else {}
+        for each in self.cluster.systems:
+            for name, component in each.components():
+                if component.scheduler is not None:
+                    found[component.scheduler(each.configuration)] = name
+        return found
+
+    def services(self) -> list[str]:
+        """Components that answer requests of others."""
+        return [name for each in self.cluster.systems for name, component in each.components() if component.service]
+
+    async def hardware(self) -> dict[str, Any]:
+        """``{"table", "hosts", "telemetry"}`` as ``HardwareControl`` has them."""
+        hardware = self.cluster.hardware
+        return {
+            "table": await hardware.table(),
+            "hosts": await hardware.hosts(),
+            "telemetry": await hardware.telemetry(),
+        }
+
+    async def status(self) -> dict[str, Any]:
+        """What is up, what is down, what is wrong: for ``mews status``."""
+        kube, problem = self.cluster.kube, ""
+        nodes: list[Object] = []
+        pods: list[Object] = []
+        try:
+            nodes, pods = (await kube.list(NODES)).items, (await kube.list(PODS)).items
+        except (ApiError, Unavailable) as error:
+            problem = str(error)
+        phases: dict[str, int] = {}
+        for pod in pods:
+            phase = (pod.get("status") or {}).get("phase") or "Pending"
+            phases[phase] = phases.get(phase, 0) + 1
+        table = await self.cluster.hardware.table()
+        return {
+            **self.about(),
+            "api": problem or "answers",
+            "t": round(self.journal.elapsed_s, 3),
+            "nodes": {name_of(node): _readiness(node) for node in nodes},
+            "pods": phases,
+            "devices": {chassis: _places(rows) for chassis, rows in table.items()},
+            "down": {name: f"{line.event} at {line.t:.1f} s" for name, line in sorted(self.standing.down.items())},
+            "active_faults": self.faults(),
+            "operations": len(self.standing.operations),
+        }
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Those that stand."""
+        return [fault.as_dict() for fault in self.standing.faults.values()]
+
+    def about(self) -> dict[str, Any]:
+        """What it is, and what can be done to it."""
+        from mews.emulator.host.faults.registry import HOST_FAULTS
+
+        return {
+            "name": self.name,
+            "cluster": self.cluster.name,
+            "seed": self.scenario.seed,
+            "speed": self.cluster.pace.speed,
+            "dialect": self.cluster.dialect,
+            "systems": [each.system.name for each in self.cluster.systems],
+            "components": list(self.cluster.components()),
+            "chassis": sorted(
+                name.partition("/")[2] for name in self.cluster.components() if name.startswith("chassis/")
+            ),
+            "hosts": [host.name for host in self._hosts()],
+            "faults": {"chassis": sorted(CHASSIS_FAULTS.names()), "host": sorted(HOST_FAULTS.names())},
+        }
+
+
+def step_of(given: Mapping[str, Any]) -> Step:
+    """The step of a JSON object.
+
+    Raises ValueError, in one line.
+    """
+    try:
+        step = Step.model_validate(dict(given))
+    except ValidationError as error:
+        place, text = first_complaint(error)
+        raise ValueError(f"{place or 'step'}: {text}") from None
+    if step.action in NOT_LIVE:
+        raise ValueError(f"{step.action}: belongs to a scenario; a live session has none")
+    return step
+
+
+def _latest(event: Object) -> str:
+    series = (event.get("series") or {}).get("lastObservedTime")
+    return str(series or event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
+def _readiness(node: Object) -> str:
+    for condition in (node.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Ready":
+            return "Ready" if condition.get("status") == "True" else f"NotReady ({condition.get('reason', '')})"
+    return "NotReady"
+
+
+def _places(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """Host (``free``) -> how many devices."""
+    found: dict[str, int] = {}
+    for row in rows.values():
+        place = str(row.get("host") or ("free" if row.get("port") is None else f"port {row['port']}"))
+        found[place] = found.get(place, 0) + 1
+    return dict(sorted(found.items()))

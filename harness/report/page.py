@@ -1,0 +1,108 @@
+"""One HTML file with its scripts, styles and data in it: nothing is loaded, and nothing that a user wrote is markup.
+
+The scripts are files of their own (``picture/``), written by hand and put into the page as they are. The page's policy
+names each of them by its hash, so that no other script runs, whatever the data may say.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+SCRIPTS = (
+    *("units.js", "lane.js", "model.js", "causes.js", "paint.js", "controls.js", "timeline.js", "details.js"),
+    *("plots.js", "theme.js"),
+)
+"""What every page has, in their order."""
+
+STYLES = ("picture.css",)
+
+
+@dataclass(frozen=True, slots=True)
+class DataBlock:
+    """Data within a page: JSON, or with ``packed`` gzip in base64."""
+
+    id: str
+    text: str
+    packed: bool = False
+
+    @property
+    def markup(self) -> str:
+        """The element. Its text cannot end it: ``<`` is written as JSON's escape."""
+        mark = " data-packed" if self.packed else ""
+        return f'<script type="application/json" id="{escape(self.id)}"{mark}>{self.text}</script>'
+
+
+def data_block(name: str, value: Any) -> DataBlock:
+    """Any JSON value."""
+    return DataBlock(name, inline_json(value))
+
+
+def packed_block(name: str, value: Any) -> DataBlock:
+    """Any JSON value, a tenth of its size; the same bytes for the same value."""
+    packed = gzip.compress(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), mtime=0)
+    return DataBlock(name, base64.b64encode(packed).decode("ascii"), packed=True)
+
+
+def inline_json(value: Any) -> str:
+    """JSON that may stand in a script element: no ``<``, ``>`` or ``&`` in it, and no line end of JavaScript's."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    escapes: dict[str, str | int | None] = {
+        "<": "\\u003c",
+        ">": "\\u003e",
+        "&": "\\u0026",
+        "\u2028": "\\u2028",
+        "\u2029": "\\u2029",
+    }
+    return text.translate(str.maketrans(escapes))
+
+
+def picture_file(name: str) -> str:
+    """The text of a file of ``picture/``."""
+    return (files("mews.harness.report") / "picture" / name).read_text(encoding="utf-8")
+
+
+def html_file(
+    title: str,
+    *,
+    start: str,
+    scripts: Iterable[str] = (),
+    styles: Iterable[str] = (),
+    blocks: Sequence[DataBlock] = (),
+    fallback: str = "",
+    connect: str = "'none'",
+) -> str:
+    """The file. ``start`` is the statement that begins it, ``scripts`` and ``styles`` are files beside the common ones,
+    ``fallback`` the HTML for readers without scripts, ``connect`` whom the page may ask (a source of its policy)."""
+    script = "\n".join([*map(picture_file, (*SCRIPTS, *scripts)), start])
+    style = "\n".join(map(picture_file, (*STYLES, *styles)))
+    policy = content_policy({"script-src": script, "style-src": style}, connect)
+    head = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style>'
+    )
+    # In the head: the scripts build the body anew.
+    data = "\n".join(block.markup for block in blocks)
+    body = f"<noscript>{fallback}</noscript>\n<script>{script}</script>"
+    return f'<!doctype html>\n<html lang="en"><head>{head}\n{data}</head>\n<body>{body}</body></html>\n'
+
+
+def content_policy(inlined: Mapping[str, str], connect: str) -> str:
+    """The page's Content-Security-Policy: its own scripts and styles by their hashes, and nothing else."""
+    hashes = [f"{name} '{_hash(text)}'" for name, text in inlined.items()]
+    rest = ("img-src data:", f"connect-src {connect}", "base-uri 'none'", "form-action 'none'")
+    return "; ".join(["default-src 'none'", *hashes, *rest])
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

@@ -1,0 +1,44 @@
+"""One step as the journal shows it: begun, then passed or failed. Scenarios and live sessions do theirs through it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mews.harness.scenario.actions import Step
+from mews.harness.scenario.errors import Failure, StepFailed
+from mews.harness.scenario.step_context import StepContext
+from mews.harness.scenario.steps import do
+
+_BEYOND_S = 30.0
+
+
+async def perform(stage: StepContext, step: Step, *, number: int, actor: str) -> None:
+    """Do the step and write down how it went; what hangs is a failure.
+
+    Raises StepFailed, or ScenarioError where the step names something that there is not.
+    """
+    journal = stage.cluster.journal
+    if step.name:
+        stage.marks[step.name] = len(journal)
+    named = {"name": step.name} if step.name else {}
+    journal.write("step", actor, "begun", step=number, do=step.action, **named)
+    limit_s = _limit_s(stage, step)
+    try:
+        async with asyncio.timeout(limit_s):
+            await do(stage, step)
+    except TimeoutError as error:
+        failure = Failure(f"{step.action} to return", "it hangs", limit_s)
+        journal.write("step", actor, "failed", step=number, do=step.action, reason=failure.reason)
+        raise StepFailed(failure) from error
+    except StepFailed as error:
+        journal.write("step", actor, "failed", step=number, do=step.action, reason=error.failure.reason)
+        raise
+    journal.write("step", actor, "passed", step=number, do=step.action)
+
+
+def _limit_s(stage: StepContext, step: Step) -> float | None:
+    """A guard in wall-clock time against calls that hang; virtual time has none (it would keep the run going)."""
+    if stage.cluster.time == "virtual":
+        return None
+    longest = max(step.timeout or 0.0, stage.scenario.step_timeout, stage.cluster.pace.loop_s(step.sleep or 0.0))
+    return None if step.workload or step.hold else longest + _BEYOND_S

@@ -1,0 +1,181 @@
+"""One trace played by one policy, from the file to the numbers."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.errors import BadInput
+from mews.harness.simulation.chassis_moves import ChassisMoves
+from mews.harness.simulation.clusters import cluster_of
+from mews.harness.simulation.columns import Defaults, TraceFormat
+from mews.harness.simulation.costs import KubeletCosts
+from mews.harness.simulation.elastic import ElasticEngine
+from mews.harness.simulation.engine import StuckTrace, SubmissionGate, TraceEngine
+from mews.harness.simulation.lines import WINDOW, AnyLine, BackfillLine, FcfsLine, JobLine, KubeLine
+from mews.harness.simulation.placers import FixedPlacer
+from mews.harness.simulation.policies import ORDER_OF
+from mews.harness.simulation.statistics import JobRow, TraceStatistics
+from mews.harness.simulation.trace_file import TraceFile
+from mews.harness.systems import find_profile
+from mews.kube.system.simulation import JobPlacer, SimulatedCluster, SimulatedJob, TracePolicy
+
+NO_COSTS, KUBELET = "none", "kubelet"
+"""What ``costs`` may be beside the name of a testbed's profile."""
+_READS_REST_S = 1.0
+"""A node's device manager rests so long between two readings (contract kubecomp.md section 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    """What is played on what. ``costs``: what pods cost on their nodes; ``order`` None: as the policy's name says, else
+    strictly first come, first served. ``options`` are the policy's own."""
+
+    trace: Path
+    form: TraceFormat
+    hardware: Hardware
+    defaults: Defaults = field(default_factory=Defaults)
+    select: Mapping[str, str] = field(default_factory=dict)
+    order: str | None = None
+    retry: str = "immediate"
+    costs: str = NO_COSTS
+    gate: SubmissionGate | None = None
+    window: int = WINDOW
+    seed: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def open(self) -> TraceFile:
+        """The trace.
+
+        Raises BadInput.
+        """
+        return TraceFile(self.trace, self.form, self.defaults, self.select)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOutcome:
+    """What came of it: metrics as ``mews run`` has them, and what plots are drawn from."""
+
+    policy: str
+    order: str
+    metrics: Mapping[str, Any]
+    statistics: TraceStatistics
+    seconds: float
+
+
+def simulate(
+    plan: SimulationPlan,
+    policy: TracePolicy,
+    *,
+    on_job: Callable[[JobRow], None] | None = None,
+    on_progress: Callable[[int], None] = lambda jobs: None,
+) -> TraceOutcome:
+    """Play the whole trace.
+
+    Raises BadInput.
+    """
+    trace = plan.open()
+    trace.scan()
+    began_s = time.perf_counter()
+    costs = costs_of(plan)
+    usable = None if costs is None else _usable(costs)
+    moves = ChassisMoves(plan.hardware, plan.seed, usable) if policy.moves else None
+    cluster = cluster_of(plan.hardware, moves)
+    statistics = TraceStatistics(sum(node.cpu_milli for node in cluster.nodes))
+    rng = random.Random(f"{plan.seed}/simulate/{policy.name}")
+    try:
+        if policy.elastic is not None:
+            scheduler = policy.elastic(cluster, rng, plan.options)
+            counted: Any = scheduler
+            engine = ElasticEngine(scheduler, statistics, on_job=on_job, on_progress=on_progress)
+            engine.run(trace.jobs(whole=True))
+        else:
+            counted = _placed(plan, policy, cluster, rng, statistics, trace.jobs(), costs, on_job, on_progress)
+    except (ValueError, StuckTrace) as error:
+        raise BadInput(f"{plan.trace}: {error}" if isinstance(error, StuckTrace) else f"--set {error}") from error
+    seconds = time.perf_counter() - began_s
+    metrics = {
+        **statistics.metrics(),
+        "moved_gpus": counted.moved,
+        "reconfigurations": counted.reconfigurations,
+        "left_out": trace.left_out,
+        "jobs_per_s": round(statistics.jobs / seconds, 1) if seconds else 0.0,
+    }
+    order = "elastic" if policy.elastic is not None else order_of(plan, policy)
+    return TraceOutcome(policy.name, order, metrics, statistics, seconds)
+
+
+def _placed(
+    plan: SimulationPlan,
+    policy: TracePolicy,
+    cluster: SimulatedCluster,
+    rng: random.Random,
+    statistics: TraceStatistics,
+    jobs: Iterator[SimulatedJob],
+    costs: KubeletCosts | None,
+    on_job: Callable[[JobRow], None] | None,
+    on_progress: Callable[[int], None],
+) -> JobPlacer:
+    assert policy.placer is not None, f"{policy.name} has neither placer nor elastic"
+    placer = policy.placer(cluster, rng, plan.options)
+    engine = TraceEngine(
+        placer,
+        statistics,
+        costs=costs,
+        gate=plan.gate,
+        fractions=policy.fractions,
+        on_job=on_job,
+        on_progress=on_progress,
+    )
+    engine.run(jobs, line_of(plan, policy, placer, engine))
+    return placer
+
+
+def order_of(plan: SimulationPlan, policy: TracePolicy) -> str:
+    """Who goes first."""
+    return plan.order or ORDER_OF.get(policy.name, "fcfs")
+
+
+def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine: TraceEngine) -> JobLine:
+    """The line that the plan asks for.
+
+    Raises BadInput for one that the policy cannot have.
+    """
+    order, named = order_of(plan, policy), ORDER_OF.get(policy.name)
+    if named is not None and order != named:
+        raise BadInput(f"--order {order}: --policy {policy.name} says {named}")
+    if order == "backfill":
+        if not isinstance(placer, FixedPlacer):
+            raise BadInput(f"--order backfill: with fixed nodes only, not with --policy {policy.name}")
+        if plan.retry == "kube":
+            raise BadInput("--retry kube: kube-scheduler's queue has no reservations: not with --order backfill")
+        return BackfillLine(placer, engine.start, engine.ends, plan.window)
+    if plan.retry == "kube":
+        return KubeLine(placer, engine.start, strict=order == "fcfs", window=plan.window)
+    if order == "any":
+        return AnyLine(placer, engine.start, plan.window)
+    return FcfsLine(placer, engine.start)
+
+
+def costs_of(plan: SimulationPlan) -> KubeletCosts | None:
+    """What pods cost.
+
+    Raises BadInput.
+    """
+    if plan.costs == NO_COSTS:
+        return None
+    if plan.costs == KUBELET:
+        return KubeletCosts(plan.seed, None)
+    try:
+        return KubeletCosts(plan.seed, find_profile(plan.costs))
+    except LookupError as error:
+        raise BadInput(f"--costs {plan.costs}: must be {NO_COSTS}, {KUBELET}, or a {error.args[0]}") from None
+
+
+def _usable(costs: KubeletCosts) -> Callable[[str, float, float], float]:
+    return lambda node, attached_s, reading_s: costs.usable_s(node, attached_s, reading_s, _READS_REST_S)

@@ -1,0 +1,214 @@
+"""Reads traces row by row: a million of them in flat memory, in order of arrival whatever the file's order is."""
+
+from __future__ import annotations
+
+import csv
+import heapq
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from mews.harness.errors import BadInput, unreadable
+from mews.harness.simulation.columns import PAI_JOBS, BadCell, Defaults, TraceFormat, instances_of, number
+from mews.kube.system.simulation import SimulatedJob
+
+_CHUNK = 50_000
+"""Rows that are sorted at once; what does not fit is sorted on disk."""
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TraceScan:
+    """What a first look found: chosen rows, those that were no job to be run, whether the rest come in order of
+    arrival, and when the first does."""
+
+    rows: int
+    left_out: int
+    sorted: bool
+    first_s: float
+
+
+class TraceFile:
+    """One trace. ``select``: column -> value that rows must have; ``left_out`` counts rows that were no job to be run,
+    as they are read. Every error is a BadInput with the line's number."""
+
+    def __init__(
+        self, path: Path, form: TraceFormat, defaults: Defaults, select: Mapping[str, str] | None = None
+    ) -> None:
+        self.path = path
+        self.form = form
+        self.left_out = 0
+        self._select = dict(select or {})
+        self._columns, self._skip = self._header()
+        places = {name: index for index, name in enumerate(self._columns)}
+        self._check(places, bool(defaults.types))
+        self._chosen = [(places[name], value) for name, value in self._select.items()]
+        self._arrival = next(name for name in form.arrival if name in places)
+        self._arrives = places[self._arrival]
+        self._read = form.reader(places, defaults)
+        self._found: TraceScan | None = None
+
+    def scan(self) -> TraceScan:
+        """Read the whole file once, and check every row of it."""
+        if self._found is None:
+            self._found = self._scan()
+        return self._found
+
+    def jobs(self, *, whole: bool = False) -> Iterator[SimulatedJob]:
+        """All jobs in order of arrival, from 0 on, equal ones in that of the file. ``whole``: those of several
+        instances stay one."""
+        first_s, self.left_out = self.scan().first_s, 0
+        stream = self._in_order() if self._found is not None and self._found.sorted else self._sorted()
+        for job in stream:
+            job.arrival_s -= first_s
+            if whole or job.instances == 1:
+                yield job
+            else:
+                yield from instances_of(job)
+
+    # ------------------------------------------------------------------------------------------------------ the header
+
+    def _header(self) -> tuple[tuple[str, ...], int]:
+        """The columns, and how many rows to skip."""
+        first = self._first_row(self.path)
+        names = tuple(cell.strip() for cell in first)
+        if any(name in self.form.columns or name in PAI_JOBS for name in names):
+            return names, 1
+        beside = self.path.with_suffix(".header")
+        if self.form.published is not None and beside.is_file():
+            return tuple(cell.strip() for cell in self._first_row(beside)), 0
+        if self.form.published is not None and len(first) == len(self.form.published):
+            return self.form.published, 0
+        return names, 1
+
+    @staticmethod
+    def _first_row(path: Path) -> list[str]:
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                return next(csv.reader(file), [])
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(unreadable(path, error)) from None
+        except csv.Error as error:
+            raise BadInput(f"{path}:1: no CSV: {error}") from None
+
+    def _check(self, places: Mapping[str, int], typed: bool) -> None:
+        where, known = f"{self.path}:1", ", ".join(self.form.columns)
+        if len(places) < len(self._columns):
+            twice = next(name for name in self._columns if self._columns.count(name) > 1)
+            raise BadInput(f"{where}: column {twice!r}: is there twice")
+        if self.form.name == "pai2020" and set(places) == set(PAI_JOBS):
+            raise BadInput(f"{where}: these are the columns of pai_job_table, which says nothing of what jobs ask for: "
+                           "give pai_task_table")  # fmt: skip
+        for name in self._columns:
+            if name not in self.form.columns and name not in self._select:
+                raise BadInput(f"{where}: column {name!r}: unknown to --format {self.form.name}, which has {known}")
+        for group in self.form.wanted:
+            there = [name for name in group if name in places]
+            if not there:
+                raise BadInput(f"{where}: column {' or '.join(map(repr, group))}: missing")
+            if len(there) > 1 and "type" not in group:
+                raise BadInput(f"{where}: columns {', '.join(map(repr, there))}: only one of them")
+        if "gpus" in self.form.columns and "gpus" not in places and not typed:
+            raise BadInput(f"{where}: column 'gpus': missing; what a 'type' asks for only a scenario says")
+        for name in self._select:
+            if name not in places:
+                raise BadInput(f"{where}: --select {name}: no such column; there are {', '.join(places)}")
+
+    # -------------------------------------------------------------------------------------------------------- the rows
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each chosen row."""
+        width, chosen = len(self._columns), self._chosen
+        try:
+            with self.path.open(newline="", encoding="utf-8-sig") as file:
+                reader = csv.reader(file)
+                for _ in range(self._skip):
+                    next(reader, None)
+                for cells in reader:
+                    if len(cells) != width:
+                        if not cells:
+                            continue
+                        there = f"{len(cells)} cells for {width} columns"
+                        raise BadInput(f"{self.path}:{reader.line_num}: {there}")
+                    if not chosen or all(cells[place] == value for place, value in chosen):
+                        yield reader.line_num, cells
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(unreadable(self.path, error)) from None
+        except csv.Error as error:
+            raise BadInput(f"{self.path}:{reader.line_num}: no CSV: {error}") from None
+
+    def _in_order(self) -> Iterator[SimulatedJob]:
+        read = self._read
+        for line, cells in self._rows():
+            try:
+                job = read(cells)
+            except BadCell as error:
+                raise BadInput(f"{self.path}:{line}: {error}") from None
+            if job is None:
+                self.left_out += 1
+            else:
+                yield job
+
+    def _scan(self) -> TraceScan:
+        rows, left_out, last_s, first_s, ordered = 0, 0, -1.0, float("inf"), True
+        arrives, name = self._arrives, self._arrival
+        for line, cells in self._rows():
+            rows += 1
+            text = cells[arrives]
+            if not text and self.form.published is not None:
+                left_out += 1
+                continue
+            try:
+                arrival_s = number(name, text)
+            except BadCell as error:
+                raise BadInput(f"{self.path}:{line}: {error}") from None
+            if arrival_s < last_s:
+                ordered = False
+            last_s = arrival_s
+            first_s = min(first_s, arrival_s)
+        if not rows:
+            chosen = f" with {', '.join(f'{k}={v}' for k, v in self._select.items())}" if self._select else ""
+            raise BadInput(f"{self.path}: no job{chosen}")
+        # Our own traces count from the start of the workload, which need not be the first arrival.
+        return TraceScan(rows, left_out, ordered, first_s if self.form.published is not None and rows > left_out else 0)
+
+    def _sorted(self) -> Iterator[SimulatedJob]:
+        """Sorted in pieces, which wait on disk and are merged."""
+        with ExitStack() as files:
+            pieces = [files.enter_context(piece) for piece in self._pieces()]
+            yield from heapq.merge(*(_unpacked(piece) for piece in pieces), key=_arrival)
+
+    def _pieces(self) -> Iterator[IO[bytes]]:
+        chunk: list[SimulatedJob] = []
+        for job in self._in_order():
+            chunk.append(job)
+            if len(chunk) >= _CHUNK:
+                yield _packed(chunk)
+                chunk = []
+        yield _packed(chunk)
+
+
+def _arrival(job: SimulatedJob) -> float:
+    return job.arrival_s
+
+
+def _packed(jobs: list[SimulatedJob], make: Callable[[], IO[bytes]] = tempfile.TemporaryFile) -> IO[bytes]:
+    jobs.sort(key=_arrival)
+    file = make()
+    for start in range(0, len(jobs), _BATCH):
+        pickle.dump(jobs[start : start + _BATCH], file, pickle.HIGHEST_PROTOCOL)
+    file.seek(0)
+    return file
+
+
+def _unpacked(file: IO[bytes]) -> Iterator[SimulatedJob]:
+    while True:
+        try:
+            batch: Sequence[SimulatedJob] = pickle.load(file)
+        except EOFError:
+            return
+        yield from batch

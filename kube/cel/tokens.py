@@ -1,0 +1,49 @@
+"""The words of an expression (the lexer of cel-go's grammar)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+END = "<EOF>"
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n\f]+|//[^\n]*)
+    |(?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
+    |(?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])
+    |(?P<int>0x[0-9a-fA-F]+|\d+)
+    |(?P<text>(?:[bB][rR]?|[rR][bB]?)?(?:\"{3}.*?(?<!\\)\"{3}|'{3}.*?(?<!\\)'{3}))
+    |(?P<raw>(?:[bB][rR]|[rR][bB]?)(?:"[^"\n\r]*"|'[^'\n\r]*'))
+    |(?P<string>[bB]?(?:"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*'))
+    |(?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
+    |(?P<quoted>`[a-zA-Z0-9_.\-/ ]+`)
+    |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,\[\](){}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_NO_TOKEN = re.compile(r"""["'][^\n\r]*|`[a-zA-Z0-9_.\-/ ]*.?|[&|=].?|.""", re.DOTALL)
+"""How much ANTLR's lexer takes for the beginning of a word before it sees that it is none."""
+
+
+class Token(NamedTuple):
+    """A word of the text, its sort, and where it begins."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def tokens_of(source: str, faults: list[tuple[int, str]]) -> list[Token]:
+    """The words; what is none is noted and left out, as ANTLR's lexer does."""
+    found, at = [], 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            wrong = _NO_TOKEN.match(source, at)
+            assert wrong is not None
+            shown = wrong[0].replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+            faults.append((at, f"Syntax error: token recognition error at: '{shown}'"))
+            at += len(wrong[0])
+            continue
+        if match.lastgroup != "space":
+            found.append(Token(str(match.lastgroup), match[0], at))
+        at = match.end()
+    return [*found, Token("end", END, len(source))]

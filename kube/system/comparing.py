@@ -1,0 +1,40 @@
+"""Numbers beside a paper's, as comparisons and as the text that stands under an experiment's figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mews.kube.system.experiment import Comparison, Row
+from mews.kube.system.statistics import interval
+
+
+def compared(
+    name: str, values: Sequence[float], *, paper: float | None = None, measured: float | None = None
+) -> Comparison:
+    """The mean of several runs with its 95 % interval; one run has none, and no run no mean."""
+    if len(values) < 2:
+        return Comparison(name, values[0] if values else None, paper, measured)
+    mean, low, high = interval(values)
+    return Comparison(name, mean, paper, measured, low, high)
+
+
+def markdown(title: str, notes: Iterable[str], comparisons: Iterable[Comparison]) -> str:
+    """A title, what must be known, and the table of comparisons."""
+    lines = [f"# {title}", ""]
+    for note in notes:
+        lines += [note, ""]
+    lines += ["| | paper | measured | ours | 95 % |", "|---|---|---|---|---|"]
+    for each in comparisons:
+        within = "" if each.low is None or each.high is None else f"{_shown(each.low)} to {_shown(each.high)}"
+        numbers = " | ".join(_shown(value) for value in (each.paper, each.measured, each.ours))
+        lines.append(f"| {each.name} | {numbers} | {within} |")
+    return "\n".join(lines) + "\n"
+
+
+def picked(rows: Iterable[Row], **wanted: object) -> list[Row]:
+    """The rows with these values."""
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -1,0 +1,187 @@
+"""What a system says of its policy so that an engine can play traces by it: jobs instead of pods, no API, no waiting.
+
+A **placer** decides where a job goes, by the very functions that the system's components call; the engine keeps the
+line of jobs, the time and the results. Times are seconds from the start of the trace; they never go back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+WHOLE = 100
+"""The share of a device that is all of it."""
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedJob:
+    """One job of a trace, or one instance of it. ``share`` is what it asks of devices, in hundredths of one,
+    ``devices`` the whole ones that this takes; ``instances``: how many of them a policy of elastic jobs may run."""
+
+    name: str
+    arrival_s: float
+    duration_s: float
+    devices: int
+    share: int
+    cpu_milli: int
+    memory_mib: int = 0
+    instances: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDevice:
+    """One device: its pool-wide ID, and the memory that it has."""
+
+    gpuid: str
+    uuid: str
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedNode:
+    """One node as a trace begins: what it has, and the devices on its ports. ``pool`` is None where it has none."""
+
+    name: str
+    pool: str | None
+    cpu_milli: int
+    memory_mib: int
+    devices: tuple[SimulatedDevice, ...] = ()
+
+
+class DeviceMoves(Protocol):
+    """The chassis of a trace: operations are begun at a time and end at a later one. Each pool is asked in order."""
+
+    def read(self, pool: str, now_s: float) -> float:
+        """When all chassis of the pool have answered what they have where."""
+        ...
+
+    def read_one(self, gpuid: str, now_s: float) -> float:
+        """When the chassis of that device has."""
+        ...
+
+    def detach(self, gpuid: str, now_s: float) -> float:
+        """When the chassis answers; whether it did so the next look at ``node_of`` shows."""
+        ...
+
+    def attach(self, gpuid: str, node: str, now_s: float) -> float:
+        """When the chassis answers."""
+        ...
+
+    def node_of(self, gpuid: str, now_s: float) -> str | None:
+        """The node on whose port the device is, None for one that is free."""
+        ...
+
+    def usable_s(self, node: str, attached_s: float) -> float:
+        """When a device that was attached to the node then counts among those it can hand out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCluster:
+    """What a placer works on. ``free``: pool -> devices that are on no port; ``moves`` is None where nothing moves."""
+
+    nodes: tuple[SimulatedNode, ...]
+    free: Mapping[str, tuple[SimulatedDevice, ...]] = field(default_factory=dict)
+    moves: DeviceMoves | None = None
+
+
+@dataclass(slots=True, eq=False)
+class JobSpot:
+    """Where a job runs. Not ``ready``: its devices are on their way, and ``advance`` will say when they are there.
+    ``idle``: devices of the node that no running job holds, its own included; ``token`` is the placer's own."""
+
+    node: str
+    ready: bool = True
+    idle: int = 0
+    token: Any = None
+
+
+class JobPlacer(Protocol):
+    """Where jobs go. ``moved`` and ``reconfigurations`` count the devices that it moved, and the times it began to."""
+
+    moved: int
+    reconfigurations: int
+
+    def could_ever(self, job: SimulatedJob) -> bool:
+        """Whether the job would fit if nothing else ran."""
+        ...
+
+    def place(self, job: SimulatedJob, now_s: float) -> JobSpot | None:
+        """Give the job its room; None where there is none now."""
+        ...
+
+    def release(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
+        """The job has ended: its room is free."""
+        ...
+
+    def next_s(self) -> float | None:
+        """When something of its own happens next; None where nothing is under way."""
+        ...
+
+    def advance(self, now_s: float) -> Sequence[JobSpot]:
+        """Do what is due by now; the spots that became ready by it."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class ElasticRun:
+    """A job of an elastic policy: ``ends_s`` as far as is known now, None while it makes no progress."""
+
+    job: SimulatedJob
+    node: str = ""
+    began_s: float | None = None
+    ends_s: float | None = None
+    workers: int = 0
+    devices: int = 0
+    cpu_milli: int = 0
+
+
+class ElasticScheduler(Protocol):
+    """A policy that changes jobs while they run, and so keeps its own line. ``submit`` and ``end`` book; ``decide``
+    decides and returns every run whose start, end or size it changed."""
+
+    moved: int
+    reconfigurations: int
+
+    def could_ever(self, job: SimulatedJob) -> bool:
+        """Whether the job would fit if nothing else ran."""
+        ...
+
+    def submit(self, job: SimulatedJob, now_s: float) -> None:
+        """A job is there."""
+        ...
+
+    def end(self, run: ElasticRun, now_s: float) -> None:
+        """A job has done all its work."""
+        ...
+
+    def decide(self, now_s: float) -> Sequence[ElasticRun]:
+        """What is decided at this moment."""
+        ...
+
+    def next_s(self, now_s: float) -> float | None:
+        """When time alone may change a decision."""
+        ...
+
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TracePolicy:
+    """``mews simulate --policy NAME``: one of ``placer`` and ``elastic``, made from the cluster, the chance of ties,
+    and the options ``--set NAME=VALUE`` by name (``options`` are those that there are, with what they mean). They
+    raise ValueError, in one line, for a cluster or options that they cannot be made with. ``left_out`` says what of
+    the system a trace is not played by. ``fractions``: jobs may share a device."""
+
+    name: str
+    summary: str
+    placer: Callable[[SimulatedCluster, random.Random, Mapping[str, str]], JobPlacer] | None = None
+    elastic: Callable[[SimulatedCluster, random.Random, Mapping[str, str]], ElasticScheduler] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    left_out: str = ""
+    fractions: bool = False
+    moves: bool = False

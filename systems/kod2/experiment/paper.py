@@ -1,0 +1,301 @@
+"""Figs. 4, 7 and 8 of the KOD2 paper, each by itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
+from mews.kube.system.statistics import half_width
+from mews.systems.kod2.experiment.cells import BATCHES, MODELS, Assumptions, cells, shape_of
+from mews.systems.kod2.experiment.run import GRID_S, VARIANTS, run_cell, sampled, simulate
+from mews.systems.kod2.training import speed
+
+ASSUMED = (
+    "Work per image, parameters, network, requests and when a job that hangs is ended (after three hours) are assumed, "
+    "since the paper gives none of them: docs/kod2.md."
+)
+
+# Fig. 4 ---------------------------------------------------------------------------------------------------------------
+
+FIG4_BATCH, FIG4_CORES = 256, 2
+WORKERS = tuple(range(1, 9))
+
+
+def fig4_tasks(seeds: int) -> list[str]:
+    """The models; nothing here is left to chance."""
+    return list(MODELS)
+
+
+def fig4_run(model: str) -> list[dict[str, Any]]:
+    """Training time by the number of workers, spread over three nodes of which one has the server."""
+    shape = shape_of(model, FIG4_BATCH, FIG4_CORES, Assumptions())
+    found = []
+    for workers in WORKERS:
+        near = -(-workers // 3)
+        rate = speed(shape, near=near, far=workers - near, servers=1)
+        found.append({"model": model, "workers": workers, "train_s": shape.steps / rate})
+    return found
+
+
+def flat(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+    """All rows."""
+    return [row for result in results for row in result]
+
+
+def _train_s(rows: Sequence[Row], model: str) -> list[float]:
+    return [row["train_s"] for row in picked(rows, model=model)]
+
+
+def fig4_comparisons(tables: Tables) -> list[Comparison]:
+    """How far the time falls from one worker to eight, and whether it falls all the way."""
+    rows = tables["rows"]
+    found = [
+        Comparison(f"{m}: time with 8 workers over 1", _train_s(rows, m)[-1] / _train_s(rows, m)[0]) for m in MODELS
+    ]
+    falls = [all(fewer_s >= more_s for fewer_s, more_s in pairwise(_train_s(rows, m))) for m in MODELS]
+    return [
+        *found,
+        Comparison("models whose time falls with every worker", float(sum(falls)), paper=float(len(MODELS))),
+    ]
+
+
+def fig4_figures(tables: Tables) -> list[Figure]:
+    """A panel a model."""
+    at = tuple(float(workers) for workers in WORKERS)
+    panels = tuple(
+        Panel(model, (Series(model, tuple(_train_s(tables["rows"], model)), at=at),), x_label="workers")
+        for model in MODELS
+    )
+    return [Figure("kod2-fig4", "lines", "training time, s", panels)]
+
+
+def fig4_report(tables: Tables, seeds: Mapping[str, int]) -> str:
+    """The comparison as text."""
+    notes = (
+        f"One pass at batch {FIG4_BATCH}, workers of {FIG4_CORES} cores on three nodes, one server. Of the paper's "
+        "figure only the trend is known: more workers, less time, until the server is busy.",
+        ASSUMED,
+    )
+    return markdown("Fig. 4: training time and number of workers", notes, fig4_comparisons(tables))
+
+
+FIG4 = Experiment(
+    name="kod2-fig4",
+    summary="training time against the number of workers, batch 256, four models",
+    parts=(ExperimentPart("rows", "every model with 1 to 8 workers", 1, fig4_tasks, fig4_run, flat),),
+    report=fig4_report,
+    figures=fig4_figures,
+    comparisons=fig4_comparisons,
+)
+"""Fig. 4 of the KOD2 paper."""
+
+# Fig. 7 ---------------------------------------------------------------------------------------------------------------
+
+SHOWN = {"kod2": "KOD2", "random": "tf-operator, random", "default": "tf-operator, default"}
+Fig7Task = tuple[str, int, int, tuple[str, ...], Assumptions]
+
+
+def fig7_tasks(seeds: int) -> list[Fig7Task]:
+    """Every cell with every seed, the operator and both baselines."""
+    return [(m, batch, seed, tuple(SHOWN), Assumptions()) for m, batch in cells() for seed in range(1, seeds + 1)]
+
+
+def fig7_rows(seeds: int, results: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[Row]:
+    """One a run."""
+    found: list[Row] = []
+    for (model, batch, seed, names, _), result in zip(fig7_tasks(seeds), results, strict=True):
+        for name in names:
+            kept = {key: result[name][key] for key in ("jct_s", "jct_all_s", "dead", "end_s")}
+            found.append({"model": model, "batch": batch, "seed": seed, "variant": name, **kept})
+    return found
+
+
+def _jct(rows: Sequence[Row], model: str, batch: int, variant: str, key: str) -> list[float]:
+    cell = picked(rows, model=model, batch=batch, variant=variant)
+    return [row[key] for row in cell if row[key] is not None]
+
+
+def change(rows: Sequence[Row], model: str, batch: int, key: str) -> float:
+    """Of the mean completion time, against the random baseline."""
+    return fmean(_jct(rows, model, batch, "kod2", key)) / fmean(_jct(rows, model, batch, "random", key)) - 1.0
+
+
+def fig7_comparisons(tables: Tables) -> list[Comparison]:
+    """The largest reduction; in which cells and for which models it is faster; every bar."""
+    rows = tables["rows"]
+    found = []
+    for key, jobs, paper in (("jct_s", "completed jobs", -0.84), ("jct_all_s", "all jobs", None)):
+        changes = {cell: change(rows, *cell, key) for cell in cells()}
+        best = min(value for (_, batch), value in changes.items() if batch == 128)
+        faster = sum(all(changes[model, batch] < 0 for batch in BATCHES) for model in MODELS)
+        mean = sum(fmean(changes[model, batch] for batch in BATCHES) < 0 for model in MODELS)
+        found += [
+            Comparison(f"largest change of the mean JCT at batch 128, {jobs}", best, paper=paper),
+            Comparison(f"all models faster ({jobs}): models faster at every batch", float(faster), paper=4.0),
+            Comparison(f"all models faster ({jobs}): models faster on average", float(mean), paper=4.0),
+        ]
+    bars = [
+        compared(f"mean JCT, s: {model}, batch {batch}, {label}, all jobs", _jct(rows, model, batch, v, "jct_all_s"))
+        for model, batch in cells()
+        for v, label in SHOWN.items()
+    ]
+    return [*found, *bars]
+
+
+def fig7_figures(tables: Tables) -> list[Figure]:
+    """A panel a batch size, bars by model: completed jobs, and all."""
+    found = []
+    for key, name in (("jct_s", "completed"), ("jct_all_s", "all")):
+        panels = []
+        for batch in BATCHES:
+            series = []
+            for variant, label in SHOWN.items():
+                values = [_jct(tables["rows"], model, batch, variant, key) for model in MODELS]
+                means = tuple(fmean(each) if each else 0.0 for each in values)
+                series.append(Series(label, means, tuple(half_width(v) if len(v) > 1 else 0.0 for v in values)))
+            panels.append(Panel(f"batch {batch}", tuple(series), places=tuple(MODELS)))
+        found.append(Figure(f"kod2-fig7-{name}", "bars", f"mean JCT of {name} jobs, s", tuple(panels)))
+    return found
+
+
+def fig7_report(tables: Tables, seeds: Mapping[str, int]) -> str:
+    """The comparison as text."""
+    notes = (
+        "Ten jobs a cell, one every 30 s. Completed jobs: a baseline's job that hangs counts for nothing; all jobs: it "
+        f"counts with the time until it was ended. {seeds['rows']} seeds.",
+        ASSUMED,
+    )
+    return markdown("Fig. 7: average job completion time", notes, fig7_comparisons(tables))
+
+
+FIG7 = Experiment(
+    name="kod2-fig7",
+    summary="mean completion time of 20 cells: KOD2 against tf-operator with two baselines",
+    parts=(ExperimentPart("rows", "every cell", 10, fig7_tasks, run_cell, fig7_rows),),
+    report=fig7_report,
+    figures=fig7_figures,
+    comparisons=fig7_comparisons,
+)
+"""Fig. 7 of the KOD2 paper."""
+
+# Fig. 8 ---------------------------------------------------------------------------------------------------------------
+
+FIG8_BATCH = 64
+AROUND = 10
+"""Minutes before and after a death over which utilisation is compared."""
+
+
+def fig8_tasks(seeds: int) -> list[tuple[str, int]]:
+    """Every model with every seed."""
+    return [(model, seed) for model in MODELS for seed in range(1, seeds + 1)]
+
+
+def fig8_run(task: tuple[str, int]) -> dict[str, Any]:
+    """Busy cores by the minute, with KOD2 and with the random baseline, and when jobs of that died."""
+    model, seed = task
+    ours, theirs = (simulate(model, FIG8_BATCH, seed, VARIANTS[name], Assumptions()) for name in ("kod2", "random"))
+    deaths = sorted(life.ended_s for life in theirs.lives.values() if life.dead and life.ended_s is not None)
+    span_s = ours.end_s
+    busy = sampled(theirs)
+    return {
+        "model": model,
+        "seed": seed,
+        "utilisation": ours.utilisation(span_s),
+        "baseline": theirs.utilisation(span_s),
+        "end_s": ours.end_s,
+        "later_s": theirs.end_s - span_s,
+        "deaths": len(deaths),
+        **_shape(busy, [int(death_s / GRID_S) for death_s in deaths]),
+        "busy": sampled(ours),
+        "baseline_busy": busy,
+    }
+
+
+def _shape(busy: Sequence[float], deaths: Sequence[int]) -> dict[str, float | None]:
+    """Of the baseline's curve: its first minutes; before and after the first death that work goes on after; the end."""
+    start = fmean(busy[:AROUND])
+    for death in deaths:
+        after = busy[death + 1 : death + 1 + AROUND]
+        if after and fmean(after) > 0:
+            before = fmean(busy[max(death - AROUND, 0) : death] or [0.0])
+            left = busy[death + 1 + AROUND :]
+            return {"start": start, "before": before, "after": fmean(after), "then": fmean(left) if left else 0.0}
+    return {"start": start, "before": None, "after": None, "then": None}
+
+
+def fig8_rows(seeds: int, results: Sequence[Row]) -> list[Row]:
+    """One a run."""
+    return list(results)
+
+
+def fig8_comparisons(tables: Tables) -> list[Comparison]:
+    """How much more of the cores is busy, and the curve's four marks."""
+    rows = tables["rows"]
+    more = []
+    for model in MODELS:
+        cell = picked(rows, model=model)
+        gain = fmean(r["utilisation"] for r in cell) / fmean(r["baseline"] for r in cell) - 1.0
+        more.append(Comparison(f"change of CPU utilisation: {model}", gain, paper=0.92 if model == "VGG-16" else None))
+    dead = [row for row in rows if row["after"] is not None]
+    jumps = [float(row["after"] > row["before"]) for row in dead]
+    falls = [float(row["then"] < row["after"]) for row in dead]
+    start = [row["start"] / max(row["baseline_busy"]) for row in rows if max(row["baseline_busy"])]
+    tail = [row["later_s"] / 60.0 for row in rows]
+    return [
+        *more,
+        compared("baseline, low start: first ten minutes over its peak", start),
+        Comparison("baseline, runs in which work goes on after a job's death", float(len(dead))),
+        compared("baseline, jump: share of these whose utilisation rises after it", jumps, paper=1.0),
+        compared("baseline, fall: share of these whose utilisation falls again", falls, paper=1.0),
+        compared("baseline, tail: minutes that the whole work ends later", tail, paper=30.0),
+    ]
+
+
+def fig8_figures(tables: Tables) -> list[Figure]:
+    """A panel a model: the means over the seeds; and one run with a jump, as the paper shows one run each."""
+    means, single = [], []
+    for model in MODELS:
+        cell = picked(tables["rows"], model=model)
+        one = next((row for row in cell if row["after"] is not None), cell[0])
+        means.append(_panel(model, cell))
+        single.append(_panel(f"{model}, seed {one['seed']}", [one]))
+    return [
+        Figure(name, "lines", "busy cores, %", tuple(panels), same_scale=True)
+        for name, panels in (("kod2-fig8", single), ("kod2-fig8-means", means))
+    ]
+
+
+def _panel(title: str, rows: Sequence[Row]) -> Panel:
+    series = (_curve("KOD2", rows, "busy"), _curve("tf-operator", rows, "baseline_busy"))
+    return Panel(title, series, x_label="minutes")
+
+
+def _curve(label: str, rows: Sequence[Row], key: str) -> Series:
+    length = max(len(row[key]) for row in rows)
+    return Series(label, tuple(100 * fmean((row[key] + [0.0] * length)[at] for row in rows) for at in range(length)))
+
+
+def fig8_report(tables: Tables, seeds: Mapping[str, int]) -> str:
+    """The comparison as text."""
+    notes = (
+        f"Busy cores of 30 at batch {FIG8_BATCH}, over the time that the elastic run takes. The paper's curves of the "
+        "baseline start low, jump when a job is ended without completion, fall again, and end half an hour to over an "
+        f"hour later. {seeds['rows']} seeds; the first figure shows one run each.",
+        ASSUMED,
+    )
+    return markdown("Fig. 8: average CPU utilisation over time", notes, fig8_comparisons(tables))
+
+
+FIG8 = Experiment(
+    name="kod2-fig8",
+    summary="CPU utilisation over time at batch 64: low start, jump after a death, fall, tail",
+    parts=(ExperimentPart("rows", "every model", 15, fig8_tasks, fig8_run, fig8_rows),),
+    report=fig8_report,
+    figures=fig8_figures,
+    comparisons=fig8_comparisons,
+)
+"""Fig. 8 of the KOD2 paper."""

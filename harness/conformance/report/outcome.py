@@ -14,7 +14,8 @@ from mews.harness.conformance.table import Versions
 
 @dataclass(frozen=True, slots=True)
 class ConformanceOutcome:
-    """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth telling."""
+    """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth knowing;
+    ``others``: what the chassis or another client has moved meanwhile, which was left there."""
 
     url: str
     dialect: str
@@ -26,6 +27,7 @@ class ConformanceOutcome:
     restored: tuple[str, ...] | None
     differences: Sequence[RecordingDifference]
     remarks: tuple[str, ...]
+    others: tuple[str, ...]
     seconds: float
 
     @property
@@ -55,6 +57,7 @@ class ConformanceOutcome:
             "not_restored": list(self.restored or ()),
             "differences": [str(difference) for difference in self.differences],
             "remarks": list(self.remarks),
+            "moved_by_others": list(self.others),
             "seconds": round(self.seconds, 3),
         }
 
@@ -83,7 +86,9 @@ def about(outcome: ConformanceOutcome) -> list[str]:
 def after(outcome: ConformanceOutcome) -> list[str]:
     """What is to be told at the end."""
     lines = [f"differs: {difference}" for difference in outcome.differences]
-    lines += list(outcome.remarks)
-    if outcome.restored is not None:
-        lines += [f"NOT RESTORED: {text}" for text in outcome.restored] or ["the table is as before"]
+    lines += [*outcome.remarks, *outcome.others]
+    if outcome.restored:
+        lines += [f"NOT RESTORED: {text}" for text in outcome.restored]
+    elif outcome.restored is not None:
+        lines.append("the table is as before" + (" but for what others moved" if outcome.others else ""))
     return lines

@@ -67,6 +67,8 @@ class Client:
         self.address = address
         self.encrypted = parts.scheme == "https"
         self.log: list[Exchange] = []
+        self.about = ""
+        """The clause that is being judged, for the log."""
         self.credentials: tuple[str, str] | None = None
         self._host = parts.hostname or ""
         self._port = parts.port
@@ -174,6 +176,7 @@ class Client:
                     reply="" if reply is None else self.hidden(reply.text),
                     seconds=seconds,
                     error=error,
+                    clause=self.about,
                 )
             )
 

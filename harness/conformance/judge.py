@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import Clause
+from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause
 from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged, Unmet
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.expectations import Quirks, Waiver
 
 PASSED, FAILED, QUIRK, WAIVED, SKIPPED, ERROR = "passed", "failed", "quirk", "waived", "skipped", "error"
-VERDICTS = (PASSED, FAILED, QUIRK, WAIVED, SKIPPED, ERROR)
-"""quirk, waived: does not hold, as expected; skipped: could not be judged; error: a waiver for it has expired."""
+WARNING, NOTED = "warning", "noted"
+VERDICTS = (PASSED, FAILED, WARNING, NOTED, QUIRK, WAIVED, SKIPPED, ERROR)
+"""warning, noted: does not hold, and only should or may; quirk, waived: does not hold, as expected; skipped: could not
+be judged; error: a waiver for it has expired."""
+OF_GRADE = {MUST: FAILED, SHOULD: WARNING, MAY: NOTED}
 BAD = (FAILED, ERROR)
 READ_ONLY = "needs --allow-changes"
 
@@ -31,6 +34,7 @@ class ClauseResult:
     note: str = ""
     seconds: float = 0.0
     exchanges: tuple[Exchange, ...] = ()
+    grade: str = MUST
 
     @property
     def good(self) -> bool:
@@ -44,6 +48,7 @@ class ClauseResult:
             "title": self.clause.title,
             "reference": self.clause.reference,
             "assumed": self.clause.assumed,
+            "grade": self.grade,
             "verdict": self.verdict,
             "reason": self.reason,
             "note": self.note,
@@ -61,6 +66,8 @@ class ClauseJudge:
     waivers: Sequence[Waiver]
     today: date
     changes: bool
+    grades: Mapping[str, str] = field(default_factory=dict)
+    """Clause -> grade; must for any other."""
     causes: dict[str, str] = field(default_factory=dict)
     """Clause -> the clause that was found not to hold and is why this one cannot be judged (itself, for that one)."""
 
@@ -73,7 +80,9 @@ class ClauseJudge:
         if cause is not None:
             self.causes[clause.id] = cause
             return self._result(clause, SKIPPED, f"{cause} does not hold", 0.0, ())
+        self.bench.client.about = clause.id
         verdict, reason = self._look(clause)
+        self.bench.client.about = ""
         if verdict == FAILED:
             self.causes[clause.id] = clause.id
         exchanges = tuple(log[first:])
@@ -130,4 +139,7 @@ class ClauseJudge:
             verdict, note = WAIVED, f"waived until {waiver.expires}: {waiver.reason}"
         elif verdict == PASSED and waiver is not None:
             note = "its waiver is not needed any more"
-        return ClauseResult(clause, verdict, reason, note, seconds, exchanges)
+        grade = self.grades.get(clause.id, MUST)
+        if verdict == FAILED:
+            verdict = OF_GRADE[grade]
+        return ClauseResult(clause, verdict, reason, note, seconds, exchanges, grade)

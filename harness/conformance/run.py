@@ -23,6 +23,7 @@ from mews.harness.conformance.expectations import Quirks, Waiver
 from mews.harness.conformance.guard import Guard
 from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.open import client_for
+from mews.harness.conformance.profiles import ConformProfile
 from mews.harness.conformance.recognise import recognise
 from mews.harness.conformance.recording import RecordingDifference, compare
 from mews.harness.conformance.report.outcome import ConformanceOutcome
@@ -45,7 +46,8 @@ MOST_DEVICES = 2
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own."""
+    """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own;
+    ``profile`` None: all clauses by their own grades."""
 
     address: ChassisTarget
     dialect: str
@@ -53,6 +55,7 @@ class Order:
     changes: bool = False
     devices: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
+    profile: ConformProfile | None = None
     quirks: Quirks = field(default_factory=Quirks)
     waivers: tuple[Waiver, ...] = ()
     restore_file: Path | None = None
@@ -76,8 +79,10 @@ def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]
         devices, ports = choose(order, table) if order.changes else ((), ())
         with _protected(order, table, devices) as keeper:
             bench.allow(devices, ports, keeper.file)
-            judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes)
-            run = ClauseSuite(judge, suite.clauses, on_result)
+            profile = order.profile or ConformProfile("", suite.clauses)
+            grades = {clause.id: profile.grade(clause) for clause in profile.clauses}
+            judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes, grades)
+            run = ClauseSuite(judge, profile.clauses, on_result)
             with tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
                 run_suite(run, suite.file, Path(folder))
             versions = _versions(face.versions)
@@ -91,6 +96,7 @@ def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]
         dialect=order.dialect,
         changes=order.changes,
         devices=devices,
+        profile=profile.name,
         quirks=order.quirks.name,
         versions=versions,
         results=run.results,
@@ -99,6 +105,7 @@ def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]
         remarks=tuple(keeper.remarks),
         others=tuple(keeper.others),
         seconds=time.monotonic() - began_s,
+        log=tuple(client.log),
     )
 
 

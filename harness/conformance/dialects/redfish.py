@@ -268,5 +268,11 @@ RESTING: tuple[Clause, ...] = (
 CLAUSES = (ROOT_CLAUSE, *resting_on((ROOT_CLAUSE.id,), (ACCESS, *resting_on((ACCESS.id,), RESTING))))
 
 DIALECT_CLAUSES = DialectClauses(
-    RedfishTableClient, CLAUSES, __file__, login=True, home=ROOT, words=("RedfishVersion", "@odata.id", "@odata.type")
+    RedfishTableClient,
+    CLAUSES,
+    __file__,
+    login=True,
+    home=ROOT,
+    words=("RedfishVersion", "@odata.id", "@odata.type"),
+    gates=("4.root", "4.access", "4.json", "4.form", "4.answers", "4.server-errors"),
 )

@@ -20,7 +20,7 @@ class DialectClauses:
 
     ``login``: it asks for credentials. ``lists_ports``: its listing names the host ports, also those without a device.
     ``home``: a path that any such chassis answers, with one of the member names ``words`` somewhere, or with nothing;
-    by it one sees that something is no such chassis.
+    by it one sees that something is no such chassis. ``gates``: clauses that are judged whatever a profile asks for.
     """
 
     face: Callable[[Client], TableClient]
@@ -30,6 +30,7 @@ class DialectClauses:
     lists_ports: bool = True
     home: str = ""
     words: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
 
 
 def clauses_of(dialect: str) -> DialectClauses:

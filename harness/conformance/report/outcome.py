@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import READ_ONLY, VERDICTS, ClauseResult
 from mews.harness.conformance.recording import RecordingDifference
 from mews.harness.conformance.table import Versions
@@ -21,6 +22,7 @@ class ConformanceOutcome:
     dialect: str
     changes: bool
     devices: tuple[str, ...]
+    profile: str
     quirks: str
     versions: Versions
     results: Sequence[ClauseResult]
@@ -29,6 +31,8 @@ class ConformanceOutcome:
     remarks: tuple[str, ...]
     others: tuple[str, ...]
     seconds: float
+    log: Sequence[Exchange] = ()
+    """Every request in order, for a recording."""
 
     @property
     def verdict(self) -> str:
@@ -48,6 +52,7 @@ class ConformanceOutcome:
             "dialect": self.dialect,
             "allow_changes": self.changes,
             "devices": list(self.devices),
+            "profile": self.profile,
             "quirks": self.quirks,
             "versions": {"service": dict(self.versions.service), "schemas": dict(self.versions.schemas)},
             "verdict": self.verdict,
@@ -64,7 +69,7 @@ class ConformanceOutcome:
 
 def summary(outcome: ConformanceOutcome) -> str:
     """``12 passed, 1 failed``."""
-    words = {"quirk": "known quirk", "skipped": "not judged"}
+    words = {"quirk": "known quirk", "skipped": "not judged", "warning": "should be otherwise"}
     text = ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in outcome.counts().items() if n)
     withheld = sum(result.reason == READ_ONLY for result in outcome.results)
     return f"{text} ({withheld} of them for want of --allow-changes)" if withheld else text
@@ -74,6 +79,8 @@ def about(outcome: ConformanceOutcome) -> list[str]:
     """What was judged and how, line by line."""
     how = f"changes on {', '.join(outcome.devices)}" if outcome.changes else "read-only"
     lines = [f"{outcome.url}, dialect {outcome.dialect}, {how}"]
+    if outcome.profile:
+        lines.append(f"profile {outcome.profile}")
     if outcome.quirks:
         lines.append(f"quirk profile {outcome.quirks}")
     if outcome.versions.service:

@@ -92,22 +92,33 @@ class Client:
 
         Raises NoAnswer.
         """
-        sent = dict(headers or {})
+        return self._noted(method, path, body, dict(headers or {}), MOST_BYTES)
+
+    def head_of_stream(self, path: str, headers: Mapping[str, str]) -> HttpReply:
+        """The answer to a GET without its body, which need not end.
+
+        Raises NoAnswer.
+        """
+        return self._noted("GET", path, None, dict(headers), 0)
+
+    def _noted(self, method: str, path: str, body: bytes | None, sent: dict[str, str], most: int) -> HttpReply:
         began_s = time.monotonic()
         try:
-            reply = self._send(method, path, body, sent)
+            reply = self._send(method, path, body, sent, most)
         except NoAnswer as error:
             self._note(method, path, body, sent, None, time.monotonic() - began_s, str(error))
             raise
         self._note(method, path, body, sent, reply, time.monotonic() - began_s)
         return reply
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpReply:
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int = MOST_BYTES
+    ) -> HttpReply:
         connection = self.connection()
         try:
             connection.request(method, self.target(path), body, dict(headers))
             response = connection.getresponse()
-            content = response.read(MOST_BYTES)
+            content = response.read(most) if most else b""
         except TimeoutError as error:
             text = f"{method} {path}: no answer within {self.address.patience_s:g} s"
             raise NoAnswer("timeout", text) from error

@@ -43,6 +43,7 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
             _one_winner,
             changes=True,
+            needs=(f"{section}.held",),
         ),
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mews.harness.conformance.recording import INDEX, load_exchanges
 from mews.harness.errors import BadInput, unreadable
-from mews.harness.replay.replies import CREDENTIALS, RecordedReply
+from mews.harness.replay.replies import CREDENTIALS, RecordedReply, conditions_of
 
 OPTION = "--recording"
 ROOT = "redfish/v1"
@@ -35,7 +35,7 @@ def load_replayable(folder: Path) -> Replayable:
     """
     if (folder / INDEX).is_file():
         dialect, exchanges = load_exchanges(folder, OPTION)
-        return Replayable(dialect, tuple(_replies(exchanges)))
+        return Replayable(dialect, tuple(replies_of(exchanges)))
     root = next((path for path in (folder / ROOT, folder) if (path / BODY).is_file()), None)
     if root is None:
         raise BadInput(f"{OPTION} {folder}: no {INDEX} of mews conform --record, and no {BODY} of a DSP2043 mockup")
@@ -43,16 +43,18 @@ def load_replayable(folder: Path) -> Replayable:
     return Replayable("redfish", replies, everyone=True)
 
 
-def _replies(exchanges: list[dict[str, Any]]) -> Iterator[RecordedReply]:
+def replies_of(exchanges: Iterable[Mapping[str, Any]]) -> Iterator[RecordedReply]:
+    """Those of exchanges that had one, in their order."""
     for exchange in exchanges:
         request, reply = exchange["request"], exchange["reply"]
         if reply["status"] is None:
             continue
-        names = {str(name).lower() for name in request["headers"]}
+        names = {str(name).lower(): str(value) for name, value in request["headers"].items()}
         yield RecordedReply(
             method=request["method"],
             target=request["path"],
             known=any(name in names for name in CREDENTIALS),
+            conditions=conditions_of(names),
             body=request["body"],
             status=reply["status"],
             headers={str(name).lower(): str(value) for name, value in reply["headers"].items()},
@@ -79,7 +81,7 @@ def _mockup(root: Path) -> Iterator[RecordedReply]:
 
 def _both(target: str, headers: dict[str, str], text: str) -> Iterator[RecordedReply]:
     for method in ("GET", "HEAD"):
-        yield RecordedReply(method, target, False, "", 200, {**REDFISH_HEADERS, **headers}, text)
+        yield RecordedReply(method, target, False, {}, "", 200, {**REDFISH_HEADERS, **headers}, text)
 
 
 def _headers(path: Path) -> dict[str, str]:

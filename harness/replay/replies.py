@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mews.emulator.dialects.wire import Request, Response, split_target
@@ -17,13 +17,19 @@ NOT_FOUND, NOT_ALLOWED, REFUSED = 404, 405, 401
 READING = ("GET", "HEAD")
 
 
+CONDITIONS = ("odata-version", "if-match", "if-none-match")
+"""Request headers by which the same request is answered otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
-    """A request and its reply, header names in lower case. ``known``: it was sent with credentials."""
+    """A request and its reply, header names in lower case. ``known``: it was sent with credentials; ``conditions``:
+    those of its headers that the answer hangs upon."""
 
     method: str
     target: str
     known: bool
+    conditions: Mapping[str, str]
     body: str
     status: int
     headers: Mapping[str, str]
@@ -32,13 +38,14 @@ class RecordedReply:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What has to be the same for a recorded reply to fit; the first ``exact`` parts are looked at."""
+    """What has to be the same for a recorded reply to fit."""
 
     method: str
     path: str
     query: frozenset[tuple[str, str]]
-    known: bool
+    conditions: frozenset[tuple[str, str]]
     body: str
+    known: bool = True
 
 
 class Replay:
@@ -55,7 +62,8 @@ class Replay:
         self._verbs: dict[str, set[str]] = {}
         for place, reply in enumerate(recorded):
             path, query = split_target(reply.target)
-            self._places.setdefault(_asked(reply.method, path, query, reply.known, reply.body), []).append(place)
+            asked = _asked(reply.method, path, query, reply.conditions, reply.body)
+            self._places.setdefault(replace(asked, known=reply.known), []).append(place)
             self._verbs.setdefault(path, set()).add(reply.method)
         refusals = [place for place, reply in enumerate(recorded) if reply.status == REFUSED and not reply.known]
         self._refusal = refusals[0] if refusals else None
@@ -76,13 +84,14 @@ class Replay:
 
     def _place(self, request: Request, known: bool) -> int | None:
         body = request.body.decode("utf-8", "replace")
-        asked = _asked(request.method, request.path, request.query, known, body)
-        other = _asked(request.method, request.path, request.query, not known, body)
-        for each in (asked, other):
-            if each in self._places:
-                if each is other and not known and self._refusal is not None and not self._everyone:
+        asked = _asked(request.method, request.path, request.query, conditions_of(request.headers), body)
+        for each in (asked, replace(asked, conditions=frozenset())):
+            for as_known in (known, not known):
+                places = self._places.get(replace(each, known=as_known))
+                if places is None:
+                    continue
+                if as_known and not known and self._refusal is not None and not self._everyone:
                     return self._refusal
-                places = self._places[each]
                 return next((place for place in places if place > self._last), places[-1])
         return None
 
@@ -93,7 +102,13 @@ class Replay:
         return _said(NOT_ALLOWED, f"{request.method} {request.path}: not in the recording", {"Allow": ", ".join(verbs)})
 
 
-def _asked(method: str, path: str, query: Mapping[str, str], known: bool, body: str) -> _Asked:
+def conditions_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those of a request, whose header names are in lower case; OData's version 4.0 is what goes without saying."""
+    found = {name: headers[name] for name in CONDITIONS if name in headers}
+    return {name: value for name, value in found.items() if (name, value) != ("odata-version", "4.0")}
+
+
+def _asked(method: str, path: str, query: Mapping[str, str], conditions: Mapping[str, str], body: str) -> _Asked:
     """Login bodies are told apart by nothing: passwords are in no recording."""
     try:
         value: Any = json.loads(body) if body else ""
@@ -101,7 +116,8 @@ def _asked(method: str, path: str, query: Mapping[str, str], known: bool, body: 
         value = body
     if isinstance(value, dict) and "Password" in value:
         value = "credentials"
-    return _Asked(method, path.rstrip("/") or "/", frozenset(query.items()), known, json.dumps(value, sort_keys=True))
+    asked = frozenset(query.items()), frozenset(conditions.items())
+    return _Asked(method, path.rstrip("/") or "/", *asked, json.dumps(value, sort_keys=True))
 
 
 def _said(status: int, text: str, headers: Mapping[str, str]) -> Response:

@@ -205,7 +205,10 @@ def _result_on_failure(bench: ClauseContext) -> None:
             try:
                 failed = not _result(reply)
             except Malformed as error:
-                raise Unmet(f"{method} {ALLOCATION} {body.decode()}: {error}") from error
+                if not reply.text.lstrip().startswith("{"):
+                    raise Unmet(f"{method} {ALLOCATION} {body.decode()}: {error}") from error
+                bench.note("reply", str(error))
+                continue
             if not failed:
                 bench.note("truth-attach" if method == "POST" else "truth-detach", f"{body.decode()} answered as done")
 

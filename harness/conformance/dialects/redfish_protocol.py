@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
-from mews.harness.conformance.client import HttpReply, no_answer
+from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import schema_of, walk
 from mews.harness.conformance.dialects.redfish_table import ROOT, local
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
@@ -238,18 +237,10 @@ def _count(bench: ClauseContext) -> None:
 def _event_stream(bench: ClauseContext) -> None:
     uri = next((text(value, "ServerSentEventUri") for value in walk(bench).of("EventService")), "")
     must(uri, "the EventService has no ServerSentEventUri")
-    connection = bench.client.connection()
-    try:
-        who = bench.face.who()
-        connection.request("GET", bench.client.target(local(uri)), headers={"Accept": "text/event-stream", **who})
-        response = connection.getresponse()
-        kind = response.getheader("content-type") or ""
-        must(response.status == 200, f"GET {uri}: HTTP {response.status}")
-        must(kind.startswith("text/event-stream"), f"GET {uri}: Content-Type {kind!r}, must be text/event-stream")
-    except (OSError, http.client.HTTPException) as error:
-        raise no_answer(error, bench.client.address.url, f"GET {uri}") from error
-    finally:
-        connection.close()
+    reply = bench.client.head_of_stream(local(uri), {"Accept": "text/event-stream", **bench.face.who()})
+    kind = reply.headers.get("content-type", "")
+    must(reply.status == 200, f"GET {uri}: HTTP {reply.status}")
+    must(kind.startswith("text/event-stream"), f"GET {uri}: Content-Type {kind!r}, must be text/event-stream")
 
 
 def _metadata(bench: ClauseContext) -> None:

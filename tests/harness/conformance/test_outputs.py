@@ -102,7 +102,7 @@ def test_a_known_quirk_does_not_fail_and_is_told_as_one(shared, url, tmp_path, c
 def test_the_shipped_profiles_are_valid_and_name_what_the_emulators_own_profile_does():
     assert "falcon-4005" in shipped_quirks()
     for name in shipped_quirks():
-        dialect = "redfish" if "redfish" in name else "h3api"
+        dialect = {"kubecomp-simulator": "resource-pool"}.get(name, "h3api")
         assert load_quirks(name, dialect, clauses_of(dialect).clauses).expect
     falcon = load_quirks("falcon-4005", "h3api", clauses_of("h3api").clauses)
     assert set(falcon.expect) == {"2.truth-attach", "2.answers", "2.complete"}

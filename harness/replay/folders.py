@@ -20,11 +20,11 @@ REDFISH_HEADERS = {"odata-version": "4.0", "allow": "GET, HEAD", "content-type":
 
 @dataclass(frozen=True, slots=True)
 class Replayable:
-    """What a folder holds. ``everyone``: it says nothing of credentials, so none are asked for."""
+    """What a folder holds. ``mockup``: one reply per path, whatever the query and the credentials."""
 
     dialect: str
     replies: tuple[RecordedReply, ...]
-    everyone: bool = False
+    mockup: bool = False
 
 
 def load_replayable(folder: Path) -> Replayable:
@@ -40,7 +40,7 @@ def load_replayable(folder: Path) -> Replayable:
     if root is None:
         raise BadInput(f"{OPTION} {folder}: no {INDEX} of mews conform --record, and no {BODY} of a DSP2043 mockup")
     replies = tuple(_mockup(root))
-    return Replayable("redfish", replies, everyone=True)
+    return Replayable("redfish", replies, mockup=True)
 
 
 def replies_of(exchanges: Iterable[Mapping[str, Any]]) -> Iterator[RecordedReply]:

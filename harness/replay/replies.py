@@ -52,12 +52,12 @@ class Replay:
     """Answers as the box did, in its order: a listing after a write is the one that was recorded after that write.
 
     A request that is made again, or in another order, gets the last reply that was recorded before it. May be used by
-    several threads. ``everyone``: nobody is asked for credentials.
+    several threads. ``mockup``: nobody is asked for credentials, and queries change nothing.
     """
 
-    def __init__(self, recorded: Sequence[RecordedReply], *, everyone: bool = False) -> None:
+    def __init__(self, recorded: Sequence[RecordedReply], *, mockup: bool = False) -> None:
         self._recorded = recorded
-        self._everyone = everyone
+        self._mockup = mockup
         self._places: dict[_Asked, list[int]] = {}
         self._verbs: dict[str, set[str]] = {}
         for place, reply in enumerate(recorded):
@@ -85,12 +85,15 @@ class Replay:
     def _place(self, request: Request, known: bool) -> int | None:
         body = request.body.decode("utf-8", "replace")
         asked = _asked(request.method, request.path, request.query, conditions_of(request.headers), body)
-        for each in (asked, replace(asked, conditions=frozenset())):
+        fitting = [asked, replace(asked, conditions=frozenset())]
+        if self._mockup:
+            fitting.append(replace(asked, conditions=frozenset(), query=frozenset()))
+        for each in fitting:
             for as_known in (known, not known):
                 places = self._places.get(replace(each, known=as_known))
                 if places is None:
                     continue
-                if as_known and not known and self._refusal is not None and not self._everyone:
+                if as_known and not known and self._refusal is not None and not self._mockup:
                     return self._refusal
                 return next((place for place in places if place > self._last), places[-1])
         return None
@@ -98,8 +101,10 @@ class Replay:
     def _unknown(self, request: Request) -> Response:
         verbs = sorted(self._verbs.get(request.path, ()))
         if not verbs or (request.method in verbs and request.method in READING):
-            return _said(NOT_FOUND, f"{request.method} {request.path}: not in the recording", {})
-        return _said(NOT_ALLOWED, f"{request.method} {request.path}: not in the recording", {"Allow": ", ".join(verbs)})
+            return _unrecorded(NOT_FOUND, f"{request.method} {request.path}: not in the recording", {})
+        return _unrecorded(
+            NOT_ALLOWED, f"{request.method} {request.path}: not in the recording", {"Allow": ", ".join(verbs)}
+        )
 
 
 def conditions_of(headers: Mapping[str, str]) -> dict[str, str]:
@@ -120,6 +125,6 @@ def _asked(method: str, path: str, query: Mapping[str, str], conditions: Mapping
     return _Asked(method, path.rstrip("/") or "/", *asked, json.dumps(value, sort_keys=True))
 
 
-def _said(status: int, text: str, headers: Mapping[str, str]) -> Response:
+def _unrecorded(status: int, text: str, headers: Mapping[str, str]) -> Response:
     error = {"error": {"code": "Base.1.0.GeneralError", "message": text, "@Message.ExtendedInfo": []}}
     return Response(status, {"Content-Type": "application/json", **headers}, json.dumps(error).encode())

@@ -25,7 +25,7 @@ class ReplayServer:
     def __init__(
         self, replayable: Replayable, host: str = "127.0.0.1", port: int = 0, *, allow_hosts: Sequence[str] = ()
     ) -> None:
-        replay = Replay(replayable.replies, everyone=replayable.everyone)
+        replay = Replay(replayable.replies, mockup=replayable.mockup)
         self._server = HttpServer(wire_app(replay.answer, gate(callers(host, allow_hosts))), host, port)
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._server.port}"
 

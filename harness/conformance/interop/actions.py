@@ -10,7 +10,7 @@ from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import Walk, walk
 from mews.harness.conformance.errors import NotJudged
 from mews.harness.conformance.fields import at, members, objects, text
-from mews.harness.conformance.interop.compare import Holder
+from mews.harness.conformance.interop.compare import JudgedObject
 
 GRADES = {"Mandatory": MUST, "Supported": MUST, "Recommended": SHOULD}
 INFO = "@Redfish.ActionInfo"
@@ -19,9 +19,12 @@ INFO = "@Redfish.ActionInfo"
 class ActionsOf(Protocol):
     """What has the actions."""
 
-    resource: str
+    @property
+    def resource(self) -> str:
+        """Its type."""
+        ...
 
-    def instances(self, bench: ClauseContext) -> list[Holder]:
+    def instances(self, bench: ClauseContext) -> list[JudgedObject]:
         """The resources."""
         ...
 
@@ -38,7 +41,9 @@ def action_clauses(
         yield Clause(own, title, where, check, needs=(above,), grade=GRADES.get(wanted, MAY))
         if each.get("ActionInfo", "None") != "None":
             grade = GRADES[each["ActionInfo"]]
-            yield Clause(f"{own}.ActionInfo", f"{name} has an action info", where, _info(of, name), (), grade=grade)
+            described = _info(of, name)
+            text_ = f"{name} has an action info"
+            yield Clause(f"{own}.ActionInfo", text_, where, described, needs=(own,), grade=grade)
         for parameter, asked in each.get("Parameters", {}).items():
             graded = GRADES.get(asked.get("ReadRequirement", "Mandatory"), MAY)
             known = _parameter(of, name, parameter, asked.get("ParameterValues", ()))
@@ -49,7 +54,7 @@ def action_clauses(
                 yield Clause(id_, f"{name} takes more of {parameter}", where, more, needs=(own,), grade=SHOULD)
 
 
-def _action(of: ActionsOf, holder: Holder, name: str) -> Mapping[str, Any]:
+def _action(of: ActionsOf, holder: JudgedObject, name: str) -> Mapping[str, Any]:
     return members(holder.resource, "Actions", f"#{of.resource}.{name}")
 
 
@@ -105,14 +110,14 @@ def _described(seen: Walk, action: Mapping[str, Any], parameter: str) -> tuple[b
     return bool(found), at(found[0], "AllowableValues") if found else None
 
 
-def _with(of: ActionsOf, name: str, bench: ClauseContext) -> list[tuple[Holder, Mapping[str, Any]]]:
+def _with(of: ActionsOf, name: str, bench: ClauseContext) -> list[tuple[JudgedObject, Mapping[str, Any]]]:
     found = [(holder, action) for holder in _some(of, bench) if (action := _action(of, holder, name))]
     if not found:
         raise NotJudged(f"there is no action {name}")
     return found
 
 
-def _some(of: ActionsOf, bench: ClauseContext) -> list[Holder]:
+def _some(of: ActionsOf, bench: ClauseContext) -> list[JudgedObject]:
     found = of.instances(bench)
     if not found:
         raise NotJudged(f"there is no {of.resource}")

@@ -12,7 +12,7 @@ from mews.harness.conformance.dialects.redfish_model import walk
 from mews.harness.conformance.errors import NotJudged
 from mews.harness.conformance.fields import at, links, text
 from mews.harness.conformance.interop.actions import action_clauses
-from mews.harness.conformance.interop.compare import Holder, at_uri, holds, type_of
+from mews.harness.conformance.interop.compare import JudgedObject, at_uri, holds, type_of
 from mews.harness.conformance.interop.document import version_of
 from mews.harness.conformance.interop.properties import property_clauses
 from mews.harness.conformance.interop.protocol import protocol_clauses, registry_clauses
@@ -33,17 +33,17 @@ class UseCase:
         title = self.requirement.get("UseCaseTitle")
         return f"profile.{self.resource}" + (f"[{title}]" if title else "")
 
-    def instances(self, bench: ClauseContext) -> list[Holder]:
+    def instances(self, bench: ClauseContext) -> list[JudgedObject]:
         """Those of the walk."""
         seen = walk(bench)
         found = [
-            Holder(uri, "", value, value)
+            JudgedObject(uri, "", value, value)
             for uri, value in seen.resources.items()
             if type_of(value) == self.resource and at_uri(uri, self.requirement.get("URIs", (".*",)))
         ]
         return [holder for holder in found if self._is_meant(bench, holder)]
 
-    def _is_meant(self, bench: ClauseContext, holder: Holder) -> bool:
+    def _is_meant(self, bench: ClauseContext, holder: JudgedObject) -> bool:
         if self.requirement.get("UseCaseType") == "AbsentResource":
             return bool(at(holder.resource, "Status", "State") == "Absent")
         name = self.requirement.get("UseCaseKeyProperty")
@@ -136,7 +136,7 @@ def _allows(use_case: UseCase, option: str, verbs: Sequence[str]) -> Callable[[C
     return check
 
 
-def _some(use_case: UseCase, bench: ClauseContext) -> list[Holder]:
+def _some(use_case: UseCase, bench: ClauseContext) -> list[JudgedObject]:
     found = use_case.instances(bench)
     if not found:
         raise NotJudged(f"there is no {use_case.resource}")

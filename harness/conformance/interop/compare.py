@@ -20,7 +20,7 @@ NUMERIC: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class JudgedObject:
     """An object that a requirement is about: inside which resource, at which place, and itself."""
 
     uri: str
@@ -32,7 +32,7 @@ class Holder:
         return f"{self.uri}{': ' + self.place if self.place else ''}"
 
 
-def find(holder: Holder, name: str) -> Any:
+def find(holder: JudgedObject, name: str) -> Any:
     """A property by its name, at the object and then further up, or by its JSON pointer; ABSENT without it."""
     if name.startswith("/"):
         found: Any = holder.resource
@@ -95,7 +95,7 @@ def at_uri(uri: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), uri.rstrip("/")) for each in patterns)
 
 
-def applying(seen: Walk, requirement: Mapping[str, Any], holder: Holder) -> Mapping[str, Any]:
+def applying(seen: Walk, requirement: Mapping[str, Any], holder: JudgedObject) -> Mapping[str, Any]:
     """The requirement as its first condition that is met changes it."""
     for condition in requirement.get("ConditionalRequirements", ()):
         if _met(seen, condition, holder):
@@ -108,7 +108,7 @@ def applying(seen: Walk, requirement: Mapping[str, Any], holder: Holder) -> Mapp
     return requirement
 
 
-def _met(seen: Walk, condition: Mapping[str, Any], holder: Holder) -> bool:
+def _met(seen: Walk, condition: Mapping[str, Any], holder: JudgedObject) -> bool:
     if "URIs" in condition and not at_uri(holder.uri, condition["URIs"]):
         return False
     parents = condition.get("SubordinateToResource", ())

@@ -10,9 +10,9 @@ from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import Walk, walk
 from mews.harness.conformance.errors import NotJudged, Unmet
 from mews.harness.conformance.fields import at
-from mews.harness.conformance.interop.compare import ABSENT, Holder, applying, find, holds
+from mews.harness.conformance.interop.compare import ABSENT, JudgedObject, applying, find, holds
 
-Holders = Callable[[ClauseContext], list[Holder]]
+Holders = Callable[[ClauseContext], list[JudgedObject]]
 OF_READING = {"Mandatory": MUST, "Supported": MUST, "IfPopulated": MUST, "Excluded": MUST, "Conditional": MUST}
 OF_WRITING = {"Mandatory": MUST, "Supported": MUST}
 NOTHING = ("None", "Conditional", "IfImplemented")
@@ -47,14 +47,14 @@ def property_clauses(
 def _inside(holders: Holders, name: str) -> Holders:
     """The object or the objects that a property holds."""
 
-    def inner(bench: ClauseContext) -> list[Holder]:
+    def inner(bench: ClauseContext) -> list[JudgedObject]:
         found = []
         for holder in holders(bench):
             value = holder.value.get(name)
             for number, each in enumerate(value if isinstance(value, list) else [value]):
                 if isinstance(each, Mapping):
                     place = f"{holder.place}/{name}" + (f"/{number}" if isinstance(value, list) else "")
-                    found.append(Holder(holder.uri, place, holder.resource, each))
+                    found.append(JudgedObject(holder.uri, place, holder.resource, each))
         return found
 
     return inner
@@ -88,7 +88,7 @@ def _readable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
     return check
 
 
-def _judge_presence(needed: Mapping[str, Any], holder: Holder, name: str, value: Any) -> bool:
+def _judge_presence(needed: Mapping[str, Any], holder: JudgedObject, name: str, value: Any) -> bool:
     """Whether there was something to judge.
 
     Raises Unmet.
@@ -105,7 +105,7 @@ def _judge_presence(needed: Mapping[str, Any], holder: Holder, name: str, value:
     return value is not ABSENT or wanted == "Supported"
 
 
-def _judge_size(needed: Mapping[str, Any], holder: Holder, name: str, value: Any) -> None:
+def _judge_size(needed: Mapping[str, Any], holder: JudgedObject, name: str, value: Any) -> None:
     if "MinCount" in needed:
         must(isinstance(value, list), f"{holder}: {name} is no array")
         count = sum(each is not None for each in value) if isinstance(value, list) else 0
@@ -117,7 +117,7 @@ def _judge_size(needed: Mapping[str, Any], holder: Holder, name: str, value: Any
             must(not missing, f"{holder}: {name} does not support {', '.join(missing)}")
 
 
-def _judge_value(seen: Walk, needed: Mapping[str, Any], holder: Holder, name: str, value: Any) -> None:
+def _judge_value(seen: Walk, needed: Mapping[str, Any], holder: JudgedObject, name: str, value: Any) -> None:
     how, values = needed["Comparison"], needed.get("Values", ())
     must(holds(seen, value, how, values), f"{holder}: {name} is {value!r:.60}, must be {how} {_shown(values)}")
 
@@ -165,7 +165,7 @@ def _writable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
     return check
 
 
-def _can_be_written(seen: Walk, holder: Holder, name: str) -> bool | None:
+def _can_be_written(seen: Walk, holder: JudgedObject, name: str) -> bool | None:
     reply = seen.replies.get(holder.uri)
     allow = "" if reply is None else reply.headers.get("allow", "").upper()
     if allow and "PATCH" not in allow and "PUT" not in allow:
@@ -174,7 +174,7 @@ def _can_be_written(seen: Walk, holder: Holder, name: str) -> bool | None:
     return name in listed if isinstance(listed, list) else None
 
 
-def _is_replaced(needed: Mapping[str, Any], holder: Holder, name: str) -> bool:
+def _is_replaced(needed: Mapping[str, Any], holder: JudgedObject, name: str) -> bool:
     """Whether another property stands in for this one, as the profile allows."""
     newer = needed.get("ReplacedByProperty")
     if newer is not None and find(holder, newer) is not ABSENT:
@@ -183,7 +183,7 @@ def _is_replaced(needed: Mapping[str, Any], holder: Holder, name: str) -> bool:
     return older is not None and name not in holder.value and find(holder, older) is not ABSENT
 
 
-def _some(holders: Holders, bench: ClauseContext) -> list[Holder]:
+def _some(holders: Holders, bench: ClauseContext) -> list[JudgedObject]:
     found = holders(bench)
     if not found:
         raise NotJudged("there is no such object")

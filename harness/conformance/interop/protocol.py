@@ -108,7 +108,10 @@ def _message(bench: ClauseContext, name: str, message: str) -> None:
         for location in objects(each, "Location"):
             uri = text(location, "Uri")
             if uri:
-                registry = ask(bench, "GET", local(uri)).json()
+                reply = ask(bench, "GET", local(uri))
+                if reply.status != 200:
+                    raise NotJudged(f"{uri}: HTTP {reply.status}")
+                registry = reply.json()
                 must(message in members(registry, "Messages"), f"{uri}: has no message {message}")
                 return
     raise NotJudged(f"the registry {name} is not on this service")

@@ -24,7 +24,7 @@ from mews.harness.conformance.table import Limits
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "hardware"
 DAY = date(2026, 1, 1)
-BRISK = Limits(attach_s=2.0, detach_s=2.0, read_s=2.0, settle_s=0.4, outage_s=4.0, quiet_s=0.5)
+BRISK = Limits(attach_s=2.0, detach_s=2.0, read_s=2.0, settle_s=0.4, outage_s=30.0, quiet_s=0.5)
 """For chassis that answer at once."""
 IDLE = ("000100", "000200")
 

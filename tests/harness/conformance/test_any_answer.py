@@ -125,8 +125,8 @@ def places(service: RecordedService, kinds: Collection[str] = ()) -> list[str]:
 
 
 def test_no_member_of_any_redfish_resource_is_of_a_type_that_ends_a_judgement_otherwise():
-    """All at once that share a place, each with the next value: types go round from place to place. A few places, all of
-    them every night."""
+    """All at once that share a place, each with the next value: types go round from place to place. Some places; each
+    one every night."""
     service = our_service()
     found = places(service, OF_THE_TABLE)
     assert len(found) > 60

@@ -159,7 +159,7 @@ def report(tables: Tables, seeds: Mapping[str, int]) -> str:
 TABLE3 = Experiment(
     name="kubecomp-table3",
     summary="the duration of each phase of a reconfiguration against the GPUs that it moves",
-    parts=(ScenarioPart("reconfigurations", "m GPUs to the node without", 30, tasks, keep, rows),),
+    parts=(ScenarioPart("reconfigurations", "m GPUs to the node without", 100, tasks, keep, rows),),
     report=report,
     figures=figures,
     comparisons=comparisons,

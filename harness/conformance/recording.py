@@ -32,7 +32,7 @@ PATTERNS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r'(W/)?"[^"]*"'), "<etag>"),
     (re.compile(r"[0-9A-F]{2,}h", re.I), "<hex>h"),
     (re.compile(r"(?=.*\d)[0-9A-Fa-f]{6,}"), "<id>"),
-    (re.compile(r"\d+(\.\d+)*"), "<number>"),
+    (re.compile(r"-?\d+(\.\d+)*(e[+-]?\d+)?", re.I), "<number>"),
 )
 LITERAL = re.compile(
     r"(^@odata\.type$|Type$|State$|Health$|^LinkStatus$|^MessageId$|^code$|^remark$|^action$|^dev_type$)"

@@ -203,7 +203,8 @@ class KeptRuns:
 
     def keep(self, item: int, run: Run) -> Run:
         """Write down a run that has ended; as it is reported, without the seconds that it took."""
-        self._file.append(item, run)
+        if not run.lacks:  # what this machine lacks is made up for by --resume, here or elsewhere
+            self._file.append(item, run)
         return replace(run, result=replace(run.result, wall_s=None))
 
     def all_runs(self, ran: Mapping[int, Run]) -> list[Run]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mews.harness.errors import Lacks
+from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.invariants.reactions import computed_bounds
 from mews.harness.invariants.systems import bounds_of
@@ -136,11 +138,15 @@ class _Run:
             failure = error.failure
             reason, report = self._placed(failure.reason), self._placed(failure.report)
             self.ending.add("failed", reason, report, failure=self._located(failure))
-        except Lacking as error:
+        except (Lacking, Lacks) as error:
             self.ending.add("skipped", str(error))
         except (ScenarioError, ApiError, Unavailable) as error:
             self.ending.add("error", self._placed(str(error)))
         except Exception as error:  # noqa: BLE001
+            lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+            if lacks is not None:
+                self.ending.add("skipped", str(lacks))
+                return
             log.error("scenario %s: %s", self._scenario.name, traceback.format_exc())
             self.ending.add("error", self._placed(f"{type(error).__name__}: {error}"), traceback.format_exc())
 

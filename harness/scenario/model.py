@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_
 from mews.harness.backends import BackendName
 from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.scenario.actions import Objects, Step
-from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
+from mews.harness.scenario.base import DialectName, KubeObject, Model, OrScalar, Registered
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import OwnImages
 from mews.harness.scenario.names import NameOf
@@ -185,8 +185,16 @@ class Scenario(Model):
     bounds: dict[BoundName, Seconds | None] = Field(
         default_factory=dict, description="how long the invariants let things take; null: no limit"
     )
+    bindings: dict[str, Any] = Field(
+        default_factory=dict, description="names for values: ${name} stands for the value, also below stack or workload"
+    )
+    templates: dict[str, KubeObject] = Field(
+        default_factory=dict,
+        description="objects in which ${name} stands: {template: NAME, with: {…}} where objects are",
+    )
     objects: Objects | tuple[()] = Field(default=(), description="applied before the first step")
     steps: tuple[Step, ...] = ()
+    catch: tuple[Step, ...] = Field(default=(), description="run once it has failed, to gather what it came to")
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
     workload: Workload | None = None
     metrics: dict[MetricName, Bound] = Field(default_factory=dict)
@@ -199,12 +207,23 @@ class Scenario(Model):
     path: Annotated[Path | None, WithJsonSchema({"type": "null"})] = Field(default=None, exclude=True, repr=False)
     _complain: Complain | None = PrivateAttr(None)
     _allow_outside: bool = PrivateAttr(False)
+    _included: tuple[Path, ...] = PrivateAttr(())
 
     @model_validator(mode="after")
     def _workload_there(self) -> Scenario:
-        if self.workload is None and any(step.workload for step in (*self.steps, *self.finally_)):
+        if self.workload is None and any(step.workload for step in self.all_steps):
             raise ValueError("a step starts the workload, but there is none: add workload: {trace: …} or {jobs: …}")
         return self
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """Whatever may be done: ``steps``, ``catch`` and ``finally``."""
+        return (*self.steps, *self.catch, *self.finally_)
+
+    @property
+    def included(self) -> tuple[Path, ...]:
+        """The files that were read beside its own: what it includes, and its objects."""
+        return self._included
 
     @property
     def folder(self) -> Path | None:
@@ -221,10 +240,10 @@ class Scenario(Model):
         """Whether the user lets it name files outside its folder."""
         return self._allow_outside
 
-    def read_with(self, complain: Complain, *, allow_outside: bool = False) -> Scenario:
+    def read_with(self, complain: Complain, *, allow_outside: bool = False, included: Iterable[Path] = ()) -> Scenario:
         """The same as it was read from a file, whose lines ``complain`` knows."""
         read = self.model_copy()
-        read._complain, read._allow_outside = complain, allow_outside
+        read._complain, read._allow_outside, read._included = complain, allow_outside, tuple(included)
         return read
 
     def refusal(self, place: Place, value: Any, message: str) -> ScenarioError:

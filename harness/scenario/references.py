@@ -15,6 +15,7 @@ from mews.emulator.chassis.faults.spec import check_names
 from mews.emulator.yaml_document import Place
 from mews.harness.journal import LAYERS
 from mews.harness.scenario.known import KnownNames
+from mews.harness.scenario.language.names import is_late, near
 from mews.kube.api.quantities import parse
 
 Finding = tuple[Place, Any, str]
@@ -36,7 +37,7 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
     document = known.document
     yield from _objects(("objects",), document.get("objects"), known)
     seen: set[str] = set()
-    for part in ("steps", "finally"):
+    for part in ("steps", "catch", "finally"):
         for index, step in enumerate(document.get(part) or ()):
             seen.add(str(step.get("name", "")))
             for action, value in step.items():
@@ -53,8 +54,8 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
 
 def _one_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
     names = list(allowed)
-    if isinstance(value, str) and value not in names:
-        yield place, value, f"must be one of {', '.join(names) or '(there are none)'}"
+    if isinstance(value, str) and value not in names and not is_late(value):
+        yield place, value, f"must be one of {', '.join(names) or '(there are none)'}{near(value, names)}"
 
 
 def _keys(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
@@ -80,7 +81,7 @@ def _each(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
 
 def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
     kind, version = value.get("kind"), value.get("apiVersion") or value.get("api_version") or ""
-    if isinstance(kind, str):
+    if isinstance(kind, str) and not is_late(kind):
         why = known.unserved(kind, str(version))
         if why is not None:
             yield (*place, "kind"), kind, f"{why} (apiVersion {version or 'not given'})"
@@ -132,7 +133,7 @@ def _quantities(place: Place, value: Any) -> Iterator[Finding]:
 
 
 def _quantity(place: Place, value: Any) -> Iterator[Finding]:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or is_late(value):
         return
     try:
         fine = parse(value) >= 0
@@ -143,7 +144,7 @@ def _quantity(place: Place, value: Any) -> Iterator[Finding]:
 
 
 def _image(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or is_late(value):
         return
     if not _IMAGE.fullmatch(value):
         yield place, value, "must be an image, such as busybox:1.36 or registry.example.com/team/app:2"
@@ -189,7 +190,7 @@ def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     yield from _one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
     yield from _host(place, value, known)
     spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")
-    if spec is None:
+    if spec is None or is_late(value):
         return
     if host is not None:
         yield from _fault_names((*place, "add"), spec, known.devices_at(host), None)
@@ -228,6 +229,7 @@ _ACTIONS: Mapping[str, Reader] = {
     "create": _objects,
     "delete": _target,
     "patch": _target,
+    "get": _target,
     "wait": lambda place, value, known: _checks(place, value, known),
     "assert": lambda place, value, known: _checks(place, value, known),
     "hold": _hold,

@@ -193,7 +193,7 @@ class KeptRuns:
 
         Raises BadInput.
         """
-        runs = [(scenario.name, _digest(scenario.path), seed) for scenario, seed in plan]
+        runs = [(scenario.name, *map(_digest, (scenario.path, *scenario.included)), seed) for scenario, seed in plan]
         how = (options.cluster, options.time, options.speed, options.dialect, options.timeout_s)
         return cls(ResultsFile(chosen, sweep_id([runs, how, list(overrides)]), len(plan)), chosen.shard, len(plan))
 

@@ -9,20 +9,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-_TYPES: Mapping[str, str] = {
-    "tuple_type": "must be a list",
-    "list_type": "must be a list",
-    "dict_type": "must be a mapping",
-    "model_type": "must be a mapping",
-    "string_type": "must be a text",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-}
+_TYPES: Mapping[str, str] = {"tuple_type": "must be a list", "list_type": "must be a list"}
 
 
 def deepest(error: ValidationError, depth: Callable[[Sequence[str | int]], int] = len) -> Mapping[str, Any]:

@@ -286,8 +286,8 @@ def conform(
     if url is None:
         raise BadInput("URL: missing; give that of a chassis, or --restore")
     _check_dialect(dialect)
-    if patience <= 0:
-        raise BadInput(f"--patience {patience:g}: must be above 0")
+    if not 0 < patience < 86_400:
+        raise BadInput(f"--patience {patience:g}: must be above 0 and below a day")
 
     from mews.harness.commands.conform import ConformArguments, ConformOutputs
     from mews.harness.commands.conform import conform as judge

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TextIO
 
 from mews.harness.backends import backend_of
 from mews.harness.commands.logs import keep_quiet
-from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
+from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outputs, write_output
 from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.options import RunOptions, check_available
+from mews.harness.kubeconfig_file import check_kubeconfig
+from mews.harness.options import MOST_RUNS, RunOptions, check_available
 from mews.harness.ports.cluster import Cluster
 from mews.harness.report.progress import ProgressBar, progress_bar
 from mews.harness.report.run import SKIPPED, Run, exit_code_of
@@ -86,13 +87,19 @@ def run(
     """
     if options.kubeconfig is not None and not options.kubeconfig.is_file():
         raise BadInput(f"--kubeconfig {options.kubeconfig}: no such file")
+    if options.kubeconfig is not None:
+        check_kubeconfig(options.kubeconfig, options.context)
     keep_quiet()
     overrides = _overrides(wanted.overrides, options)
     scenarios = load(paths, overrides, allow_outside=wanted.allow_outside)
     if wanted.select is not None:
         scenarios = selected(scenarios, wanted.select)
     whole = [(scenario, seed) for scenario in scenarios for seed in wanted.seeds or (scenario.seed,)]
+    if len(whole) > MOST_RUNS:
+        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} at once: name fewer seeds or scenarios")
     shown = check_outputs(outputs.by_option())
+    read = [path for each in scenarios for path in (each.path, *each.included) if path is not None]
+    check_inputs_kept(outputs.by_option(), read)
     kept = _kept(outputs, whole, options, wanted.overrides)
     numbers = [number for number in range(len(whole)) if kept is None or kept.lacks(number)]
     plan = [whole[number] for number in numbers]

@@ -26,7 +26,7 @@ from mews.harness.scenario.expectations import Check, Checks
 from mews.harness.scenario.extension import STEPS, Given, StepKind, split
 from mews.harness.scenario.language.names import settled
 from mews.harness.scenario.language.outputs import OutputSpec
-from mews.harness.scenario.quantity import Seconds
+from mews.harness.scenario.quantity import Seconds, TimeLimit
 
 Objects = Annotated[
     tuple[KubeObject, ...],
@@ -287,7 +287,7 @@ class Step(Model):
     model_config = ConfigDict(json_schema_extra=_exactly_one)
 
     name: str = ""
-    timeout: Seconds | None = None
+    timeout: TimeLimit | None = None
     outputs: dict[str, OutputSpec] = Field(
         default_factory=dict, description="${name} in later steps: a value of what this step came to, by JSONPath"
     )

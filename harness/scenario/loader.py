@@ -114,7 +114,7 @@ def find_scenarios(paths: Sequence[str | Path]) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*.yaml") if _is_scenario(p))
+            inside = sorted(p for p in path.rglob("*.yaml") if p.is_file() and _is_scenario(p))
             if not inside:
                 raise ScenarioError(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario")
             found += inside

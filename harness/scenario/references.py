@@ -44,6 +44,7 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
                 if action in _ACTIONS and value is not None:
                     yield from _ACTIONS[action]((part, index, action), value, known)
             yield from _since((part, index), step, seen)
+    yield from _expects(known)
     workload = document.get("workload")
     if workload is not None:
         yield from _workload(("workload",), workload, known)
@@ -89,6 +90,20 @@ def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator
 
 def _host(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
     yield from _one_of((*place, "host"), value.get("host"), known.hosts)
+
+
+def _expects(known: KnownNames) -> Iterator[Finding]:
+    scenario = known.scenario
+    if not scenario.expects:
+        return
+    from mews.harness.invariant_registry import made
+    from mews.harness.invariants.judge import OWN
+
+    theirs = (law.number for each in known.systems for law in each.system.invariants())
+    numbers = sorted({*OWN, *theirs, *(law.number for law in made(scenario.invariants))})
+    for index, number in enumerate(scenario.expects):
+        if number not in numbers:
+            yield ("expects", index), number, f"no such invariant; there are {', '.join(map(str, numbers))}"
 
 
 # Objects

@@ -24,8 +24,8 @@ def check_outputs(wanted: Mapping[str, str | Path | None]) -> bool:
     if len(shown) > 1:
         raise BadInput(f"{' and '.join(shown)}: only one of them can be standard output")
     files = [(option, Path(path).resolve()) for option, path in given.items() if _is_a_file_of_its_own(path)]
-    for number, (option, path) in enumerate(files):
-        before = next((one for one, other in files[:number] if other == path), None)
+    for number, (option, file) in enumerate(files):
+        before = next((one for one, other in files[:number] if other == file), None)
         if before is not None:
             raise BadInput(f"{before} and {option} {given[option]}: each must be a file of its own")
     return bool(shown)

@@ -115,7 +115,7 @@ def run(
             options,
             files,
             jobs=wanted.jobs,
-            stream=_report_stream(outputs, shown),
+            stream=None if missing else _report_stream(outputs, shown),  # its one line is on standard error
             missing=missing,
         ):
             runs.append(run if kept is None else kept.keep(numbers[len(runs)], run))

@@ -7,12 +7,16 @@ from typing import Any
 
 from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.language.names import NAME, Misused, near, put_in
+from mews.harness.scenario.language.names import NAME, Misused, extent, near, put_in
 from mews.harness.scenario.overrides import Override
 from mews.harness.scenario.yamlfile import shown
 
 Refuse = Callable[..., ScenarioError]
 """``refuse(value, reason, *place)``."""
+
+
+_MOST = 100_000
+"""Of one value; bindings of bindings grow by a power."""
 
 
 def named_values(
@@ -35,6 +39,8 @@ def named_values(
             values[name] = put_in(value, {**(known or {}), **values}, late or {})
         except Misused as error:
             raise refuse(error.value, str(error), *here, name, *error.place) from None
+        if extent(values[name]) > _MOST:
+            raise refuse(value, f"becomes too large: at most {_MOST} characters", *here, name)
     return values
 
 

@@ -45,6 +45,15 @@ def is_late(value: Any) -> bool:
     return isinstance(value, list) and any(is_late(item) for item in value)
 
 
+def extent(value: Any) -> int:
+    """How much there is in a value, in characters; each thing that is no text counts as one."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return 1 + sum(extent(part) for pair in value.items() for part in pair)
+    return 1 + sum(map(extent, value)) if isinstance(value, list) else 1
+
+
 def heads(value: Any) -> set[str]:
     """The names that are used in a value, without what of them is picked."""
     if isinstance(value, str):

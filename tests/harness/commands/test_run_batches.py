@@ -76,7 +76,7 @@ def test_a_cluster_that_cannot_be_had_skips_all_and_is_three(folder, capsys, mon
     assert run("a.yaml", "c.yaml", "--cluster", "kind") == 3
     assert verdicts(folder) == {"a": "skipped", "c": "skipped"}
     out, err = capsys.readouterr()
-    assert out.endswith("2 skipped: NOTHING WAS RUN\n")
+    assert out == ""
     assert err.startswith("--cluster kind: docker is not on PATH")
     assert err.count("\n") == 1
 

@@ -54,6 +54,10 @@ def played(path, *overrides):
         ("bindings: {a: [1]}\nsteps: [{sleep: '${a.7}'}]", "'${a.7}': there is no '7' in it; it is [1]"),
         ("bindings: {a: {b: 1}}\nsteps: [{name: 'x${a}', sleep: 1s}]", "only a text or a number fits within a text"),
         ("bindings: {a: [1]}\nobjects: {kind: Pod, metadata: {name: a}, '${a}': 1}", "is [1]: a key must be a text"),
+        (
+            "bindings: {a: " + "x" * 99 + ", b: '" + "${a}" * 99 + "', c: '" + "${b}" * 99 + "'}",
+            "becomes too large: at most 100000 characters",
+        ),
         ("bindings: {include: good.yaml}", "must be a file with a mapping, as bindings has it"),
         ("steps: [{include: a.yaml}]", "b.yaml:1: 0.include: 'a.yaml': includes itself: a.yaml -> b.yaml -> a.yaml"),
         ("steps: [{include: none.yaml}]", "steps.0.include: 'none.yaml': no such file"),

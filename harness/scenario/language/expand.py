@@ -20,6 +20,7 @@ from mews.harness.scenario.language.included import Included
 from mews.harness.scenario.language.names import Misused, escaped, heads, near, put_in, sampled, settled
 from mews.harness.scenario.language.outputs import declared, sample
 from mews.harness.scenario.language.repetition import repetitions
+from mews.harness.scenario.overrides import Override
 from mews.harness.scenario.yamlfile import shown
 
 PARTS = ("steps", "catch", "finally")
@@ -42,6 +43,8 @@ class _Written:
     names: Mapping[str, Any]
     through: tuple[Path, ...] = ()
     note: str = ""
+    overrides: Sequence[Override] = ()
+    """Of the document: none in an included one."""
 
     def at(self, *parts: str | int) -> _Written:
         return replace(self, place=(*self.place, *parts))
@@ -53,7 +56,11 @@ class _Written:
 
     def refusal(self, value: Any, reason: str, *parts: str | int) -> ScenarioError:
         place = (*self.place, *parts)
-        return ScenarioError(f"{self.document.where(place)}: {self.document.path(place)}: {shown(value)}: {reason}")
+        text = f"{self.document.path(place)}: {shown(value)}: {reason}"
+        for override in self.overrides:
+            if tuple(map(str, place))[: len(override.place)] == override.place:
+                return ScenarioError(f"--set {override.text}: {text} (in {self.document.name})")
+        return ScenarioError(f"{self.document.where(place)}: {text}")
 
 
 @dataclass(slots=True)
@@ -77,7 +84,7 @@ class Expansion:
         Raises ScenarioError, one line that names file, line, place and value.
         """
         files, root = self.files, dict(self.files.document.value)
-        here = _Written(files.document, (), files.folder, {})
+        here = _Written(files.document, (), files.folder, {}, overrides=files.overrides)
         if files.document.name:
             here = replace(here, through=((files.folder / Path(files.document.name).name).resolve(),))
         for section in _SECTIONS:
@@ -140,7 +147,7 @@ class Expansion:
             origin = self._moved.get(("templates", name))
             at = here.at("templates", name)
             if origin is not None:
-                at = replace(at, document=origin.document, place=origin.place)
+                at = replace(at, document=origin.document, place=origin.place, overrides=())
             if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
                 raise at.refusal(value, "must be a Kubernetes object with a kind, in which ${name} may stand")
             self._templates[str(name)] = (at, value)
@@ -243,9 +250,9 @@ class Expansion:
             return sampled(step, {name: sample(name, kind) for name, kind in self._outputs.items()})
         except Misused as error:
             origin = self._moved[part, index]
-            raise replace(here, document=origin.document, place=origin.place).refusal(
-                error.value, str(error), *error.place
-            ) from None
+            overrides = here.overrides if origin.document is here.document else ()
+            at = replace(here, document=origin.document, place=origin.place, overrides=overrides)
+            raise at.refusal(error.value, str(error), *error.place) from None
 
     def _steps(self, value: Any, here: _Written) -> Iterator[tuple[Any, Origin]]:
         for index, item in enumerate(value):
@@ -294,9 +301,8 @@ class Expansion:
 
 def here_of(file: Included, here: _Written, place: Place = ()) -> _Written:
     """The place in an included file, where the names of the place that includes it count."""
-    return replace(
-        here, document=file.document, place=place, folder=file.path.parent, through=(*here.through, file.path)
-    )
+    through = (*here.through, file.path)
+    return replace(here, document=file.document, place=place, folder=file.path.parent, through=through, overrides=())
 
 
 def _only(item: Mapping[str, Any], allowed: Sequence[str], here: _Written) -> None:

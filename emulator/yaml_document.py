@@ -44,6 +44,14 @@ class Document:
             known = known[:-1]
         return f"{self.name}:{self.lines[known]}" if known in self.lines else self.name
 
+    def path(self, place: Place) -> str:
+        """The place as complaints show it."""
+        return dotted(place)
+
+    def written_at(self, place: Place) -> Place | None:
+        """Where of this file that was written; None for what another file has."""
+        return place
+
 
 def dotted(place: Place) -> str:
     """A place as it is written in overrides and messages: ``steps.2.wait``."""

@@ -74,6 +74,8 @@ def run(
     results: given.ResultsOption = None,
     resume: given.ResumeOption = False,
     shard: given.ShardOption = None,
+    select: given.SelectOption = None,
+    strict: given.StrictOption = False,
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
 ) -> int:
@@ -94,14 +96,13 @@ def run(
     )
     check_run_options(options, jobs)
 
-    from mews.harness.commands.run import GivenSweep, RunOutputs
+    from mews.harness.commands.run import GivenSweep, RunOutputs, WantedRuns
     from mews.harness.commands.run import run as run_all
 
     sweep = GivenSweep(results, resume, shard)
-    wanted, sets, outputs = seeds_wanted(seed, seeds), set_ or (), RunOutputs(json, junit, html, journal, sweep)
-    return run_all(
-        paths, options, seeds=wanted, overrides=sets, outputs=outputs, jobs=jobs, allow_outside=allow_outside
-    )
+    outputs = RunOutputs(json, junit, html, journal, sweep)
+    wanted = WantedRuns(seeds_wanted(seed, seeds), set_ or (), jobs, select, strict, allow_outside)
+    return run_all(paths, options, outputs, wanted)
 
 
 @app.command()
@@ -291,8 +292,8 @@ def conform(
         return explain_clause(explain, dialect)
     if url is None:
         raise BadInput("URL: missing; give that of a chassis, or --restore, or --explain")
-    if patience <= 0:
-        raise BadInput(f"--patience {patience:g}: must be above 0")
+    if not 0 < patience < 86_400:
+        raise BadInput(f"--patience {patience:g}: must be above 0 and below a day")
 
     from mews.harness.commands.conform import ConformArguments, ConformChanges, ConformExpectations, ConformOutputs
     from mews.harness.commands.conform import conform as judge

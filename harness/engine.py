@@ -87,6 +87,16 @@ class Engine:
             wall_s = time.monotonic() - began_s
             return self.broken(scenario, seed, f"{type(error).__name__}: {error}", report=report, wall_s=wall_s)
 
+    def attempt(self, scenario: Scenario, seed: int) -> Run:
+        """The same as one of several: what this machine lacks for it skips it, and what is found wrong with its files
+        only now breaks it; neither keeps the others from running."""
+        try:
+            return self.run(scenario, seed)
+        except Lacks as error:
+            return self.lacking(scenario, seed, str(error))
+        except BadInput as error:
+            return replace(self.broken(scenario, seed, str(error)), bad_input=True)
+
     async def _run(self, scenario: Scenario, seed: int) -> Run:
         with looking_in(scenario.folder):
             return await self._run_there(scenario, seed)
@@ -117,6 +127,10 @@ class Engine:
             with contextlib.suppress(OSError):
                 write_report(run, result.artefacts)
         return run
+
+    def lacking(self, scenario: Scenario, seed: int, reason: str) -> Run:
+        """The run that is skipped for what this machine lacks."""
+        return Run(self._result(scenario, seed, "skipped", reason), lacks=reason)
 
     def broken(self, scenario: Scenario, seed: int, reason: str, *, report: str = "", wall_s: float = 0.0) -> Run:
         """The run that came to nothing, for that reason."""

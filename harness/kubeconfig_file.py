@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mews.emulator.yaml_document import DocumentError, read_document
+from mews.harness.errors import BadInput, unreadable
+
 
 def write_kubeconfig(path: Path, *, server: Mapping[str, Any], user: Mapping[str, Any]) -> None:
     """A kubeconfig of one context, readable by its owner alone."""
@@ -28,3 +31,26 @@ def write_own(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def check_kubeconfig(path: Path, context: str | None) -> None:
+    """Raise BadInput for a file of the user's that is no kubeconfig, or lacks the context: before anything is made."""
+    try:
+        document = read_document(path.read_text(encoding="utf-8"), f"--kubeconfig {path}").value
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--kubeconfig {unreadable(path, error)}") from None
+    except DocumentError as error:
+        raise BadInput(str(error)) from None
+    parts = document if isinstance(document, dict) else {}
+    contexts = parts.get("contexts")
+    if not isinstance(contexts, list) or not all(isinstance(each, dict) and each.get("name") for each in contexts):
+        raise BadInput(f"--kubeconfig {path}: contexts: must be a list of contexts with names: is no kubeconfig")
+    names = [str(each["name"]) for each in contexts]
+    if context is not None and context not in names:
+        raise BadInput(
+            f"--context {context}: must be one of {', '.join(names) or 'none: the kubeconfig has no context'}"
+        )
+    current = parts.get("current-context")
+    if context is None and current not in names:
+        there = ", ".join(names) or "(none)"
+        raise BadInput(f"--kubeconfig {path}: current-context: {current!r}: must be one of {there}, or give --context")

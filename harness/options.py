@@ -12,6 +12,10 @@ from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backend
 from mews.harness.errors import BadInput
 from mews.registry import NotRegistered
 
+MOST_SEED = 2**63 - 1
+MOST_RUNS = 1_000_000
+"""Of one command."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
@@ -102,6 +106,10 @@ def check_run_options(options: RunOptions, jobs: int) -> None:
         for option, value in {"--kubeconfig": options.kubeconfig, "--context": options.context}.items():
             if value is not None:
                 raise BadInput(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
+    if options.keep and options.time == "virtual":
+        raise BadInput(
+            "--keep: virtual time leaves nothing that could be kept; only with --time wall or another --cluster"
+        )
     if jobs < 1:
         raise BadInput(f"--jobs {jobs}: must be at least 1")
     if jobs > 1 and options.time != "virtual":
@@ -115,6 +123,8 @@ def seeds_wanted(seed: int | None, seeds: str | None) -> Sequence[int] | None:
     """
     if seed is not None and seeds is not None:
         raise BadInput(f"--seed {seed} --seeds {seeds}: only one of the two")
+    if seed is not None and not 0 <= seed <= MOST_SEED:
+        raise BadInput(f"--seed {seed}: must be from 0 to {MOST_SEED}")
     return seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
 
 
@@ -131,4 +141,8 @@ def seeds_of(text: str) -> range:
         raise BadInput(f"--seeds {text}: must be A-B, for example 1-100") from None
     if high < low:
         raise BadInput(f"--seeds {text}: the first must not be above the last")
+    if not (low >= 0 and high <= MOST_SEED):
+        raise BadInput(f"--seeds {text}: must be from 0 to {MOST_SEED}")
+    if high - low >= MOST_RUNS:
+        raise BadInput(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} at once")
     return range(low, high + 1)

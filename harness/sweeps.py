@@ -193,7 +193,7 @@ class KeptRuns:
 
         Raises BadInput.
         """
-        runs = [(scenario.name, _digest(scenario.path), seed) for scenario, seed in plan]
+        runs = [(scenario.name, *map(_digest, (scenario.path, *scenario.included)), seed) for scenario, seed in plan]
         how = (options.cluster, options.time, options.speed, options.dialect, options.timeout_s)
         return cls(ResultsFile(chosen, sweep_id([runs, how, list(overrides)]), len(plan)), chosen.shard, len(plan))
 
@@ -203,7 +203,8 @@ class KeptRuns:
 
     def keep(self, item: int, run: Run) -> Run:
         """Write down a run that has ended; as it is reported, without the seconds that it took."""
-        self._file.append(item, run)
+        if not run.lacks:  # what this machine lacks is made up for by --resume, here or elsewhere
+            self._file.append(item, run)
         return replace(run, result=replace(run.result, wall_s=None))
 
     def all_runs(self, ran: Mapping[int, Run]) -> list[Run]:

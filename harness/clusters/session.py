@@ -23,11 +23,21 @@ class ClusterSession:
         self.keep = keep
         self.notify = notify
         self._shared: dict[str, tuple[Any, Callable[[Any], None]]] = {}
+        self._lacking: dict[str, Lacks] = {}
 
     def share(self, name: str, make: Callable[[], T], end: Callable[[T], None]) -> T:
-        """What is shared under that name; made at the first call. ``end`` ends it, with the session."""
+        """What is shared under that name; made at the first call. ``end`` ends it, with the session.
+
+        Raises Lacks where it cannot be had; for the next scenario that is known, and not tried again.
+        """
+        if name in self._lacking:
+            raise self._lacking[name]
         if name not in self._shared:
-            self._shared[name] = (make(), end)
+            try:
+                self._shared[name] = (make(), end)
+            except Lacks as error:
+                self._lacking[name] = error
+                raise
         return cast("T", self._shared[name][0])
 
     def close(self) -> None:

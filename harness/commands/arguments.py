@@ -72,6 +72,10 @@ CredentialsOption = Annotated[
     Path | None,
     typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
 ]
+SelectOption = Annotated[
+    str | None, typer.Option("--select", metavar="KEY=VALUE,…", help="scenarios with these metadata.labels alone")
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="3 where anything was skipped, unless something failed")]
 Paths = Annotated[
     list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
 ]

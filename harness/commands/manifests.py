@@ -116,6 +116,8 @@ def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
             raise BadInput(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
         if not all(_LABEL.fullmatch(part) for part in node.split(".")):
             raise BadInput(f"--node {text}: {node!r} is no name of a node: small letters, digits, '-' and '.'")
+        if any(other.partition("=")[0] == host and other != text for other in given):
+            raise BadInput(f"--node {text}: {host} is given another node too; it has one")
         nodes[host] = node
     taken = list(nodes.values())
     twice = next((node for node in taken if taken.count(node) > 1), None)

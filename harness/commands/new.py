@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 import sys
@@ -27,6 +28,8 @@ def new(kind: str, folder: Path) -> int:
     if not _NAME.fullmatch(name):
         raise BadInput(f"{folder}: its name becomes the {kind}'s: must be small letters and digits, with - between")
     module = name.replace("-", "_")
+    if kind != "scenario" and keyword.iskeyword(module):
+        raise BadInput(f"{folder}: its name becomes a module's, and {module} is a keyword of Python")
     if kind != "scenario" and module in sys.stdlib_module_names | {"mews", "scenario", "tests"}:
         raise BadInput(f"{folder}: its name becomes a module's, and there is a module {module} already")
     names = {"NAME": name, "MODULE": module, "CLASS": "".join(part.capitalize() for part in name.split("-"))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mews.harness.errors import BadInput, Lacks
@@ -23,7 +23,25 @@ def check_outputs(wanted: Mapping[str, str | Path | None]) -> bool:
     shown = [option for option, path in given.items() if path == STDOUT]
     if len(shown) > 1:
         raise BadInput(f"{' and '.join(shown)}: only one of them can be standard output")
+    files = [(option, Path(path).resolve()) for option, path in given.items() if _is_a_file_of_its_own(path)]
+    for number, (option, file) in enumerate(files):
+        before = next((one for one, other in files[:number] if other == file), None)
+        if before is not None:
+            raise BadInput(f"{before} and {option} {given[option]}: each must be a file of its own")
     return bool(shown)
+
+
+def _is_a_file_of_its_own(path: str) -> bool:
+    """Not standard output, and no device such as /dev/null."""
+    return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
+
+
+def check_inputs_kept(wanted: Mapping[str, str | Path | None], inputs: Iterable[Path]) -> None:
+    """Raise BadInput for a report that would be written over what is read."""
+    kept = {path.resolve() for path in inputs}
+    for option, path in wanted.items():
+        if path is not None and str(path) != STDOUT and Path(path).resolve() in kept:
+            raise BadInput(f"{option} {path}: would be written over what is run; name another file")
 
 
 def write_output(option: str, where: str | Path, text: str) -> None:

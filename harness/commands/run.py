@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from mews.harness.backends import backend_of
 from mews.harness.commands.logs import keep_quiet
-from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
+from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outputs, write_output
 from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.options import RunOptions, check_available
+from mews.harness.kubeconfig_file import check_kubeconfig
+from mews.harness.options import MOST_RUNS, RunOptions, check_available
 from mews.harness.ports.cluster import Cluster
 from mews.harness.report.progress import ProgressBar, progress_bar
-from mews.harness.report.run import Run, exit_code_of
+from mews.harness.report.run import SKIPPED, Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenarios
 
@@ -61,32 +62,50 @@ class RunOutputs:
         return {**files, "--journal": self.journal, "--results": self.sweep.results}
 
 
+@dataclass(frozen=True, slots=True)
+class WantedRuns:
+    """Which runs: ``seeds`` None for each scenario's own, ``overrides`` as for ``--set``, ``jobs`` of them at once,
+    ``select`` the scenarios with these labels alone; ``strict``: none may be skipped."""
+
+    seeds: Sequence[int] | None = None
+    overrides: Sequence[str] = ()
+    jobs: int = 1
+    select: str | None = None
+    strict: bool = False
+    allow_outside: bool = False
+
+
 def run(
     paths: Sequence[Path],
     options: RunOptions,
-    *,
-    seeds: Sequence[int] | None,
-    overrides: Sequence[str],
     outputs: RunOutputs,
-    jobs: int = 1,
-    allow_outside: bool = False,
+    wanted: WantedRuns,
 ) -> int:
-    """Check all files, run every scenario with every seed, ``jobs`` at once, write the reports; the exit code.
+    """Check all files, run every scenario with every seed, write the reports; the exit code.
 
-    Raises BadInput, Lacks, KeyboardInterrupt; reports tell of what ran until then.
+    What one scenario lacks skips that one. Raises BadInput, Lacks, KeyboardInterrupt; reports have what ran until then.
     """
     if options.kubeconfig is not None and not options.kubeconfig.is_file():
         raise BadInput(f"--kubeconfig {options.kubeconfig}: no such file")
+    if options.kubeconfig is not None:
+        check_kubeconfig(options.kubeconfig, options.context)
     keep_quiet()
-    scenarios = load(paths, _overrides(overrides, options), allow_outside=allow_outside)
-    whole = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
+    overrides = _overrides(wanted.overrides, options)
+    scenarios = load(paths, overrides, allow_outside=wanted.allow_outside)
+    if wanted.select is not None:
+        scenarios = selected(scenarios, wanted.select)
+    whole = [(scenario, seed) for scenario in scenarios for seed in wanted.seeds or (scenario.seed,)]
+    if len(whole) > MOST_RUNS:
+        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} at once: name fewer seeds or scenarios")
     shown = check_outputs(outputs.by_option())
-    kept = _kept(outputs, whole, options, overrides)
+    read = [path for each in scenarios for path in (each.path, *each.included) if path is not None]
+    check_inputs_kept(outputs.by_option(), read)
+    kept = _kept(outputs, whole, options, wanted.overrides)
     numbers = [number for number in range(len(whole)) if kept is None or kept.lacks(number)]
     plan = [whole[number] for number in numbers]
     if str(outputs.journal) == STDOUT and len(plan) > 1:
         raise BadInput(f"--journal {STDOUT}: shows one run, these are {len(plan)}; name a file")
-    check_available(options.cluster)
+    missing = _missing(options.cluster)
     warn_insecure(what_is_open(backend_of(options.cluster)), options.serving)
     files = _Files(outputs)
     runs: list[Run] = []
@@ -95,8 +114,9 @@ def run(
             plan,
             options,
             files,
-            jobs=jobs,
-            stream=_report_stream(outputs, shown),
+            jobs=wanted.jobs,
+            stream=None if missing else _report_stream(outputs, shown),  # its one line is on standard error
+            missing=missing,
         ):
             runs.append(run if kept is None else kept.keep(numbers[len(runs)], run))
     except (BadInput, Lacks, KeyboardInterrupt):
@@ -106,7 +126,40 @@ def run(
         raise
     runs = runs if kept is None else kept.all_runs(dict(zip(numbers, runs, strict=True)))
     files.reports(runs)
-    return exit_code_of(runs)
+    # One scenario alone was asked for by its name; among several, one that cannot be had here is no reason to fail.
+    return _exit_code(runs, strict=wanted.strict, asked_for=bool(missing) or len(scenarios) == 1)
+
+
+def _missing(cluster: str) -> str:
+    """What this machine lacks for the cluster, "" for nothing."""
+    try:
+        check_available(cluster)
+    except Lacks as error:
+        return str(error)
+    return ""
+
+
+def _exit_code(runs: Sequence[Run], *, strict: bool, asked_for: bool) -> int:
+    """The exit code; that nothing was run is shown where nobody can miss it. ``asked_for``: what is lacking is what
+    the command line itself names.
+
+    Raises BadInput, Lacks.
+    """
+    wrong = list(dict.fromkeys(run.result.reason for run in runs if run.bad_input))
+    if wrong:
+        raise BadInput("\n".join(wrong))
+    code = exit_code_of(runs, strict=strict)
+    lacking = list(dict.fromkeys(run.lacks for run in runs if run.lacks))
+    if lacking and asked_for and code != 1:
+        raise Lacks("\n".join(lacking))
+    skipped = sum(run.result.verdict == SKIPPED for run in runs)
+    if runs and skipped == len(runs):
+        reasons = list(dict.fromkeys(run.result.reason for run in runs))
+        more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+        sys.stderr.write(f"WARNING: nothing was run: all {skipped} were skipped: {reasons[0]}{more}\n")
+    elif code == 3:
+        sys.stderr.write(f"--strict: {skipped} of {len(runs)} were skipped\n")
+    return code
 
 
 def _kept(
@@ -137,6 +190,29 @@ def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside:
         raise BadInput(str(error)) from error
 
 
+def selected(scenarios: Sequence[Scenario], selector: str) -> list[Scenario]:
+    """Those with the labels that a Kubernetes label selector asks for.
+
+    Raises BadInput for a text that is none, and where no scenario is left.
+    """
+    from mews.kube.api.selectors import label_selector
+
+    if not selector.strip():
+        raise BadInput("--select: must be labels, such as suite=smoke,speed!=slow")
+    try:
+        chosen = label_selector(selector)
+    except ValueError as error:
+        raise BadInput(f"--select {selector}: {error}; must be labels, such as suite=smoke,speed!=slow") from error
+    found = [scenario for scenario in scenarios if chosen(scenario.metadata.labels)]
+    if not found:
+        there = sorted({f"{key}={value}" for each in scenarios for key, value in each.metadata.labels.items()})
+        raise BadInput(
+            f"--select {selector}: none of {len(scenarios)} scenarios has such metadata.labels; "
+            f"there are {', '.join(there[:20]) + (' …' if len(there) > 20 else '') or '(none)'}"
+        )
+    return found
+
+
 def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
     return [*overrides, *([f"timeout={options.timeout_s:g}"] if options.timeout_s is not None else [])]
 
@@ -153,8 +229,9 @@ def _run_all(
     *,
     jobs: int,
     stream: TextIO | None,
+    missing: str,
 ) -> Iterator[Run]:
-    """The runs, one after the other, as they are reported."""
+    """The runs, one after the other, as they are reported; all skipped for what is ``missing``."""
     from mews.harness.report.text import TextReport
 
     report = None if stream is None else TextReport(stream)
@@ -162,7 +239,11 @@ def _run_all(
         return
     jobs, runs = min(jobs, len(plan)), list[Run]()
     with progress_bar(len(plan), threads=jobs == 1) as bar:
-        ended = _one_by_one(plan, options, bar) if jobs == 1 else _in_workers(plan, options, bar, jobs)
+        ended: Iterator[Run]
+        if missing:
+            ended = (Engine(options).lacking(scenario, seed, missing) for scenario, seed in plan)
+        else:
+            ended = _one_by_one(plan, options, bar) if jobs == 1 else _in_workers(plan, options, bar, jobs)
         for run in ended:
             kept = files.journal(run, alone=len(plan) == 1)
             runs.append(kept)
@@ -182,7 +263,7 @@ def _one_by_one(plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: 
         engine = Engine(options, artefacts=ARTEFACTS, observe=bar.step, hold=hold, session=session)
         for scenario, seed in plan:
             bar.begin(f"{scenario.name} (seed {seed})")
-            run = engine.run(scenario, seed)
+            run = engine.attempt(scenario, seed)
             bar.end()
             yield run
 
@@ -197,7 +278,7 @@ def _in_workers(
 
     engine = Engine(options, artefacts=ARTEFACTS)
     pool = WorkerPool(
-        lambda number: engine.run(*plan[number]),
+        lambda number: engine.attempt(*plan[number]),
         jobs=jobs,
         lost=lambda number, reason: engine.broken(*plan[number], reason),
         on_result=lambda _: bar.end(),

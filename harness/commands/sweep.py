@@ -115,7 +115,7 @@ def _named(scenario: Scenario) -> Iterator[Path]:
     trace = None if scenario.workload is None else scenario.workload.trace
     given = scenario.hardware
     hardware = given if isinstance(given, str) else given.get("file")
-    for named in (trace, hardware):
+    for named in (trace, hardware, *map(str, scenario.included)):
         if named is None:
             continue
         file = Path(named) if Path(named).is_absolute() else path.parent / named

@@ -62,7 +62,8 @@ def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
         if not path.is_dir():
             found.append((path, _kind(path) or "Scenario"))
             continue
-        inside = [(each, kind) for each in sorted(path.rglob("*.yaml")) if (kind := _kind(each)) is not None]
+        files = [each for each in sorted(path.rglob("*.yaml")) if each.is_file()]
+        inside = [(each, kind) for each in files if (kind := _kind(each)) is not None]
         if not inside:
             raise BadInput(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario or kind: Hardware")
         found += inside

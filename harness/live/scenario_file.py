@@ -9,6 +9,7 @@ import yaml
 
 from mews.harness.live.recording import RecordedAction
 from mews.harness.scenario.hardware import hardware_document
+from mews.harness.scenario.language.names import escaped
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import Object, condition_of, name_of, namespace_of, node_name_of, phase_of
 from mews.kube.api.pod_requests import request_of
@@ -57,6 +58,7 @@ def recorded_scenario(
         "bounds": dict(scenario.bounds),
         "steps": steps,
     }
+    document["steps"] = escaped(steps)  # a ${…} of a recorded object is its own
     return {key: value for key, value in document.items() if value not in ({}, [])}
 
 

@@ -30,8 +30,8 @@ from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import EVENTS, NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 
-NOT_LIVE = ("workload",)
-"""Steps that belong to a scenario: a session has no workload of its own."""
+NOT_LIVE = ("workload", "script", "get", "logs")
+"""Steps that belong to a scenario: a session has no workload of its own, runs no programs and keeps no results."""
 
 
 class LiveSession:
@@ -298,6 +298,8 @@ def step_of(given: Mapping[str, Any]) -> Step:
         raise ValueError(f"{place or 'step'}: {text}") from None
     if step.action in NOT_LIVE:
         raise ValueError(f"{step.action}: belongs to a scenario; a live session has none")
+    if step.outputs:
+        raise ValueError("outputs: belong to a scenario; a live session has no later steps")
     return step
 
 

@@ -20,6 +20,10 @@ class Run:
 
     result: Result
     lines: Sequence[Line] = ()
+    lacks: str = ""
+    """What this machine lacks for it: a skipped run that another machine, or a later day, may make up for."""
+    bad_input: bool = False
+    """It came to nothing for what was found wrong with its files after they had been checked."""
 
     @property
     def good(self) -> bool:
@@ -33,6 +37,8 @@ class Run:
         return folder / REPORT if folder is not None and (folder / REPORT).is_file() else None
 
 
-def exit_code_of(runs: Sequence[Run]) -> int:
-    """1 if any run failed or broke, else 0 (all skipped too)."""
-    return 0 if all(run.good for run in runs) else 1
+def exit_code_of(runs: Sequence[Run], *, strict: bool = False) -> int:
+    """1 if any run failed or broke; else 0, or 3 where ``strict`` lets none be skipped."""
+    if not all(run.good for run in runs):
+        return 1
+    return 3 if strict and any(run.result.verdict == SKIPPED for run in runs) else 0

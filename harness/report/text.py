@@ -86,7 +86,7 @@ def count(runs: Sequence[Run]) -> str:
     verdicts = [run.result.verdict for run in runs]
     parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in STYLES if verdict in verdicts]
     text = ", ".join(parts)
-    return f"{text} (warning: everything was skipped)" if runs and set(verdicts) == {SKIPPED} else text
+    return f"{text}: NOTHING WAS RUN" if runs and set(verdicts) == {SKIPPED} else text
 
 
 def _table(runs: Sequence[Run]) -> object:

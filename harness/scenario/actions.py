@@ -21,10 +21,12 @@ from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.act import Do
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
-from mews.harness.scenario.base import REFERENCE, KubeObject, Listed, Model, OrOne, OrScalar, Pattern
-from mews.harness.scenario.expectations import Checks
+from mews.harness.scenario.base import REFERENCE, KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
+from mews.harness.scenario.expectations import Check, Checks
 from mews.harness.scenario.extension import STEPS, Given, StepKind, split
-from mews.harness.scenario.quantity import Seconds
+from mews.harness.scenario.language.names import settled
+from mews.harness.scenario.language.outputs import OutputSpec
+from mews.harness.scenario.quantity import Seconds, TimeLimit
 
 Objects = Annotated[
     tuple[KubeObject, ...],
@@ -179,6 +181,63 @@ class ExecAction(Model):
     stderr: Pattern = None
 
 
+class GetAction(Model):
+    """Read one object by name, or those that labels select, as a list in ``items``."""
+
+    kind: str
+    api_version: str = ""
+    name: str | None = None
+    namespace: str | None = "default"
+    labels: LabelSelector = ""
+
+    @model_validator(mode="after")
+    def _one(self) -> GetAction:
+        if self.name is not None and self.labels:
+            raise ValueError("name and labels: only one of the two")
+        return self
+
+
+class LogsAction(Model):
+    """Read what a container has written."""
+
+    pod: str
+    namespace: str = "default"
+    container: str | None = None
+    previous: bool = False
+    tail: int | None = Field(default=None, ge=1, description="only so many of the last lines")
+
+
+def _shell(value: Any) -> Any:
+    return {"content": value} if isinstance(value, str) else value
+
+
+class ScriptAction(Model):
+    """Run a program of yours beside the cluster, in the scenario's folder, and judge its output. It has KUBECONFIG and
+    MEWS_…; wall-clock time only."""
+
+    content: str | None = Field(default=None, min_length=1, description="for sh -eu")
+    command: tuple[str, ...] | None = Field(default=None, min_length=1, description="a program and its arguments")
+    env: dict[str, str] = Field(default_factory=dict)
+    exit_code: int = 0
+    stdout: Pattern = None
+    stderr: Pattern = None
+
+    @model_validator(mode="after")
+    def _one(self) -> ScriptAction:
+        if (self.content is None) == (self.command is None):
+            raise ValueError("must have either content: TEXT for sh, or command: [PROGRAM, …]")
+        return self
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What is run."""
+        return self.command or ("sh", "-euc", self.content or "", "script")
+
+
+Script = Annotated[ScriptAction, BeforeValidator(_shell), OrScalar("string")]
+"""A script; its text alone may stand for it."""
+
+
 class HoldAction(Model):
     """Something that must hold now and stay so for a while."""
 
@@ -206,10 +265,16 @@ ACTIONS = (
     "start",
     "restart",
     "exec",
+    "get",
+    "logs",
+    "script",
     "sleep",
     "workload",
 )
 """The fields of a step of which exactly one is given."""
+
+GIVING = ("apply", "create", "get", "logs", "exec", "script", "wait", "assert")
+"""Actions that come to something, which ``outputs`` take values from."""
 
 
 def _exactly_one(schema: dict[str, Any]) -> None:
@@ -222,7 +287,10 @@ class Step(Model):
     model_config = ConfigDict(json_schema_extra=_exactly_one)
 
     name: str = ""
-    timeout: Seconds | None = None
+    timeout: TimeLimit | None = None
+    outputs: dict[str, OutputSpec] = Field(
+        default_factory=dict, description="${name} in later steps: a value of what this step came to, by JSONPath"
+    )
     apply: Objects | None = Field(default=None, description="create, or merge into what is there")
     create: Objects | None = None
     delete: DeleteAction | None = None
@@ -239,10 +307,14 @@ class Step(Model):
     start: Component | None = None
     restart: Component | None = None
     exec: ExecAction | None = None
+    get: GetAction | None = Field(default=None, description="read objects, for outputs or as evidence")
+    logs: LogsAction | None = Field(default=None, description="read a container's log")
+    script: Script | None = Field(default=None, description="a program beside the cluster; wall-clock time")
     sleep: Seconds | None = Field(default=None, description="emulated seconds")
     workload: Literal["start", "wait", "run"] | None = None
 
     _given: Given | None = PrivateAttr(default=None)
+    _written: Any = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -252,14 +324,38 @@ class Step(Model):
         own, registered = split(value, cls.model_fields, StepKind)
         names = [action.rstrip("_") for action in ACTIONS]
         given = [name for name in names if name in own] + [each.name for each in registered]
-        unknown = [str(key) for key in own if key not in (*names, "name", "timeout")]
+        unknown = [str(key) for key in own if key not in (*names, "name", "timeout", "outputs")]
         if len(given) != 1 and not unknown:
             found = " and ".join(given) or "none"
             allowed = ", ".join((*names, *STEPS.others()))
             raise ValueError(f"a step has exactly one action ({found} given); allowed: {allowed}")
         step = handler(own)
         step._given = registered[0] if registered else None
+        if step.outputs and step.action not in GIVING:
+            raise ValueError(f"outputs: {step.action} has no result; there is one of {', '.join(GIVING)}")
+        if step.outputs and step.action in ("wait", "assert") and step.looked_at is None:
+            raise ValueError(f"outputs: {step.action} must be of one check, for an object, pod or node")
         return step
+
+    def make_anew_from(self, written: Any) -> None:
+        """It uses outputs of steps before it: this is how it was written."""
+        self._written = written
+
+    def with_outputs(self, outputs: Mapping[str, Any]) -> Step:
+        """The step as it is done, with what the steps before it gave out.
+
+        Raises Misused for an output that no step has given, and pydantic's ValidationError for one that does not fit.
+        """
+        if self._written is None:
+            return self
+        return Step.model_validate(settled(self._written, outputs))
+
+    @property
+    def looked_at(self) -> Check | None:
+        """The check of a ``wait`` or ``assert`` that is about one object."""
+        checks = self.wait or self.assert_ or ()
+        alone = len(checks) == 1 and len(checks[0].model_fields_set & {"object", "pod", "node"}) == 1
+        return checks[0] if alone else None
 
     @property
     def given(self) -> Given | None:

@@ -29,6 +29,7 @@ async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
             line.as_json() + "\n" for line in with_steps(cluster.journal.lines(), cluster.systems)
         ),
         "records.jsonl": cluster.records.as_jsonl(),
+        **{f"evidence/{_safe(name)}.txt": text for name, text in result.evidence.items()},
         "table.json": _json(await _table(cluster)),
         **await _objects(cluster),
         **await cluster.artefacts(),

@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from mews.dialects import DIALECTS
 from mews.harness.scenario.match import check_pattern
+from mews.kube.api.selectors import label_selector
 from mews.registry import NotRegistered, ValueRegistry
 
 REFERENCE = r"^[^:\s]+:[^:\s]+$"
@@ -55,6 +56,15 @@ def _listed(value: Any) -> Any:
 
 Pattern = Annotated[Any, AfterValidator(_pattern), WithJsonSchema({"description": "a pattern, see match"})]
 """Anything that ``match`` takes."""
+
+
+def _selector(value: str) -> str:
+    label_selector(value)
+    return value
+
+
+LabelSelector = Annotated[str, AfterValidator(_selector)]
+"""Labels as ``kubectl -l`` takes them."""
 
 KubeObject = Annotated[dict[str, Any], BeforeValidator(_object)]
 """A Kubernetes object as in a manifest; apiVersion may be left out for built-in kinds."""

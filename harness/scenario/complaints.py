@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+_TYPES: Mapping[str, str] = {"tuple_type": "must be a list", "list_type": "must be a list"}
+
+
 def deepest(error: ValidationError, depth: Callable[[Sequence[str | int]], int] = len) -> Mapping[str, Any]:
     """The most telling of the complaints: that about the innermost place."""
     return max(error.errors(include_url=False), key=lambda complaint: depth(complaint["loc"]))
@@ -16,6 +19,8 @@ def deepest(error: ValidationError, depth: Callable[[Sequence[str | int]], int] 
 
 def worded(complaint: Mapping[str, Any]) -> str:
     """What it says, to stand after a place or a value."""
+    if complaint["type"] in _TYPES:
+        return _TYPES[complaint["type"]]
     text = str(complaint["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return text[:1].lower() + text[1:]
 

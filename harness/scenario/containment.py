@@ -7,16 +7,20 @@ path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.overrides import Override
-from mews.harness.scenario.yamlfile import Document, Place, dotted, shown
+from mews.harness.scenario.yamlfile import Document, Place, shown
 
 _ROOMS = ("fixtures", "scenarios")
+_OUTSIDE = (
+    "lies outside the scenario's folder; must be a file in that folder or below, links followed, unless "
+    "--allow-outside is given"
+)
 
 
 def lies_within(path: Path, folder: Path) -> bool:
@@ -52,10 +56,14 @@ class NamedFiles:
             return
         allowed = (self.folder, *map(room, _ROOMS))
         if not all(any(lies_within(path, folder) for folder in allowed) for path in paths):
-            raise ScenarioError(
-                f"{self.document.where(place)}: {dotted(place)}: {shown(name)}: lies outside the scenario's folder; "
-                "must be a file in that folder or below, links followed, unless --allow-outside is given"
-            )
+            raise ScenarioError(f"{self.document.where(place)}: {self.document.path(place)}: {shown(name)}: {_OUTSIDE}")
+
+    def check_path(self, path: Path, refuse: Callable[[str], ScenarioError]) -> None:
+        """Raise the refusal of a file that no scenario may include."""
+        if not self.allow_outside and not any(
+            lies_within(path, folder) for folder in (self.folder, *map(room, _ROOMS))
+        ):
+            raise refuse(_OUTSIDE)
 
     def patterns(self, place: Place, patterns: object) -> None:
         """Raise ScenarioError unless the scenario may name all that the patterns of a list find."""
@@ -71,5 +79,8 @@ class NamedFiles:
 
     def _is_the_users(self, place: Place) -> bool:
         """Whether what stands there was given by an override, not by the file."""
-        parts = tuple(str(part) for part in place)
+        written = self.document.written_at(place)
+        if written is None:
+            return False
+        parts = tuple(str(part) for part in written)
         return any(parts[: len(override.place)] == override.place for override in self.overrides)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, Pattern
+from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, Pattern
 from mews.harness.scenario.extension import STEPS, CheckKind, Given, split
 from mews.harness.scenario.match import check_pattern
 
@@ -44,7 +44,7 @@ class AbsentExpectation(Model):
     api_version: str = ""
     name: str | None = None
     namespace: str | None = "default"
-    labels: str = ""
+    labels: LabelSelector = ""
 
 
 class CountExpectation(Model):
@@ -53,7 +53,7 @@ class CountExpectation(Model):
     kind: str
     api_version: str = ""
     namespace: str | None = "default"
-    labels: str = ""
+    labels: LabelSelector = ""
     matching: Pattern = Field(default_factory=dict)
     is_: Pattern = Field(alias="is")
 

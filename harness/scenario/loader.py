@@ -21,12 +21,15 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
+from mews.harness.scenario.language.expand import Expansion
+from mews.harness.scenario.language.names import is_late, near
+from mews.harness.scenario.language.schema import add_language
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
 from mews.harness.scenario.references import dangling
 from mews.harness.scenario.stack_checks import check_stack
 from mews.harness.scenario.trace import read_trace
-from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml, shown
+from mews.harness.scenario.yamlfile import Document, Place, read_yaml, shown
 from mews.registry import looking_in
 
 
@@ -53,19 +56,22 @@ def parse_scenario(
     if not isinstance(document.value, dict):
         there = "empty" if document.value is None else shown(document.value)
         raise ScenarioError(f"{path}: {there}: must be a mapping with apiVersion: mews/v1, kind: Scenario")
+    bindings = document.value.get("bindings")
     document = replace(document, value=apply_overrides(document.value, given))
     folder = path.parent
     _describe(document, text)
-    files = NamedFiles(document, folder, given, allow_outside)
-    _include_files(files)
-    _resolve_paths(files)
+    expansion = Expansion(NamedFiles(document, folder, given, allow_outside), bindings)
+    document = expansion.run()
+    _resolve_paths(replace(expansion.files, document=document))
     try:
         with looking_in(folder):
             scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
+    for (part, index), written in expansion.late.items():
+        (scenario.finally_ if part == "finally" else getattr(scenario, part))[index].make_anew_from(written)
     scenario = _without_measurements(scenario, given).read_with(
-        partial(_placed, document, given), allow_outside=allow_outside
+        partial(_placed, document, given), allow_outside=allow_outside, included=expansion.included
     )
     hardware = hardware_of(scenario, document)
     check_stack(scenario, hardware)
@@ -79,7 +85,7 @@ def _check_references(
     scenario: Scenario, hardware: Hardware, document: Document, overrides: Sequence[Override]
 ) -> None:
     for place, value, wrong in dangling(KnownNames(scenario, hardware, document.value)):
-        raise ScenarioError(_placed(document, overrides, place, f"{dotted(place)}: {shown(value)}: {wrong}"))
+        raise ScenarioError(_placed(document, overrides, place, f"{document.path(place)}: {shown(value)}: {wrong}"))
 
 
 def load_scenarios(
@@ -108,7 +114,7 @@ def find_scenarios(paths: Sequence[str | Path]) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*.yaml") if _is_scenario(p))
+            inside = sorted(p for p in path.rglob("*.yaml") if p.is_file() and _is_scenario(p))
             if not inside:
                 raise ScenarioError(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario")
             found += inside
@@ -119,10 +125,17 @@ def find_scenarios(paths: Sequence[str | Path]) -> list[Path]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files (``mews validate --schema``)."""
+    published = _model_schema()
+    add_language(published)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **published}
+
+
+def _model_schema() -> dict[str, Any]:
+    """Of a scenario in which all is in its place."""
     published = Scenario.model_json_schema(by_alias=True)
     published["properties"].pop("path", None)
     add_to_schema(published)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **published}
+    return published
 
 
 def shipped(kind: str, name: str) -> Path | None:
@@ -180,41 +193,6 @@ def _describe(document: Document, text: str) -> None:
         metadata.setdefault("description", first.lstrip("# ").strip())
 
 
-def _include_files(files: NamedFiles) -> None:
-    """Put the objects of ``{file: …}`` in the place of each mention."""
-    root = files.document.value
-    _include(files, root, "objects", ("objects",))
-    for part in ("steps", "finally"):
-        steps = root.get(part)
-        for index, step in enumerate(steps if isinstance(steps, list) else ()):
-            for action in ("apply", "create"):
-                if isinstance(step, dict):
-                    _include(files, step, action, (part, index, action))
-
-
-def _include(files: NamedFiles, holder: dict[str, Any], key: str, place: Place) -> None:
-    value = holder.get(key)
-    items = value if isinstance(value, list) else [value]
-    if not any(isinstance(item, dict) and set(item) == {"file"} for item in items):
-        return
-    objects: list[Any] = []
-    for index, item in enumerate(items):
-        if isinstance(item, dict) and set(item) == {"file"}:
-            here = (*place, index) if isinstance(value, list) else place
-            objects += _objects_of(files, (*here, "file"), str(item["file"]))
-        else:
-            objects.append(item)
-    holder[key] = objects
-
-
-def _objects_of(files: NamedFiles, place: Place, name: str) -> Iterator[Any]:
-    path = _file(files, place, name)
-    for part in _text(path).split("\n---"):
-        value = read_yaml(part.removeprefix("---"), str(path)).value
-        if value is not None:
-            yield value
-
-
 def _file(files: NamedFiles, place: Place, name: str) -> Path:
     """The file that is named there.
 
@@ -223,7 +201,7 @@ def _file(files: NamedFiles, place: Place, name: str) -> Path:
     path = files.path(place, name)
     if path is None or not path.is_file():
         where = files.document.where(place)
-        raise ScenarioError(f"{where}: {dotted(place)}: {name!r}: no such file ({path or 'not a path'})")
+        raise ScenarioError(f"{where}: {files.document.path(place)}: {name!r}: no such file ({path or 'not a path'})")
     return path
 
 
@@ -281,17 +259,21 @@ def _message(error: ValidationError, document: Document, overrides: Sequence[Ove
     complaint = deepest(error, lambda loc: len(_place(document.value, loc)))
     place = _place(document.value, complaint["loc"])
     if complaint["type"] == "extra_forbidden":
-        text = f"{dotted(place)}: unknown key; allowed: {_allowed(place)}"
+        allowed = _fields_at(place[:-1])
+        alike = near(str(place[-1]), allowed) if place else ""
+        text = f"{document.path(place)}: unknown key; allowed: {', '.join(allowed) or 'nothing'}{alike}"
     elif complaint["type"] == "missing":
-        text = f"{dotted(place)}: missing; {_allowed_text(place)}"
+        text = f"{document.path(place)}: missing; {_allowed_text(place)}"
     else:
-        text = f"{dotted(place)}: {shown(complaint['input'])}: {worded(complaint)}"
+        late = " (an output is a text unless its type says otherwise)" if is_late(complaint["input"]) else ""
+        text = f"{document.path(place)}: {shown(complaint['input'])}: {worded(complaint)}{late}"
     return _placed(document, overrides, place, text)
 
 
 def _placed(document: Document, overrides: Sequence[Override], place: Place, text: str) -> str:
     """A complaint behind the place that it is about: the file's line, or the override that made it so."""
-    by = next((o for o in overrides if _within(place, o.place)), None)
+    written = document.written_at(place)
+    by = None if written is None else next((o for o in overrides if _within(written, o.place)), None)
     return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{document.where(place)}: {text}"
 
 
@@ -315,10 +297,6 @@ def _place(value: Any, loc: Sequence[str | int]) -> Place:
     return tuple(place)
 
 
-def _allowed(place: Place) -> str:
-    return ", ".join(_fields_at(place[:-1])) or "nothing"
-
-
 def _allowed_text(place: Place) -> str:
     known = {"apiVersion": "mews/v1", "kind": "Scenario"}
     return f"must be {known[str(place[-1])]}" if len(place) == 1 and str(place[-1]) in known else "it is required"
@@ -326,7 +304,7 @@ def _allowed_text(place: Place) -> str:
 
 def _fields_at(place: Place) -> list[str]:
     """The keys that the published schema allows at a place."""
-    root = schema()
+    root = _model_schema()
     current: dict[str, Any] = root
     for part in place:
         current = _enter(_options(current, root), part)

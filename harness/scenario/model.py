@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,12 +10,13 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_
 
 from mews.harness.backends import BackendName
 from mews.harness.invariant_registry import INVARIANTS
+from mews.harness.options import MOST_SEED
 from mews.harness.scenario.actions import Objects, Step
-from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
+from mews.harness.scenario.base import DialectName, KubeObject, Model, OrScalar, Registered
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import OwnImages
 from mews.harness.scenario.names import NameOf
-from mews.harness.scenario.quantity import Seconds, Share
+from mews.harness.scenario.quantity import Seconds, Share, TimeLimit
 from mews.harness.scenario.stack import Stack
 from mews.harness.scenario.yamlfile import Place, dotted, shown
 from mews.kube.system.system import Pooled
@@ -24,7 +25,7 @@ from mews.kube.system.system import Pooled
 class Metadata(Model):
     """What the scenario is called and shows."""
 
-    name: str
+    name: str = Field(min_length=1)
     description: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
 
@@ -36,7 +37,7 @@ class Requires(Model):
     dialect: tuple[DialectName, ...] = ()
     cluster: tuple[BackendName, ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
-    node_cpus: int = 0
+    node_cpus: int = Field(default=0, ge=0)
 
 
 class JobType(Model):
@@ -136,14 +137,17 @@ class Workload(Model):
         return self
 
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
 class MetricBound(Model):
     """What a metric must be: ``{of: 82.7, within: 10%}``, ``{min: 1, max: 3}`` or ``{is: 1}``."""
 
-    of: float | None = None
+    of: Finite | None = None
     within: Share | None = None
-    min: float | None = None
-    max: float | None = None
-    is_: float | None = Field(default=None, alias="is")
+    min: Finite | None = None
+    max: Finite | None = None
+    is_: Finite | None = Field(default=None, alias="is")
 
     @model_validator(mode="after")
     def _bounded(self) -> MetricBound:
@@ -151,6 +155,8 @@ class MetricBound(Model):
             raise ValueError("of and within belong together: {of: 82.7, within: 10%}")
         if self.of is None and self.min is None and self.max is None and self.is_ is None:
             raise ValueError("must bound something: {of, within}, min, max or is")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError("no value can be at least min and at most max: min is above max")
         return self
 
 
@@ -179,14 +185,22 @@ class Scenario(Model):
         default=None, description="what containers of other images do: fail to be pulled (default; `mews up`: idle)"
     )
     requires: Requires = Field(default_factory=Requires)
-    seed: int = 1
-    timeout: Seconds = Field(default=7200.0, description="of the whole scenario")
-    step_timeout: Seconds = Field(default=300.0, description="of steps that say nothing else")
+    seed: int = Field(default=1, ge=0, le=MOST_SEED)
+    timeout: TimeLimit = Field(default=7200.0, description="of the whole scenario")
+    step_timeout: TimeLimit = Field(default=300.0, description="of steps that say nothing else")
     bounds: dict[BoundName, Seconds | None] = Field(
         default_factory=dict, description="how long the invariants let things take; null: no limit"
     )
+    bindings: dict[str, Any] = Field(
+        default_factory=dict, description="names for values: ${name} stands for the value, also below stack or workload"
+    )
+    templates: dict[str, KubeObject] = Field(
+        default_factory=dict,
+        description="objects in which ${name} stands: {template: NAME, with: {…}} where objects are",
+    )
     objects: Objects | tuple[()] = Field(default=(), description="applied before the first step")
     steps: tuple[Step, ...] = ()
+    catch: tuple[Step, ...] = Field(default=(), description="run once it has failed, to gather what it came to")
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
     workload: Workload | None = None
     metrics: dict[MetricName, Bound] = Field(default_factory=dict)
@@ -199,12 +213,23 @@ class Scenario(Model):
     path: Annotated[Path | None, WithJsonSchema({"type": "null"})] = Field(default=None, exclude=True, repr=False)
     _complain: Complain | None = PrivateAttr(None)
     _allow_outside: bool = PrivateAttr(False)
+    _included: tuple[Path, ...] = PrivateAttr(())
 
     @model_validator(mode="after")
     def _workload_there(self) -> Scenario:
-        if self.workload is None and any(step.workload for step in (*self.steps, *self.finally_)):
+        if self.workload is None and any(step.workload for step in self.all_steps):
             raise ValueError("a step starts the workload, but there is none: add workload: {trace: …} or {jobs: …}")
         return self
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """Whatever may be done: ``steps``, ``catch`` and ``finally``."""
+        return (*self.steps, *self.catch, *self.finally_)
+
+    @property
+    def included(self) -> tuple[Path, ...]:
+        """The files that were read beside its own: what it includes, and its objects."""
+        return self._included
 
     @property
     def folder(self) -> Path | None:
@@ -221,10 +246,10 @@ class Scenario(Model):
         """Whether the user lets it name files outside its folder."""
         return self._allow_outside
 
-    def read_with(self, complain: Complain, *, allow_outside: bool = False) -> Scenario:
+    def read_with(self, complain: Complain, *, allow_outside: bool = False, included: Iterable[Path] = ()) -> Scenario:
         """The same as it was read from a file, whose lines ``complain`` knows."""
         read = self.model_copy()
-        read._complain, read._allow_outside = complain, allow_outside
+        read._complain, read._allow_outside, read._included = complain, allow_outside, tuple(included)
         return read
 
     def refusal(self, place: Place, value: Any, message: str) -> ScenarioError:

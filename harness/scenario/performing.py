@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+from pydantic import ValidationError
 
 from mews.harness.scenario.actions import Step
-from mews.harness.scenario.errors import Failure, StepFailed
+from mews.harness.scenario.complaints import first_complaint
+from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
+from mews.harness.scenario.language.names import Misused
+from mews.harness.scenario.language.outputs import given_out
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import do
 
 _BEYOND_S = 30.0
 
 
-async def perform(stage: StepContext, step: Step, *, number: int, actor: str) -> None:
-    """Do the step and write down how it went; what hangs is a failure.
+async def perform(stage: StepContext, step: Step, *, number: int, actor: str) -> Any:
+    """Do the step and write down how it went; what hangs is a failure. What the step came to, None for most.
 
     Raises StepFailed, or ScenarioError where the step names something that there is not.
     """
@@ -25,7 +31,9 @@ async def perform(stage: StepContext, step: Step, *, number: int, actor: str) ->
     limit_s = _limit_s(stage, step)
     try:
         async with asyncio.timeout(limit_s):
-            await do(stage, step)
+            step = _with_outputs(stage, step)
+            result = await do(stage, step)
+            stage.outputs |= given_out(step.outputs, result)
     except TimeoutError as error:
         failure = Failure(f"{step.action} to return", "it hangs", limit_s)
         journal.write("step", actor, "failed", step=number, do=step.action, reason=failure.reason)
@@ -34,6 +42,21 @@ async def perform(stage: StepContext, step: Step, *, number: int, actor: str) ->
         journal.write("step", actor, "failed", step=number, do=step.action, reason=error.failure.reason)
         raise
     journal.write("step", actor, "passed", step=number, do=step.action)
+    return result
+
+
+def _with_outputs(stage: StepContext, step: Step) -> Step:
+    """The step with what those before it gave out.
+
+    Raises StepFailed for an output that was not given, ScenarioError for one that does not fit.
+    """
+    try:
+        return step.with_outputs(stage.outputs)
+    except Misused as error:
+        raise StepFailed(Failure(f"{error.value} to be known", str(error))) from None
+    except ValidationError as error:
+        place, text = first_complaint(error)
+        raise ScenarioError(f"with the outputs of the steps before it: {place}: {text}") from None
 
 
 def _limit_s(stage: StepContext, step: Step) -> float | None:

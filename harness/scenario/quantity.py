@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SPAN = re.compile(r"^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|)$")
@@ -16,7 +17,7 @@ def seconds_of(value: Any) -> float:
 
     Raises ValueError saying what is allowed.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return float(value)
     match = _SPAN.match(value.strip()) if isinstance(value, str) else None
     if match is None:
@@ -29,7 +30,7 @@ def share_of(value: Any) -> float:
 
     Raises ValueError saying what is allowed.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return float(value)
     match = re.match(r"^(\d+(?:\.\d+)?)\s*%$", value.strip()) if isinstance(value, str) else None
     if match is None:
@@ -45,6 +46,17 @@ Seconds = Annotated[
         mode="validation",
     ),
 ]
+
+
+def _above_zero(seconds: float) -> float:
+    if seconds <= 0:
+        raise ValueError("must be above 0")
+    return seconds
+
+
+TimeLimit = Annotated[Seconds, AfterValidator(_above_zero)]
+"""A span in which something must come to its end."""
+
 Share = Annotated[
     float,
     BeforeValidator(share_of),

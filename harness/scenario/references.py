@@ -15,6 +15,7 @@ from mews.emulator.chassis.faults.spec import check_names
 from mews.emulator.yaml_document import Place
 from mews.harness.journal import LAYERS
 from mews.harness.scenario.known import KnownNames
+from mews.harness.scenario.language.names import is_late, near
 from mews.kube.api.quantities import parse
 
 Finding = tuple[Place, Any, str]
@@ -36,13 +37,14 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
     document = known.document
     yield from _objects(("objects",), document.get("objects"), known)
     seen: set[str] = set()
-    for part in ("steps", "finally"):
+    for part in ("steps", "catch", "finally"):
         for index, step in enumerate(document.get(part) or ()):
             seen.add(str(step.get("name", "")))
             for action, value in step.items():
                 if action in _ACTIONS and value is not None:
                     yield from _ACTIONS[action]((part, index, action), value, known)
             yield from _since((part, index), step, seen)
+    yield from _expects(known)
     workload = document.get("workload")
     if workload is not None:
         yield from _workload(("workload",), workload, known)
@@ -53,8 +55,8 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
 
 def _one_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
     names = list(allowed)
-    if isinstance(value, str) and value not in names:
-        yield place, value, f"must be one of {', '.join(names) or '(there are none)'}"
+    if isinstance(value, str) and value not in names and not is_late(value):
+        yield place, value, f"must be one of {', '.join(names) or '(there are none)'}{near(value, names)}"
 
 
 def _keys(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
@@ -80,7 +82,7 @@ def _each(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
 
 def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
     kind, version = value.get("kind"), value.get("apiVersion") or value.get("api_version") or ""
-    if isinstance(kind, str):
+    if isinstance(kind, str) and not is_late(kind):
         why = known.unserved(kind, str(version))
         if why is not None:
             yield (*place, "kind"), kind, f"{why} (apiVersion {version or 'not given'})"
@@ -88,6 +90,20 @@ def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator
 
 def _host(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
     yield from _one_of((*place, "host"), value.get("host"), known.hosts)
+
+
+def _expects(known: KnownNames) -> Iterator[Finding]:
+    scenario = known.scenario
+    if not scenario.expects:
+        return
+    from mews.harness.invariant_registry import made
+    from mews.harness.invariants.judge import OWN
+
+    theirs = (law.number for each in known.systems for law in each.system.invariants())
+    numbers = sorted({*OWN, *theirs, *(law.number for law in made(scenario.invariants))})
+    for index, number in enumerate(scenario.expects):
+        if number not in numbers:
+            yield ("expects", index), number, f"no such invariant; there are {', '.join(map(str, numbers))}"
 
 
 # Objects
@@ -132,7 +148,7 @@ def _quantities(place: Place, value: Any) -> Iterator[Finding]:
 
 
 def _quantity(place: Place, value: Any) -> Iterator[Finding]:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or is_late(value):
         return
     try:
         fine = parse(value) >= 0
@@ -143,7 +159,7 @@ def _quantity(place: Place, value: Any) -> Iterator[Finding]:
 
 
 def _image(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or is_late(value):
         return
     if not _IMAGE.fullmatch(value):
         yield place, value, "must be an image, such as busybox:1.36 or registry.example.com/team/app:2"
@@ -189,7 +205,7 @@ def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     yield from _one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
     yield from _host(place, value, known)
     spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")
-    if spec is None:
+    if spec is None or is_late(value):
         return
     if host is not None:
         yield from _fault_names((*place, "add"), spec, known.devices_at(host), None)
@@ -228,6 +244,7 @@ _ACTIONS: Mapping[str, Reader] = {
     "create": _objects,
     "delete": _target,
     "patch": _target,
+    "get": _target,
     "wait": lambda place, value, known: _checks(place, value, known),
     "assert": lambda place, value, known: _checks(place, value, known),
     "hold": _hold,

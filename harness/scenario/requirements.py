@@ -44,6 +44,8 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
     if cluster in ("kind", "kubeconfig") and dialect not in OURS:
         return f"needs the dialect {dialect}, which the container image of --cluster {cluster} does not have"
+    if time == "virtual" and (script := _script(scenario)) is not None:
+        return f"{script}: runs beside the cluster, in wall-clock time (--time wall): virtual time waits for no program"
     reason = _unplaced(scenario, cluster, time)
     if reason is not None:
         return reason
@@ -61,6 +63,16 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
         if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
+    return None
+
+
+def _script(scenario: Scenario) -> str | None:
+    """The first program that steps run beside the cluster, and where it stands."""
+    for part, steps in (("steps", scenario.steps), ("catch", scenario.catch), ("finally", scenario.finally_)):
+        for index, step in enumerate(steps):
+            if step.script is not None:
+                text = step.script.content or " ".join(step.script.argv)
+                return f"{part}.{index}.script: {text.splitlines()[0][:60]!r}"
     return None
 
 
@@ -102,7 +114,7 @@ def _staged(image: Mapping[str, Any]) -> bool:
 
 def _faults(scenario: Scenario) -> list[str]:
     """The kinds that its steps add."""
-    faults = [step.fault for step in (*scenario.steps, *scenario.finally_) if step.fault is not None]
+    faults = [step.fault for step in scenario.all_steps if step.fault is not None]
     return [str(fault.add["kind"]) for fault in faults if fault.add is not None]
 
 

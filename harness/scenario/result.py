@@ -16,7 +16,8 @@ class Result:
     in wall-clock time), wall ones those of this machine (None in a sweep, whose results are the same
     everywhere); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
     those of the invariants, as JSON objects; ``failure`` is the step that did not come out, with what was awaited and
-    what was seen last; ``artefacts`` is the folder that was written on failure."""
+    what was seen last; ``evidence`` what the steps of ``catch`` came to, by name; ``artefacts`` is the folder that was
+    written on failure."""
 
     scenario: str
     path: str
@@ -34,6 +35,7 @@ class Result:
     report: str = ""
     artefacts: Path | None = None
     failure: Mapping[str, Any] | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The object of ``--json``."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mews.harness.errors import Lacks
+from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.invariants.reactions import computed_bounds
 from mews.harness.invariants.systems import bounds_of
@@ -24,6 +26,7 @@ from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.performing import perform
+from mews.harness.scenario.reading import evidence_text, shortened
 from mews.harness.scenario.requirements import demand
 from mews.harness.scenario.result import Observer, Result, StepProgress, Verdict
 from mews.harness.scenario.step_context import StepContext
@@ -86,6 +89,7 @@ async def run_scenario(
         violations=violations,
         report="\n\n".join(run.ending.reports),
         failure=run.ending.failure,
+        evidence=run.evidence,
     )
     if artefacts is not None and result.verdict in ("failed", "error"):
         result = await _kept(cluster, result, artefacts)
@@ -104,6 +108,7 @@ class _Run:
         loop = asyncio.get_running_loop()
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
         self.ending = _Ending()
+        self.evidence: dict[str, str] = {}
 
     async def to_the_end(self) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
         """Metrics and violations; the verdict is in ``ending``."""
@@ -117,7 +122,9 @@ class _Run:
             try:
                 async with self._judged():
                     await self._play()
-                await self._clean_up()
+                if self.ending.verdict in ("failed", "error"):
+                    await self._do_all(self._scenario.catch, evidence=True)
+                await self._do_all(self._scenario.finally_)
                 async with self._judged():
                     metrics = await self._measure()
             finally:
@@ -136,11 +143,15 @@ class _Run:
             failure = error.failure
             reason, report = self._placed(failure.reason), self._placed(failure.report)
             self.ending.add("failed", reason, report, failure=self._located(failure))
-        except Lacking as error:
+        except (Lacking, Lacks) as error:
             self.ending.add("skipped", str(error))
         except (ScenarioError, ApiError, Unavailable) as error:
             self.ending.add("error", self._placed(str(error)))
         except Exception as error:  # noqa: BLE001
+            lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+            if lacks is not None:
+                self.ending.add("skipped", str(lacks))
+                return
             log.error("scenario %s: %s", self._scenario.name, traceback.format_exc())
             self.ending.add("error", self._placed(f"{type(error).__name__}: {error}"), traceback.format_exc())
 
@@ -177,28 +188,33 @@ class _Run:
                 raise ScenarioError("workload.pod.resource: must be named: the stack has no system that pools devices")
             self._stage.driver = Driver(self._cluster, workload, jobs, self._scenario.name, template=template)
         await apply_objects(self._stage, self._scenario.objects)
-        for step in self._steps[: len(self._steps) - len(self._scenario.finally_)]:
+        for step in self._steps[: len(self._steps) - len(self._scenario.catch) - len(self._scenario.finally_)]:
             await self._do(step)
 
-    async def _clean_up(self) -> None:
-        self._number = len(self._steps) - len(self._scenario.finally_)
-        for step in self._scenario.finally_:
-            # Whatever happened, each of them gets its time.
+    async def _do_all(self, steps: Sequence[Step], *, evidence: bool = False) -> None:
+        """Steps of which each gets its turn and its time, whatever happened. What they came to is ``evidence``."""
+        self._number = len(self._steps) - len(self._scenario.finally_) - (len(steps) if evidence else 0)
+        for step in steps:
             self._stage.deadline_s = max(
                 self._stage.deadline_s, asyncio.get_running_loop().time() + self._scenario.step_timeout
             )
             async with self._judged():
-                await self._do(step)
+                result = await self._do(step)
+                if evidence and result is not None:
+                    name = f"catch-{self._number}-{step.name or step.action}"
+                    self.evidence[name] = evidence_text(result)
+                    self.ending.reports.append(f"{self._placed('')}\n{shortened(self.evidence[name])}".strip())
 
-    async def _do(self, step: Step) -> None:
+    async def _do(self, step: Step) -> Any:
         self._number += 1
         self._notify(step)
         try:
-            await perform(self._stage, step, number=self._number, actor=self._scenario.name)
+            result = await perform(self._stage, step, number=self._number, actor=self._scenario.name)
         except StepFailed as error:
             self._notify(step, verdict="failed", reason=error.failure.reason)
             raise
         self._notify(step, verdict="passed")
+        return result
 
     def _notify(self, step: Step, *, verdict: Any = None, reason: str = "") -> None:
         if self._observer is not None:
@@ -256,7 +272,7 @@ def _all_steps(scenario: Scenario) -> tuple[Step, ...]:
     """The steps as they are done: a workload that no step mentions is run after the others."""
     mentioned = any(step.workload for step in scenario.steps)
     run = (Step(workload="run"),) if scenario.workload is not None and not mentioned else ()
-    return (*scenario.steps, *run, *scenario.finally_)
+    return (*scenario.steps, *run, *scenario.catch, *scenario.finally_)
 
 
 async def _kept(cluster: Cluster, result: Result, folder: Path) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import ScenarioError
@@ -40,7 +40,8 @@ def all_of(findings: list[Finding]) -> Finding:
 class StepContext:
     """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, ``held``
     the devices per container that a check of ``gpus`` last found, by the pod's uid; ``deadline_s`` (loop seconds) ends
-    the whole of it. ``field_manager`` is the name under which steps write objects."""
+    the whole of it. ``outputs`` is what steps gave out, by name. ``field_manager`` is the name under which steps write
+    objects."""
 
     scenario: Scenario
     cluster: Cluster
@@ -48,6 +49,7 @@ class StepContext:
     first_line: int = 0
     marks: dict[str, int] = field(default_factory=dict)
     held: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
     driver: Driver | None = None
     field_manager: str = "mews"
 

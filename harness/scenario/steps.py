@@ -14,6 +14,8 @@ from mews.harness.scenario.checks import look
 from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import match, show
+from mews.harness.scenario.reading import get, logs, looked_at
+from mews.harness.scenario.script import run_script
 from mews.harness.scenario.step_context import Finding, StepContext
 from mews.harness.scenario.waiting import hold, now, until
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
@@ -24,35 +26,38 @@ from mews.kube.client.port import DeleteOptions, KubeApi, Patch
 _PATCHES = {"merge": Patch.MERGE, "strategic": Patch.STRATEGIC, "json": Patch.JSON}
 
 
-async def do(stage: StepContext, step: Step) -> None:
-    """Do one step.
+async def do(stage: StepContext, step: Step) -> Any:
+    """Do one step; what it came to, None for most.
 
     Raises StepFailed, or ScenarioError where the step names something that there is not.
     """
     try:
         if step.given is not None:
             await step.given.kind.run(stage, step.given.options, _timeout_s(stage, step))
-        else:
-            await _STEPS[step.action](stage, step)
+            return None
+        return await _STEPS[step.action](stage, step)
     except (ApiError, Unavailable) as error:
         raise StepFailed(Failure(f"{step.action} to be accepted", str(error))) from error
 
 
-async def apply_objects(stage: StepContext, objects: Any) -> None:
-    """Create objects, or merge them into what is there. Those of one kind in a row are looked up first, so that they
-    come as close upon each other as the API lets them."""
-    kube = stage.cluster.kube
+async def apply_objects(stage: StepContext, objects: Any) -> list[Object]:
+    """Create objects, or merge them into what is there; as they are then. Those of one kind in a row are looked up
+    first, so that they come as close upon each other as the API lets them."""
+    kube, made = stage.cluster.kube, list[Object]()
     for (kind, version), group in groupby(objects, lambda given: (given["kind"], given.get("apiVersion", ""))):
         resource = await resource_of(kube, kind, version)
         found = [(obj, await _is_there(kube, resource, obj)) for obj in (complete(given, resource) for given in group)]
         for obj, there in found:
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
+            manager = stage.field_manager
             if there:
-                await kube.patch(
-                    resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager=stage.field_manager
+                new = await kube.patch(
+                    resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager=manager
                 )
             else:
-                await kube.create(resource, obj, namespace=namespace, field_manager=stage.field_manager)
+                new = await kube.create(resource, obj, namespace=namespace, field_manager=manager)
+            made.append(new)
+    return made
 
 
 async def _is_there(kube: KubeApi, resource: Resource, obj: Object) -> bool:
@@ -67,17 +72,24 @@ def _timeout_s(stage: StepContext, step: Step) -> float:
     return step.timeout if step.timeout is not None else stage.scenario.step_timeout
 
 
-async def _apply(stage: StepContext, step: Step) -> None:
-    await apply_objects(stage, step.apply)
+def _one_or_all(objects: list[Object]) -> Any:
+    return objects[0] if len(objects) == 1 else {"items": objects}
 
 
-async def _create(stage: StepContext, step: Step) -> None:
+async def _apply(stage: StepContext, step: Step) -> Any:
+    return _one_or_all(await apply_objects(stage, step.apply))
+
+
+async def _create(stage: StepContext, step: Step) -> Any:
+    made: list[Object] = []
     for given in step.create or ():
         resource = await resource_of(stage.cluster.kube, given["kind"], given.get("apiVersion", ""))
         obj = complete(given, resource)
-        await stage.cluster.kube.create(
-            resource, obj, namespace=obj["metadata"].get("namespace"), field_manager=stage.field_manager
+        namespace = obj["metadata"].get("namespace")
+        made.append(
+            await stage.cluster.kube.create(resource, obj, namespace=namespace, field_manager=stage.field_manager)
         )
+    return _one_or_all(made)
 
 
 async def _delete(stage: StepContext, step: Step) -> None:
@@ -130,14 +142,16 @@ async def _patch(stage: StepContext, step: Step) -> None:
     )
 
 
-async def _wait(stage: StepContext, step: Step) -> None:
+async def _wait(stage: StepContext, step: Step) -> Any:
     checks = step.wait or ()
     await until(stage, lambda: look(stage, checks), _timeout_s(stage, step))
+    return await looked_at(stage, step) if step.outputs else None
 
 
-async def _assert(stage: StepContext, step: Step) -> None:
+async def _assert(stage: StepContext, step: Step) -> Any:
     checks = step.assert_ or ()
     await now(stage, lambda: look(stage, checks))
+    return await looked_at(stage, step) if step.outputs else None
 
 
 async def _hold(stage: StepContext, step: Step) -> None:
@@ -275,7 +289,7 @@ async def _restart(stage: StepContext, step: Step) -> None:
     await stage.cluster.start(action.component)
 
 
-async def _exec(stage: StepContext, step: Step) -> None:
+async def _exec(stage: StepContext, step: Step) -> Any:
     action = step.exec
     assert action is not None
     result = await stage.cluster.kube.exec(action.namespace, action.pod, action.command, container=action.container)
@@ -289,6 +303,7 @@ async def _exec(stage: StepContext, step: Step) -> None:
     wrong = match(wanted, seen)
     if wrong is not None:
         raise StepFailed(Failure(f"{' '.join(action.command)} in pod {action.pod} with {show(wanted)}", str(wrong)))
+    return seen
 
 
 async def _sleep(stage: StepContext, step: Step) -> None:
@@ -307,7 +322,7 @@ async def _workload(stage: StepContext, step: Step) -> None:
         await until(stage, driver.finding, step.timeout if step.timeout is not None else stage.scenario.timeout)
 
 
-_STEPS: dict[str, Callable[[StepContext, Step], Awaitable[None]]] = {
+_STEPS: dict[str, Callable[[StepContext, Step], Awaitable[Any]]] = {
     "apply": _apply,
     "create": _create,
     "delete": _delete,
@@ -324,6 +339,9 @@ _STEPS: dict[str, Callable[[StepContext, Step], Awaitable[None]]] = {
     "start": _start,
     "restart": _restart,
     "exec": _exec,
+    "get": get,
+    "logs": logs,
+    "script": run_script,
     "sleep": _sleep,
     "workload": _workload,
 }

@@ -157,12 +157,13 @@ def report(tables: Tables, seeds: Mapping[str, int]) -> str:
     """The comparison as text."""
     table = tables["reconfigurations"]
     moved = fmean(row["moved_gpus"] for row in table) if table else 0.0
-    about = f"{len(table)} reconfigurations over {seeds['reconfigurations']} seeds, {moved:.1f} GPUs each on average."
+    played = seeds["reconfigurations"]
+    about = f"{len(table)} reconfigurations over {played} seeds, {moved:.1f} GPUs each on average."
     never = {(row["asked"], row["seed"]) for row in table if not row["bound"]}
     if never:
         about += (
-            f" {len(never)} of the {seeds['reconfigurations'] * GPUS} pods were never bound: an attach whose connection "
-            "is cut is not tried again, and leaves its GPU on no host."
+            f" {len(never)} of the {played * GPUS} pods were never bound: an attach whose connection is cut is not "
+            "tried again, and leaves its GPU on no host."
         )
     return markdown("Table III: phases against GPUs moved", (*NOTES, about), comparisons(tables))
 

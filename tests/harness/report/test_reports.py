@@ -88,7 +88,7 @@ def test_what_a_metric_is_held_against_stands_beside_it():
 
 
 def test_all_skipped_is_a_warning():
-    assert count([a_run("skipped")]) == "1 skipped (warning: everything was skipped)"
+    assert count([a_run("skipped")]) == "1 skipped: NOTHING WAS RUN"
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,11 @@ def test_metrics_for_prometheus_count_what_the_operator_does():
     assert "kod2_job_completion_seconds_sum 70.0" in text
 
 
+def fetch(url):
+    with urllib.request.urlopen(url) as reply:
+        return reply.read().decode()
+
+
 async def run(*argv, **env):
     process = await asyncio.create_subprocess_exec(
         *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env={**os.environ, **env}
@@ -106,13 +111,16 @@ def test_a_person_sees_with_kubectl_what_becomes_of_jobs(tmp_path):
         async def kubectl(*words):
             return await run(KUBECTL, "--kubeconfig", kubeconfig, *words)
 
-        async def until(words, *command):
+        async def shows(words, read):
             async with asyncio.timeout(60):
                 while True:
-                    text = await kubectl(*command)
+                    text = await read()
                     if all(word in text for word in words):
                         return text
                     await asyncio.sleep(0.5)
+
+        async def until(words, *command):
+            return await shows(words, lambda: kubectl(*command))
 
         await until(["tfjobs"], "api-resources", "--api-group=kubeflow.org")
         huge = job("huge", workers=40, elastic={"minReplicas": 40}, image="mews/gpu-hold")
@@ -125,8 +133,8 @@ def test_a_person_sees_with_kubectl_what_becomes_of_jobs(tmp_path):
         told = await until(["LargerThanCluster"], "describe", "tfjob", "huge")
         assert "fit no placement even with no other TFJob running" in told
         url = "http://127.0.0.1:29871/metrics"
-        metrics = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-        assert 'kod2_jobs{state="RUNNING"} 1.0' in metrics
+        # What kubectl shows is written before it is counted.
+        await shows(['kod2_jobs{state="RUNNING"} 1.0'], lambda: asyncio.to_thread(fetch, url))
         refused = await kubectl(
             "patch", "tfjob", "holds", "--type=merge", "-p", '{"spec":{"elasticPolicy":{"minReplicas":0}}}'
         )

@@ -25,12 +25,27 @@ def read_inventory(path: str | Path) -> Document:
 
     Raises HardwareError, one line.
     """
+    return parse_inventory(path, inventory_text(path))
+
+
+def inventory_text(path: str | Path) -> str:
+    """The text of a hardware file.
+
+    Raises HardwareError, one line.
+    """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise HardwareError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise HardwareError(f"{path}: not a text file in UTF-8") from error
+
+
+def parse_inventory(path: str | Path, text: str) -> Document:
+    """What that text of a hardware file says, unchecked, with the lines of its places.
+
+    Raises HardwareError, one line.
+    """
     if Path(path).suffix == ".csv":
         return Document(str(path), read_start_file(text, str(path)))
     try:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from datetime import UTC, date, datetime
+from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar
 
 from mews.kube.clock import Clock
@@ -30,56 +32,79 @@ class Stalled(RuntimeError):
     """Nothing is ready and no timer is set: this loop would wait for ever."""
 
 
-class _Jump:
-    """The loop's selector: instead of waiting for descriptors it moves the clock."""
+_RESOLUTION_S = 1e-9
+_MANY_TIMERS = 100
+"""Beyond so many, cancelled timers are swept out once they are the larger half, as asyncio's loop does."""
 
-    def __init__(self, loop: VirtualLoop) -> None:
-        self._loop = loop
 
-    def select(self, timeout: float | None) -> list[Any]:
-        if timeout is None:
-            raise Stalled("nothing is ready and no timer is set")
-        if timeout > 0:
-            self._loop.jump(timeout)
-        return []
+class _Timer(asyncio.TimerHandle):
+    """Knows whether it is among the loop's timers still."""
 
-    def close(self) -> None:
-        """Nothing to give back."""
+    __slots__ = ("is_due",)
+    is_due: bool
+
+
+class _Rest(_Timer):
+    """One that does not count as something that may still happen."""
+
+    __slots__ = ()
+
+
+class _Due(float):
+    """When a timer is due; a number, so that the heap compares without a frame of Python."""
+
+    __slots__ = ("timer",)
+    timer: _Timer
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop whose time jumps. ``time()`` starts at 0."""
+    """An event loop whose time jumps. ``time()`` starts at 0.
+
+    A world is thousands of callbacks of a few microseconds each, so what asyncio spends on every one of them shows:
+    no debug mode is looked up, no selector asked, and timers are compared as the numbers that they are. Which callback
+    comes after which is as in asyncio's own loop.
+    """
+
+    get_debug = bool
+    """``bool()`` is False: asyncio asks at each handle, future and task, and needs no frame of Python for that."""
 
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
-        self._selector = _Jump(self)
-        self._clock_resolution = 1e-9
-        self._background: set[asyncio.TimerHandle] = set()
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[_Due] = []
+        self._cancelled_timers = 0
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._now_s
 
-    def jump(self, delay_s: float) -> None:
-        """Let time pass, exactly up to the next timer where one is due then."""
-        scheduled = self._scheduled  # type: ignore[attr-defined]
-        target = self._now_s + delay_s
-        if scheduled and abs(scheduled[0].when() - target) < 1e-6:
-            target = scheduled[0].when()
-        self._now_s = max(self._now_s, target)
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+        """As asyncio's."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        """As asyncio's."""
+        return self._at(when, _Timer(when, callback, args, self, context))
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        """As asyncio's."""
+        when = self._now_s + delay
+        return self._at(when, _Timer(when, callback, args, self, context))
 
     def background(self, delay_s: float, waiter: asyncio.Future[None]) -> asyncio.TimerHandle:
         """A timer that does not count as something that may still happen (see ``mews.kube.clock.rest``)."""
+        when = self._now_s + delay_s
+        return self._at(when, _Rest(when, _resolve, (waiter,), self, None))
 
-        def fire() -> None:
-            self._background.discard(handle)
-            if not waiter.done():
-                waiter.set_result(None)
-
-        handle = self.call_later(delay_s, fire)
-        self._background.add(handle)
-        return handle
+    def _at(self, when: float, timer: _Timer) -> _Timer:
+        due = _Due(when)
+        due.timer = timer
+        heappush(self._timers, due)
+        timer.is_due = True
+        return timer
 
     def idle_until(self) -> float | None:
         """None while anything but rests and deadlines is pending; else the time of the last of those.
@@ -88,19 +113,49 @@ class VirtualLoop(asyncio.BaseEventLoop):
         (``asyncio.timeout``) only guards something else that is pending.
         """
         last = self._now_s
-        self._background = {handle for handle in self._background if not handle.cancelled()}
-        for handle in self._scheduled:  # type: ignore[attr-defined]
-            if handle.cancelled():
+        for due in self._timers:
+            if due.timer.cancelled():
                 continue
-            if handle not in self._background and not _is_deadline(handle):
+            if not isinstance(due.timer, _Rest) and not _is_deadline(due.timer):
                 return None
-            last = max(last, handle.when())
-        return last
+            last = max(last, due)
+        return float(last)
+
+    def _run_once(self) -> None:
+        """One turn: forget cancelled timers, jump when nothing is ready, call what was ready as the turn began."""
+        self._forget_cancelled()
+        timers, ready = self._timers, self._ready
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            if not timers:
+                raise Stalled("nothing is ready and no timer is set")
+            self._now_s = max(self._now_s, float(timers[0]))
+        end_s = self._now_s + _RESOLUTION_S
+        while timers and timers[0] < end_s:
+            timer = heappop(timers).timer
+            timer.is_due = False
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def _forget_cancelled(self) -> None:
+        timers = self._timers
+        if len(timers) > _MANY_TIMERS and self._cancelled_timers > len(timers) / 2:
+            self._timers = [due for due in timers if not due.timer.cancelled()]
+            heapify(self._timers)
+            self._cancelled_timers = 0
+            return
+        while timers and timers[0].timer.cancelled():
+            self._cancelled_timers -= 1
+            heappop(timers).timer.is_due = False
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Count it while it is among the timers, as asyncio's loop does."""
+        if isinstance(handle, _Timer) and handle.is_due:
+            self._cancelled_timers += 1
 
     # What BaseEventLoop asks of its platform half.
-
-    def _process_events(self, event_list: list[Any]) -> None:
-        """No descriptors, no events."""
 
     def _write_to_self(self) -> None:
         """No other thread to be woken by."""
@@ -123,6 +178,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """There is none."""
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _is_deadline(handle: asyncio.TimerHandle) -> bool:

@@ -10,8 +10,9 @@ import pickle
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Generic, NoReturn, TypeVar
@@ -19,6 +20,10 @@ from typing import Any, Generic, NoReturn, TypeVar
 from mews.harness.errors import Lacks
 
 R = TypeVar("R")
+
+_CHUNK = 8
+"""Items in one worker's hands at most; fewer where few are left, so that all end at about the same time."""
+_CHUNKS_EACH = 8
 
 TICK_S = 0.5
 """How often whoever waits for results is called meanwhile."""
@@ -28,8 +33,8 @@ TICK_S = 0.5
 class _Worker:
     process: ForkProcess
     connection: Connection
-    item: int | None = None
-    """What it works on."""
+    items: deque[int] = field(default_factory=deque)
+    """What it works on, and what it does next: it does not wait for us between two."""
 
 
 class WorkerPool(Generic[R]):
@@ -57,7 +62,7 @@ class WorkerPool(Generic[R]):
         self._on_tick = on_tick
         self._workers: list[_Worker] = []
         self._results: dict[int, _Ended[R]] = {}
-        self._next = 0
+        self._left: deque[int] = deque()
 
     def run(self, count: int) -> Iterator[R]:
         """The results of items 0 to ``count`` - 1, in that order, each as soon as those before it are there.
@@ -65,12 +70,13 @@ class WorkerPool(Generic[R]):
         An interrupt ends the workers, gives what has ended out of turn, and is raised then. Raises Lacks where not
         even one worker can be started.
         """
+        self._left = deque(range(count))
         gc.collect()
         gc.freeze()  # pages that no collection touches stay shared with the workers
         try:
             for number in range(count):
                 while number not in self._results:
-                    self._employ(count)
+                    self._employ()
                     self._receive()
                 yield self._results.pop(number).value()
         except KeyboardInterrupt:
@@ -81,12 +87,12 @@ class WorkerPool(Generic[R]):
             self._end_all()
             gc.unfreeze()
 
-    def _employ(self, count: int) -> None:
-        """Give every worker that has none an item; start workers as long as there are items for them."""
+    def _employ(self) -> None:
+        """Give every worker that has none some items; start workers as long as there are items for them."""
         for worker in self._workers:
-            if worker.item is None and self._next < count:
+            if not worker.items and self._left:
                 self._assign(worker)
-        while len(self._workers) < self._jobs and self._next < count:
+        while len(self._workers) < self._jobs and self._left:
             try:
                 worker = self._start()
             except OSError as error:
@@ -97,9 +103,10 @@ class WorkerPool(Generic[R]):
             self._assign(worker)
 
     def _assign(self, worker: _Worker) -> None:
-        worker.item, self._next = self._next, self._next + 1
+        chunk = max(1, min(_CHUNK, len(self._left) // (_CHUNKS_EACH * self._jobs)))
+        worker.items = deque(self._left.popleft() for _ in range(chunk))
         with contextlib.suppress(BrokenPipeError):  # it has died idle: noticed as it is waited for
-            worker.connection.send(worker.item)
+            worker.connection.send(list(worker.items))
 
     def _start(self) -> _Worker:
         ours, theirs = multiprocessing.Pipe()
@@ -131,9 +138,9 @@ class WorkerPool(Generic[R]):
         self._on_tick()
 
     def _note(self, worker: _Worker, ended: _Ended[R]) -> None:
-        item, worker.item = worker.item, None
-        if item is None:
+        if not worker.items:
             return
+        item = worker.items.popleft()
         if ended.unsent:
             ended = _Ended(self._lost(item, ended.unsent))
         self._results[item] = ended
@@ -145,6 +152,7 @@ class WorkerPool(Generic[R]):
         worker.connection.close()
         worker.process.join()
         self._note(worker, _Ended(unsent=f"its worker process {_end_of(worker.process.exitcode)}"))
+        self._left.extendleft(reversed(worker.items))  # of its chunk the others have not begun
 
     def _end_all(self) -> None:
         workers, self._workers = self._workers, []
@@ -191,8 +199,8 @@ def _serve(connection: Connection, work: Callable[[int], Any], others: Sequence[
         other.close()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     while True:
-        item = connection.recv()
-        connection.send_bytes(_packed(work, item))
+        for item in connection.recv():
+            connection.send_bytes(_packed(work, item))
 
 
 def _packed(work: Callable[[int], Any], item: int) -> bytes:

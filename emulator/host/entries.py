@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from mews.emulator.host.pending import PendingAction
 
@@ -39,3 +40,39 @@ class Folder:
 
 
 Node = File | Link | Folder
+
+S = TypeVar("S")
+
+
+class MadeNodes(Mapping[str, Node], Generic[S]):
+    """A folder's entries, each made when it is asked for: of the forty files of a device two are ever read.
+
+    ``makers``: what every folder of its kind has, each from the folder's ``subject``; ``others``: what only this has.
+    """
+
+    __slots__ = ("_found", "_makers", "_others", "_subject")
+
+    def __init__(
+        self, makers: Mapping[str, Callable[[S], Node]], subject: S, others: Callable[[], Mapping[str, Node]]
+    ) -> None:
+        self._makers = makers
+        self._subject = subject
+        self._others = others
+        self._found: Mapping[str, Node] | None = None
+
+    def __getitem__(self, name: str) -> Node:
+        make = self._makers.get(name)
+        return self._rest[name] if make is None else make(self._subject)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._makers
+        yield from self._rest
+
+    def __len__(self) -> int:
+        return len(self._makers) + len(self._rest)
+
+    @property
+    def _rest(self) -> Mapping[str, Node]:
+        if self._found is None:
+            self._found = self._others()
+        return self._found

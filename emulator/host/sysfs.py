@@ -9,7 +9,7 @@ from mews.emulator.host.addresses import Bridge, ports_path, root_of
 from mews.emulator.host.cards import BRIDGE, VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
 from mews.emulator.host.dmi import dmi_folder
-from mews.emulator.host.entries import File, Folder, Link, Node
+from mews.emulator.host.entries import File, Folder, Link, MadeNodes, Node
 from mews.emulator.host.errors import BadWrite
 from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
@@ -32,12 +32,18 @@ _MMIO = 0x38_0000_0000_00
 """Where BARs begin; each bus has a window of its own of a terabyte."""
 
 
+Way = tuple[Bridge, ...]
+"""The bridges from the root down to one."""
+
+
 class Sysfs:
     """The files of one host's PCI."""
 
     def __init__(self, host: Host, operator: HostOperator) -> None:
         self._host = host
         self._operator = operator
+        self._of_bridges = self._bridge_files()
+        self._of_devices = self._device_files()
 
     def folder(self) -> Folder:
         """Build the folder ``sys``."""
@@ -56,7 +62,7 @@ class Sysfs:
 
     # Who is there
 
-    def _ways(self) -> list[tuple[Bridge, ...]]:
+    def _ways(self) -> list[Way]:
         """The ports from the root down to each device, and to each switch of the server itself."""
         return [*self._host.own_switches, *(f.above for f in self._host.functions())]
 
@@ -76,7 +82,7 @@ class Sysfs:
     def _root(self, name: str) -> Mapping[str, Node]:
         return self._bridges([way for way in self._ways() if root_of(way) == name], ())
 
-    def _bridges(self, ways: list[tuple[Bridge, ...]], above: tuple[Bridge, ...]) -> dict[str, Node]:
+    def _bridges(self, ways: list[Way], above: Way) -> dict[str, Node]:
         """The ports right below others, of those on these ways."""
         depth = len(above)
         nearer = {way[: depth + 1]: None for way in ways if len(way) > depth and way[:depth] == above}
@@ -91,81 +97,92 @@ class Sysfs:
 
     # One bridge
 
-    def _bridge(self, way: tuple[Bridge, ...]) -> Folder:
-        one, depth = way[-1], len(way) + DEVICES_DEPTH
-
+    def _bridge(self, way: Way) -> Folder:
         def below() -> Mapping[str, Node]:
             ports = self._bridges(self._ways(), way)
             found = [f for f in self._host.on_bus() if f.above == way]
             return {**ports, **{f.bdf: Folder(lambda f=f: self._device(f)) for f in found}}  # type: ignore[misc]
 
         def children() -> Mapping[str, Node]:
-            primary = int(one.bdf.split(":")[1], 16)
-            slot = next((f.slot for f in self._host.functions() if f.above == way), None)
-            config = bridge_config(BRIDGE, one.port, primary=primary, secondary=one.secondary, last=one.last, slot=slot)
-            return {
-                **self._identity(BRIDGE, one.bdf, "pcieport"),
-                "numa_node": _text(one.numa_node),
-                "local_cpulist": _text(self._host.cpus_near(one.numa_node)),
-                "irq": _text(24 + primary),
-                "resource": _lines("0x0000000000000000 0x0000000000000000 0x0000000000000000" for _ in range(17)),
-                "config": File(lambda: config, size=SIZE),
-                "driver": Link("../" * depth + "bus/pci/drivers/pcieport"),
-                "subsystem": Link("../" * depth + "bus/pci"),
-                "secondary_bus_number": _text(one.secondary),
-                "subordinate_bus_number": _text(one.last),
-                "rescan": File(_nothing, WRITABLE, self._rescan(one.bdf)),
-                **below(),
-            }
+            return MadeNodes(self._of_bridges, way, below)
 
         return Folder(children, leads_to=below)
+
+    def _bridge_files(self) -> Mapping[str, Callable[[Way], Node]]:
+        def root(way: Way) -> str:
+            return "../" * (len(way) + DEVICES_DEPTH)
+
+        return {
+            **{name: _of_bridge(make) for name, make in _IDENTITY.items()},
+            "numa_node": lambda way: _text(way[-1].numa_node),
+            "local_cpulist": lambda way: _text(self._host.cpus_near(way[-1].numa_node)),
+            "irq": lambda way: _text(24 + _primary(way)),
+            "resource": lambda way: _lines(
+                "0x0000000000000000 0x0000000000000000 0x0000000000000000" for _ in range(17)
+            ),
+            "config": lambda way: File(lambda: self._bridge_config(way), size=SIZE),
+            "driver": lambda way: Link(root(way) + "bus/pci/drivers/pcieport"),
+            "subsystem": lambda way: Link(root(way) + "bus/pci"),
+            "secondary_bus_number": lambda way: _text(way[-1].secondary),
+            "subordinate_bus_number": lambda way: _text(way[-1].last),
+            "rescan": lambda way: File(_nothing, WRITABLE, self._rescan(way[-1].bdf)),
+        }
+
+    def _bridge_config(self, way: Way) -> bytes:
+        one = way[-1]
+        slot = next((f.slot for f in self._host.functions() if f.above == way), None)
+        return bridge_config(BRIDGE, one.port, primary=_primary(way), secondary=one.secondary, last=one.last, slot=slot)
 
     # One device
 
     def _device(self, function: Function) -> Mapping[str, Node]:
-        card, bdf = function.card, function.bdf
-        root = "../" * (len(function.above) + 1 + DEVICES_DEPTH)
-        bars = self._bars(function)
-        config = (
-            ONES
-            if function.lost
-            else endpoint_config(
-                card,
-                bars,
-                irq=irq_of(function),
-                bound=bool(function.bound),
-                serial=function.device.serial,
-                virtual=len(function.virtual),
-            )
-        )
-        files: dict[str, Node] = {
-            **self._identity(card, bdf, function.bound),
-            "numa_node": _text(function.numa_node),
-            "local_cpulist": _text(self._host.cpus_near(function.numa_node)),
-            "irq": _text(irq_of(function)),
-            "resource": _lines(_resource(card, bars)),
-            "config": File(lambda: config, 0o644, size=SIZE),
-            "current_link_speed": _text(_SPEEDS[card.gen]),
-            "max_link_speed": _text(_SPEEDS[card.gen]),
-            "current_link_width": _text(card.width),
-            "max_link_width": _text(card.width),
-            "driver_override": File(
-                lambda: f"{function.driver_override or '(null)'}\n".encode(), 0o644, self._override(bdf)
+        return MadeNodes(self._of_devices, function, lambda: self._some_devices(function))
+
+    def _device_files(self) -> Mapping[str, Callable[[Function], Node]]:
+        """What every device has."""
+        return {
+            **{name: _of_device(make) for name, make in _IDENTITY.items()},
+            "numa_node": lambda f: _text(f.numa_node),
+            "local_cpulist": lambda f: _text(self._host.cpus_near(f.numa_node)),
+            "irq": lambda f: _text(irq_of(f)),
+            "resource": lambda f: _lines(_resource(f.card, self._bars(f))),
+            "config": lambda f: File(lambda: self._config(f), 0o644, size=SIZE),
+            "current_link_speed": lambda f: _text(_SPEEDS[f.card.gen]),
+            "max_link_speed": lambda f: _text(_SPEEDS[f.card.gen]),
+            "current_link_width": lambda f: _text(f.card.width),
+            "max_link_width": lambda f: _text(f.card.width),
+            "driver_override": lambda f: File(
+                lambda: f"{f.driver_override or '(null)'}\n".encode(), 0o644, self._override(f.bdf)
             ),
-            "enable": _text(1 if function.bound else 0),
-            "subsystem": Link(root + "bus/pci"),
-            "iommu_group": Link(root + f"kernel/iommu_groups/{_group(function)}"),
-            "reset": File(_nothing, WRITABLE, self._reset(function)),
-            "remove": File(_nothing, WRITABLE, self._remove(bdf)),
-            "rescan": File(_nothing, WRITABLE, self._rescan(function.bridge)),
+            "enable": lambda f: _text(1 if f.bound else 0),
+            "subsystem": lambda f: Link(_root(f) + "bus/pci"),
+            "iommu_group": lambda f: Link(_root(f) + f"kernel/iommu_groups/{_group(f)}"),
+            "reset": lambda f: File(_nothing, WRITABLE, self._reset(f)),
+            "remove": lambda f: File(_nothing, WRITABLE, self._remove(f.bdf)),
+            "rescan": lambda f: File(_nothing, WRITABLE, self._rescan(f.bridge)),
         }
-        files |= self._sharing(function) | rdma_folders(function)
+
+    def _some_devices(self, function: Function) -> dict[str, Node]:
+        """What only some have."""
+        files: dict[str, Node] = {**self._sharing(function), **rdma_folders(function)}
         if function.physical is None:
             files["vpd"] = File(lambda: _vpd(function), 0o600)
-        files |= {f"resource{n}": File(_nothing, 0o600, size=size) for n, size, _ in card.bars}
+        files |= {f"resource{n}": File(_nothing, 0o600, size=size) for n, size, _ in function.card.bars}
         if function.bound:
-            files["driver"] = Link(root + f"bus/pci/drivers/{function.bound}")
+            files["driver"] = Link(_root(function) + f"bus/pci/drivers/{function.bound}")
         return files
+
+    def _config(self, function: Function) -> bytes:
+        if function.lost:
+            return ONES
+        return endpoint_config(
+            function.card,
+            self._bars(function),
+            irq=irq_of(function),
+            bound=bool(function.bound),
+            serial=function.device.serial,
+            virtual=len(function.virtual),
+        )
 
     def _sharing(self, function: Function) -> dict[str, Node]:
         """What a physical function says of its virtual ones, and these of it (Documentation/PCI/pci-iov-howto)."""
@@ -185,18 +202,6 @@ class Sysfs:
             "sriov_offset": _text(VIRTUAL_OFFSET),
             "sriov_stride": _text(VIRTUAL_STRIDE),
             **{f"virtfn{place}": Link(f"../{one.bdf}") for place, one in came},
-        }
-
-    def _identity(self, card: Card, bdf: str, driver: str) -> dict[str, Node]:
-        return {
-            "vendor": _text(f"0x{card.vendor:04x}"),
-            "device": _text(f"0x{card.device:04x}"),
-            "class": _text(f"0x{card.pci_class:06x}"),
-            "subsystem_vendor": _text(f"0x{card.subsystem_vendor:04x}"),
-            "subsystem_device": _text(f"0x{card.subsystem_device:04x}"),
-            "revision": _text(f"0x{card.revision:02x}"),
-            "modalias": _text(card.modalias),
-            "uevent": _lines(_uevent(card, bdf, driver)),
         }
 
     def _bars(self, function: Function) -> tuple[int, ...]:
@@ -299,6 +304,37 @@ class Sysfs:
 
 
 _SPEEDS = {1: "2.5 GT/s PCIe", 2: "5.0 GT/s PCIe", 3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
+
+
+_IDENTITY: Mapping[str, Callable[[Card, str, str], Node]] = {
+    "vendor": lambda card, bdf, driver: _text(f"0x{card.vendor:04x}"),
+    "device": lambda card, bdf, driver: _text(f"0x{card.device:04x}"),
+    "class": lambda card, bdf, driver: _text(f"0x{card.pci_class:06x}"),
+    "subsystem_vendor": lambda card, bdf, driver: _text(f"0x{card.subsystem_vendor:04x}"),
+    "subsystem_device": lambda card, bdf, driver: _text(f"0x{card.subsystem_device:04x}"),
+    "revision": lambda card, bdf, driver: _text(f"0x{card.revision:02x}"),
+    "modalias": lambda card, bdf, driver: _text(card.modalias),
+    "uevent": lambda card, bdf, driver: _lines(_uevent(card, bdf, driver)),
+}
+"""What a card, its address and its driver say of bridges and devices alike."""
+
+
+def _of_bridge(make: Callable[[Card, str, str], Node]) -> Callable[[Way], Node]:
+    return lambda way: make(BRIDGE, way[-1].bdf, "pcieport")
+
+
+def _of_device(make: Callable[[Card, str, str], Node]) -> Callable[[Function], Node]:
+    return lambda function: make(function.card, function.bdf, function.bound)
+
+
+def _primary(way: Way) -> int:
+    """The bus that the last bridge of the way is on."""
+    return int(way[-1].bdf.split(":")[1], 16)
+
+
+def _root(function: Function) -> str:
+    """From the device's folder to ``/sys``."""
+    return "../" * (len(function.above) + 1 + DEVICES_DEPTH)
 
 
 def _number(own: str) -> int:

@@ -185,17 +185,30 @@ def _term(term: Mapping[str, Any], node: Object, labels: Mapping[str, str]) -> b
 
 
 def _pool_free(world: ObservedHardware, host: str, objects: ClusterObjects, resource: str) -> Decimal:
+    """How many of the pool's devices are, or could be brought, on this host: only those of chassis that it is cabled
+    to. A pod whose devices nobody has said yet may hold any of them."""
     pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
     members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
+    near = {name for name, chassis in members.items() if host in chassis.hosts}
     hosts = {h for chassis in members.values() for h in chassis.hosts}
     # One of which pods have parts, or that a pod has by another name, is free only where their system sends them away.
     parted = {gpuid for holding in world.all_holdings() for gpuid in holding.parts_of}
     parted |= {gpuid for each in world.declared.values() if each.resource != resource for gpuid in each.devices}
-    mine = (device for device in world.devices.values() if device.chassis in members and device.present)
+    mine = (device for device in world.devices.values() if device.chassis in near and device.present)
     devices = sum(1 for device in mine if device.gpuid not in parted)
+    elsewhere = _held_beyond(world, members.keys() - near)
     taken = (
-        amounts_of(pod).get(resource, Decimal(0))
+        max(amounts_of(pod).get(resource, Decimal(0)) - elsewhere.get(uid_of(pod), 0), Decimal(0))
         for pod in objects.pods.values()
         if node_name_of(pod) in hosts and not is_terminal(pod)
     )
     return Decimal(devices) - sum(taken, Decimal(0))
+
+
+def _held_beyond(world: ObservedHardware, chassis: Collection[str]) -> dict[str, int]:
+    """Pod (uid) -> how many devices of these chassis it holds."""
+    found: dict[str, set[str]] = {}
+    for holding in world.all_holdings() if chassis else ():
+        held = (world.devices[gpuid] for gpuid in holding.devices if gpuid in world.devices)
+        found.setdefault(holding.uid, set()).update(device.gpuid for device in held if device.chassis in chassis)
+    return {uid: len(devices) for uid, devices in found.items()}

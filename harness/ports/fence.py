@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any, TypeVar, cast
 
 P = TypeVar("P")
@@ -59,12 +60,14 @@ class _Fenced:
         def call(*args: Any, **kwargs: Any) -> Any:
             fence.check()
             result = value(*args, **kwargs)
-            if inspect.isawaitable(result):
+            if isinstance(result, CoroutineType) or inspect.isawaitable(result):
                 return _awaited(result, fence)
             if hasattr(result, "__anext__"):
                 return _stream(result, fence)
             return result
 
+        # A port's methods are the same for an incarnation's life: the next call does not come here.
+        self.__dict__[name] = call
         return call
 
 

@@ -36,6 +36,7 @@ class LocalHosts:
         self.trees = {name: HostTree(host) for name, host in self.hosts.hosts.items()}
         self.telemetry: Mapping[str, ChassisTelemetry] = {}
         self._reported: dict[str, int] = {}
+        self._cabled = _cabled(hardware)
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         self._waiting: list[tuple[PendingAction, asyncio.Future[None]]] = []
 
@@ -100,8 +101,9 @@ class LocalHosts:
             return
         self._reported[name] = host.version
         reports = report_of(host)
-        for telemetry in self.telemetry.values():
-            telemetry.report(name, reports, self.pace.now())
+        for chassis in self._cabled.get(name, ()):
+            if (telemetry := self.telemetry.get(chassis)) is not None:
+                telemetry.report(name, reports, self.pace.now())
 
     def records(self) -> dict[str, BoardRecord]:
         """UUID -> telemetry of every board, from now on."""
@@ -135,6 +137,16 @@ class LocalHosts:
         for _, waiter in self._waiting:
             waiter.cancel()
         self._waiting.clear()
+
+
+def _cabled(hardware: Hardware) -> dict[str, list[str]]:
+    """Host -> the chassis that it may have boards of."""
+    found: dict[str, list[str]] = {}
+    for spec in hardware.chassis:
+        for host in dict.fromkeys(spec.ports.values()):
+            if host is not None:
+                found.setdefault(host, []).append(spec.name)
+    return found
 
 
 class LocalUsers:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.inventory_reading import parse_hardware
-from mews.emulator.inventory_file import read_inventory
+from mews.emulator.inventory_file import inventory_text, parse_inventory, read_inventory
 from mews.emulator.yaml_document import Document, Place
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 
 Where = Callable[[Place], str]
+
+_KEPT = 8
+"""Hardware files whose values are kept, by their content: a run asks three times, a sweep for each of its seeds."""
 
 
 def hardware_of(scenario: Scenario, file: Document | None = None) -> Hardware:
@@ -21,11 +25,19 @@ def hardware_of(scenario: Scenario, file: Document | None = None) -> Hardware:
 
     Raises ScenarioError, one line.
     """
-    document, where, prefix = _located(scenario, file)
     try:
+        if isinstance(scenario.hardware, str):
+            return _of_file(scenario.hardware, inventory_text(scenario.hardware))
+        document, where, prefix = _located(scenario, file)
         return parse_hardware(document, "", where=where, prefix=prefix)
     except HardwareError as error:
         raise ScenarioError(str(error)) from None
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_file(path: str, text: str) -> Hardware:
+    inventory = parse_inventory(path, text)
+    return parse_hardware(inventory.value, "", where=inventory.where)
 
 
 def hardware_document(scenario: Scenario) -> tuple[Any, str]:

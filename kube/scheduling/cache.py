@@ -14,14 +14,22 @@ from mews.kube.scheduling.podinfo import PodInfo
 
 
 class Cache:
-    """One writer, the scheduler. ``nodes`` are those that the API knows, in order of their coming."""
+    """One writer, the scheduler. ``nodes`` are those that the API knows, in order of their coming.
+
+    ``with_affinity`` and ``with_anti_affinity`` are those of them with such pods, so that a cycle does not ask each of
+    thousands whether it has any (upstream's HavePodsWithAffinityList).
+    """
 
     def __init__(self) -> None:
         self._books: dict[str, NodeInfo] = {}
         self._nodes: dict[str, NodeInfo] = {}
         self._where: dict[str, str] = {}
         self._assumed: dict[str, None] = {}
+        self._affine: dict[str, NodeInfo] = {}
+        self._averse: dict[str, NodeInfo] = {}
         self.nodes: Mapping[str, NodeInfo] = MappingProxyType(self._nodes)
+        self.with_affinity: Mapping[str, NodeInfo] = MappingProxyType(self._affine)
+        self.with_anti_affinity: Mapping[str, NodeInfo] = MappingProxyType(self._averse)
         self.order: list[NodeInfo] = []
 
     def set_node(self, node: Object) -> None:
@@ -32,6 +40,7 @@ class Cache:
         if name not in self._nodes:
             self._nodes[name] = info
             self.order.append(info)
+            self._sort(info)
 
     def remove_node(self, name: str) -> None:
         """A node is gone; its pods stay on the books until they go too."""
@@ -40,6 +49,7 @@ class Cache:
             return
         self.order.remove(info)
         info.set_node(None)
+        self._sort(info)
         self._drop_if_empty(info)
 
     def set_pod(self, pod: PodInfo) -> None:
@@ -63,7 +73,9 @@ class Cache:
 
     def _put(self, pod: PodInfo, node: str) -> None:
         self.remove_pod(pod.uid)
-        self._book(node).add(pod)
+        info = self._book(node)
+        info.add(pod)
+        self._sort(info)
         self._where[pod.uid] = node
 
     def remove_pod(self, uid: str) -> None:
@@ -73,6 +85,7 @@ class Cache:
         if node is not None:
             info = self._books[node]
             info.remove(uid)
+            self._sort(info)
             self._drop_if_empty(info)
 
     def assume(self, pod: PodInfo, node: str) -> None:
@@ -84,6 +97,15 @@ class Cache:
         """Take an assumption back; a pod that is bound by now stays."""
         if uid in self._assumed:
             self.remove_pod(uid)
+
+    def _sort(self, info: NodeInfo) -> None:
+        """Have it among the nodes with such pods, or not."""
+        there = info.name in self._nodes
+        for index, pods in ((self._affine, info.with_affinity), (self._averse, info.with_anti_affinity)):
+            if there and pods:
+                index[info.name] = info
+            else:
+                index.pop(info.name, None)
 
     def _book(self, name: str) -> NodeInfo:
         info = self._books.get(name)

@@ -123,26 +123,32 @@ class Decider:
         start = self._next % total if whole else 0
         filters = points.filters(state)
         nominated = self._any_nominated()
+        known = None if nominated else points.verdicts(state, pod)
         feasible = found.feasible
-        for offset in range(total):
-            node = nodes[(start + offset) % total]
+        end = start + total
+        for place in range(start, end):
+            node = nodes[place % total]
             if nominated:
                 status = check_beside_nominated(points, state, pod, node, self._nominated)
-            else:
+            elif known is None:
                 status = check(filters, state, pod, node)
-            found.looked_at += 1
-            if status.ok:
+            else:
+                status = known.get(node) or known.put(node, check(filters, state, pod, node))
+            if status is SUCCESS or status.ok:
                 feasible.append(node)
                 if len(feasible) >= wanted:
+                    end = place + 1
                     break
             elif status.rejected:
                 found.refusals[node.name] = status
                 found.refused_by.add(status.plugin)
             else:
+                found.looked_at += place + 1 - start
                 found.error = status
                 return
+        found.looked_at += end - start
         if whole:
-            self._next = (start + found.looked_at) % total
+            self._next = end % total
 
 
 def best(points: Points, state: CycleState, pod: PodInfo, feasible: Sequence[NodeInfo], rng: random.Random) -> str:

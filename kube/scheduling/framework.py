@@ -131,6 +131,16 @@ class Handle(Protocol):
         ...
 
     @property
+    def with_affinity(self) -> Mapping[str, NodeInfo]:
+        """Those with pods of any affinity, or of preferred anti-affinity."""
+        ...
+
+    @property
+    def with_anti_affinity(self) -> Mapping[str, NodeInfo]:
+        """Those with pods of required anti-affinity."""
+        ...
+
+    @property
     def events(self) -> EventSink:
         """Event recorder reporting as this profile."""
         ...

@@ -30,7 +30,17 @@ class ProfileHandle:
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
         """All nodes with their bound and assumed pods."""
-        return self._scheduler.nodes
+        return self._scheduler.cache.nodes
+
+    @property
+    def with_affinity(self) -> Mapping[str, NodeInfo]:
+        """Those with pods that want others near."""
+        return self._scheduler.cache.with_affinity
+
+    @property
+    def with_anti_affinity(self) -> Mapping[str, NodeInfo]:
+        """Those with pods that require others away."""
+        return self._scheduler.cache.with_anti_affinity
 
     def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
         """The shared informer of a resource."""

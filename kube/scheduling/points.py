@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Generic, Protocol, cast
 
 from mews.kube.api.resources import NODES, PODS
+from mews.kube.scheduling.alike import FoundOfNodes, PodsAlike, Signs
 from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.framework import (
@@ -72,6 +73,8 @@ class Points:
         self.what_if: list[WhatIf] = at(WhatIf)
         self.holds_cycle: list[HoldsCycle] = at(HoldsCycle)
         self.wakes = {p.name: tuple(cast(Wakes, p).wakes_on()) if _provides(p, Wakes) else ANY_CHANGE for p in plugins}
+        self._verdicts: PodsAlike[Status] = PodsAlike()
+        self._own_scores: PodsAlike[int] = PodsAlike()
         if not self.bind:
             raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
 
@@ -126,6 +129,11 @@ class Points:
         skipped = state.skip_filter
         return [(plugin.name, plugin.filter) for plugin in self.filter if plugin.name not in skipped]
 
+    def verdicts(self, state: CycleState, pod: PodInfo) -> FoundOfNodes[Status] | None:
+        """What these filters said of nodes for pods like this one; None where they go by more than pod and node."""
+        skipped = state.skip_filter
+        return self._verdicts.of([plugin for plugin in self.filter if plugin.name not in skipped], pod)
+
     def suppose(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, *, there: bool) -> None:
         """Put a pod on a copy of a node or take it off, and tell the plugins whose state counts pods."""
         if there:
@@ -145,19 +153,48 @@ class Points:
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)
         state.skip_score = frozenset(skipped)
-        total = {node.name: 0 for node in nodes}
-        for scorer, weight, normalizer in self.score:
-            if scorer.name in skipped:
+        scorers = [scorer for scorer in self.score if scorer[0].name not in skipped]
+        alone = [(scorer, weight) for scorer, weight, normalizer in scorers if _is_alone(scorer, normalizer)]
+        total = self._alone(alone, state, pod, nodes)
+        for scorer, weight, normalizer in scorers:
+            if _is_alone(scorer, normalizer):
                 continue
             score = scorer.score
             part = {node.name: score(state, pod, node) for node in nodes}
             if normalizer is not None:
                 part = dict(normalizer.normalize(state, pod, part))
-            if min(part.values()) < 0 or max(part.values()) > MAX_SCORE:
-                raise ValueError(f"plugin {scorer.name!r} scores {part}: must be 0 to {MAX_SCORE} when normalised")
+            _check_range(scorer, part)
             for name, value in part.items():
                 total[name] += weight * value
         return total
+
+    def _alone(
+        self, scorers: Sequence[tuple[Score, int]], state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]
+    ) -> dict[str, int]:
+        """The weighted sum of those whose score of a node follows from pod and node: asked again where that changed."""
+        known = self._own_scores.of([scorer for scorer, _ in scorers], pod)
+        assert known is not None
+        total: dict[str, int] = {}
+        for node in nodes:
+            value = known.get(node)
+            if value is None:
+                value = 0
+                for scorer, weight in scorers:
+                    score = scorer.score(state, pod, node)
+                    _check_range(scorer, {node.name: score})
+                    value += weight * score
+                known.put(node, value)
+            total[node.name] = value
+        return total
+
+
+def _is_alone(scorer: Score, normalizer: Normalize | None) -> bool:
+    return normalizer is None and _provides(scorer, Signs)
+
+
+def _check_range(scorer: Score, scores: Mapping[str, int]) -> None:
+    if min(scores.values()) < 0 or max(scores.values()) > MAX_SCORE:
+        raise ValueError(f"plugin {scorer.name!r} scores {scores}: must be 0 to {MAX_SCORE} when normalised")
 
 
 def _provides(plugin: Plugin, point: type) -> bool:

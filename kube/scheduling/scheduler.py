@@ -26,7 +26,7 @@ from mews.kube.scheduling.events import ProfileEventRecorder, SchedulingEventWri
 from mews.kube.scheduling.extenders import SchedulerExtender, narrow
 from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error, unschedulable
 from mews.kube.scheduling.handle import ProfileHandle
-from mews.kube.scheduling.nodeinfo import NodeInfo, matters
+from mews.kube.scheduling.nodeinfo import matters
 from mews.kube.scheduling.nominations import Nominations
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.kube.scheduling.points import Points
@@ -381,9 +381,9 @@ class Scheduler:
         return self._context
 
     @property
-    def nodes(self) -> Mapping[str, NodeInfo]:
+    def cache(self) -> Cache:
         """The scheduler's own view of the nodes, which changes as pods are assumed and bound."""
-        return self._cache.nodes
+        return self._cache
 
     @property
     def waiting(self) -> Mapping[str, Waiting]:

@@ -20,7 +20,7 @@ from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError,
 from mews.kube.deviceplugin.release import DeviceRequest, ReleaseState
 from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import holders, policy
-from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig, Topology
+from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
@@ -63,7 +63,7 @@ class ChassisDeviceManager:
         confirm: Confirm | None = None,
         steps: HostSteps | None = None,
     ) -> None:
-        found = Topology(config).node(node)
+        found = config.node(node)
         if found is None:
             raise KubeCompConfigError(f"node {node!r}: is not in the configuration's nodes")
         self._context = context
@@ -72,7 +72,7 @@ class ChassisDeviceManager:
         self._link = link
         self._pod_resources = pod_resources
         self._confirm = confirm
-        self._indexed = {entry.name: entry for entry in config.chassis}
+        self._indexed = {entry.name: entry for entry in config.chassis if entry.name in found.ports}
         self._mine = sorted(name for name in found.ports if name in chassis)
         self._reader = ChassisReader({name: chassis[name] for name in self._mine}, config, context.log)
         self._board = ConfigMapWriter(context.kube, config.namespace)

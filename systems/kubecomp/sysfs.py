@@ -25,6 +25,8 @@ class SysfsConfirm:
         self._places: dict[str, str] = {}
         self._answers: dict[str, bool] = {}
         self._looked: dict[str, int] = {}
+        self._uuids: dict[str, str] = {}
+        self._read_in: int | None = None
 
     async def __call__(self, device: LocalDevice) -> bool:
         """Whether the host sees it; the last answer while the files cannot be read at all, and while none of them has
@@ -69,6 +71,15 @@ class SysfsConfirm:
         return None
 
     async def _uuid_at(self, bdf: str) -> str:
+        """Read once for all devices that are looked for, where the host counts its changes."""
+        version = self._tree.version()
+        if version is None or version != self._read_in:
+            self._uuids, self._read_in = {}, version
+        if bdf not in self._uuids:
+            self._uuids[bdf] = await self._read_uuid(bdf)
+        return self._uuids[bdf]
+
+    async def _read_uuid(self, bdf: str) -> str:
         try:
             return _uuid_of(await self._tree.read(f"{GPUS}/{bdf}/information"))
         except (FileNotFoundError, NotADirectoryError):

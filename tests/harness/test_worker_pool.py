@@ -51,6 +51,30 @@ def test_a_worker_that_dies_takes_nothing_but_its_item_along():
     ]
 
 
+def test_what_a_dead_worker_had_still_to_do_is_done_by_another():
+    def work(number):
+        if number % 7 == 3:
+            os._exit(7)
+        return number
+
+    results = list(pool(work, jobs=2).run(100))
+    lost = {number for number, result in enumerate(results) if result != number}
+    assert lost == {number for number in range(100) if number % 7 == 3}
+
+
+def test_a_worker_is_given_several_items_while_many_are_left(monkeypatch):
+    sent = []
+    real = WorkerPool._assign
+
+    def assign(self, worker):
+        real(self, worker)
+        sent.append(len(worker.items))
+
+    monkeypatch.setattr(WorkerPool, "_assign", assign)
+    assert list(pool(lambda number: number, jobs=2).run(100)) == list(range(100))
+    assert sum(sent) == 100 and max(sent) > 1 and sent[-1] == 1
+
+
 def test_every_item_may_kill_its_worker():
     results = list(pool(lambda _: os._exit(9), jobs=3).run(7))
     assert len(results) == 7 and all("exit code 9" in result for result in results)

@@ -39,6 +39,31 @@ from mews.kube.system.ports import NodeAccess, Ports
 from mews.kube.system.system import Component
 
 
+class _ChassisClients(Mapping[str, ChassisApi]):
+    """Name -> client of each chassis, made when it is asked for: each of a thousand nodes has few of hundreds."""
+
+    def __init__(self, inventory: Hardware, make: Callable[[str], ChassisApi]) -> None:
+        self._inventory = inventory
+        self._make = make
+        self._made: dict[str, ChassisApi] = {}
+
+    def __getitem__(self, name: str) -> ChassisApi:
+        if name not in self._made:
+            if name not in self:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return any(spec.name == name for spec in self._inventory.chassis)
+
+    def __iter__(self) -> Iterator[str]:
+        return (spec.name for spec in self._inventory.chassis)
+
+    def __len__(self) -> int:
+        return len(self._inventory.chassis)
+
+
 @dataclass(frozen=True, slots=True)
 class StackUnits:
     """Makes them, for one cluster. ``measures``: system -> what its components measure themselves with."""
@@ -188,11 +213,11 @@ class StackUnits:
         driver = self.ports.hosts.driver(host)
         return None if driver is None else fence.around(driver)
 
-    def _chassis(self, fence: Fence, timeout_s: float) -> dict[str, ChassisApi]:
-        return {
-            spec.name: fence.around(self.ports.chassis.client(spec.name, self.run.dialect, timeout_s=timeout_s))
-            for spec in self.inventory.chassis
-        }
+    def _chassis(self, fence: Fence, timeout_s: float) -> Mapping[str, ChassisApi]:
+        def client(name: str) -> ChassisApi:
+            return fence.around(self.ports.chassis.client(name, self.run.dialect, timeout_s=timeout_s))
+
+        return _ChassisClients(self.inventory, client)
 
     def _default_scheduler(self) -> Unit:
         """kube-scheduler where the control plane has it; ours where it has not, or is given a plugin of the user's.

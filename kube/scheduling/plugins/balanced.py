@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import sqrt
 
 from mews.kube.scheduling.framework import SKIP, SUCCESS, CycleState, Handle, Status
@@ -33,6 +33,10 @@ class NodeResourcesBalancedAllocation:
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         """Pods that ask for none of the resources change no balance."""
         return SUCCESS if any(pod.requests.get(resource) for resource in self._resources) else SKIP
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What it asks of the resources."""
+        return tuple(pod.requests.get(resource, 0) for resource in self._resources)
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """100 less the standard deviation of the shares, in percent."""

@@ -62,11 +62,11 @@ class InterPodAffinity:
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Counts per domain; nothing to do when no term is involved."""
         counts = _Counts()
-        for node in self._handle.nodes.values():
-            others = node.pods if pod.affinity or pod.anti_affinity else node.with_anti_affinity
-            for other in others.values():
+        own = bool(pod.affinity or pod.anti_affinity)
+        for node in (self._handle.nodes if own else self._handle.with_anti_affinity).values():
+            for other in (node.pods if own else node.with_anti_affinity).values():
                 self._count(counts, pod, other, node, 1)
-        if not pod.affinity and not pod.anti_affinity and not counts.objections:
+        if not own and not counts.objections:
             return SKIP
         state.data[self.name] = counts
         return SUCCESS
@@ -117,7 +117,7 @@ class InterPodAffinity:
         """Sums the weights per domain; nothing to do where no preference is involved."""
         own = bool(pod.preferred or pod.preferred_against)
         weights: Counter[Domain] = Counter()
-        for node in self._handle.nodes.values():
+        for node in (self._handle.nodes if own else self._handle.with_affinity).values():
             for other in (node.pods if own else node.with_affinity).values():
                 self._weigh(weights, pod, other, node)
         if not weights:

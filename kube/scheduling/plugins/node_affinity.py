@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object, labels_of, name_of
@@ -73,6 +73,10 @@ class NodeAffinity:
         if names is None:
             return SUCCESS
         return Status(nodes=names) if names else CONFLICT
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Its selector and its affinity, in the order and words of the pod."""
+        return repr((pod.node_selector, pod.node_affinity))
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unresolvable when it does not match."""

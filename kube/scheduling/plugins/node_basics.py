@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES
@@ -23,6 +23,10 @@ class NodeUnschedulable:
 
     def __init__(self, handle: Handle) -> None:
         pass
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Its tolerations, in the order and words of the pod."""
+        return repr(pod.tolerations)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Refuse cordoned nodes; removing other pods does not help there."""
@@ -53,6 +57,10 @@ class NodeName:
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Nothing to do for pods that name none."""
         return SUCCESS if pod.node_name else SKIP
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The node that it names."""
+        return pod.node_name
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unresolvable for any other node."""

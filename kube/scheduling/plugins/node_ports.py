@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, PODS
@@ -24,6 +24,10 @@ class NodePorts:
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Nothing to do for pods without host ports."""
         return SUCCESS if pod.ports else SKIP
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Its host ports."""
+        return pod.ports
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unschedulable when a port clashes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 
@@ -87,6 +87,10 @@ class NodeResourcesFit:
         """Sums up once what is asked."""
         state.data[self.name] = self._counted(pod)
         return SUCCESS
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What it asks, and what scoring takes it to ask."""
+        return (tuple(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unschedulable with all that is short."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
@@ -49,6 +49,10 @@ class TaintToleration:
 
     def __init__(self, handle: Handle) -> None:
         pass
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Its tolerations, in the order and words of the pod."""
+        return repr(pod.tolerations)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unresolvable when a hard taint is not tolerated."""

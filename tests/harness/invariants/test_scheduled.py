@@ -32,12 +32,12 @@ def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase
     }
 
 
-def judged(pods, nodes=None, *, devices=None, until=250, pooled=POOLED, **bounds):
+def judged(pods, nodes=None, *, devices=None, world=None, until=250, pooled=POOLED, **bounds):
     """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
     state = ObservedState(
         Bounds(scheduled_s=100, **bounds),
         JudgedSystems(pooled=(pooled,)),
-        Stream(devices or {}).judge.state.world,
+        (world or Stream(devices or {})).judge.state.world,
         FaultWindows(),
     )
     law = Scheduled(["default-scheduler", "kubecomp-scheduler"])
@@ -161,3 +161,40 @@ def test_amounts_are_counted_as_the_scheduler_counts():
 def test_unknown_bounds_are_refused_by_name():
     with pytest.raises(ValueError, match=r"bounds\.orphan: no such bound; allowed are unattached_s"):
         Bounds.of({"orphan": 1})
+
+
+def half_cabled():
+    """Chassis A with two devices for host-1 to host-3; B with two for host-2 and host-4 alone, of the same pool."""
+    world = Stream({"a": "1", "b": "2"})
+    rows = {name: {"uuid": f"GPU-{name}", "gpuid": f"1-{name}", "port": "1", "host": "host-2"} for name in ("c", "d")}
+    ports = {"1": "host-2", "2": "host-4"}
+    world.journal.write("chassis", "chassis/B", "table", pool="pool-0", ports=ports, devices=rows)
+    return world
+
+
+def asks(count, name="p", **placed):
+    return pod(name, scheduler="kubecomp-scheduler", limits={"falcon.com/gpu": str(count)}, **placed)
+
+
+@pytest.mark.parametrize(
+    ("host", "wanted", "found"),
+    [("host-1", 2, True), ("host-1", 3, False), ("host-2", 4, True), ("host-4", 2, True), ("host-4", 3, False)],
+)
+def test_only_devices_of_chassis_that_a_host_is_cabled_to_can_come_to_it(host, wanted, found):
+    assert bool(judged([asks(wanted)], [node(host)], world=half_cabled())) is found
+
+
+def test_what_a_pod_holds_beyond_a_hosts_cabling_is_not_missing_there():
+    world = half_cabled()
+    running = asks(2, "q", bound="host-2", phase="Running")
+    assert judged([asks(2), running], [node()], world=world) == [], "it may hold those of chassis A"
+    world.kubelet(
+        "host-2",
+        "allocated",
+        pod="default/q",
+        uid="q",
+        container="main",
+        resource="falcon.com/gpu",
+        devices=["1-c", "1-d"],
+    )
+    assert judged([asks(2), running], [node()], world=world), "it holds those of chassis B"

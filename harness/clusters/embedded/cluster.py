@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,8 +137,7 @@ class EmbeddedCluster:
     async def open(self, *, devices: bool = True) -> None:
         """Start everything, wait until every node is Ready and shows the devices that are on its ports; without
         ``devices`` the nodes alone: schedulers and systems start with ``announced``."""
-        logging.getLogger("mews.run").addHandler(self._logs)
-        logging.getLogger("mews.run").setLevel(logging.INFO)
+        self._logs.begin()
         for each in self.systems:
             for definition in each.system.kinds():
                 await install_kind(self.kube, definition)
@@ -217,7 +215,7 @@ class EmbeddedCluster:
         for machine in self._machines.values():
             await machine.containerd.close()
         await self.ports.close()
-        logging.getLogger("mews.run").removeHandler(self._logs)
+        self._logs.end()
 
     # What the runner asks
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.session import ClusterSession
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster
-    from mews.harness.testkit.hosts import Hosts
+    from mews.harness.testkit.hosts import RunningHosts
     from mews.harness.testkit.runs import Runner
     from mews.harness.testkit.settings import Settings
 
@@ -224,14 +224,14 @@ def mews_chassis(request: pytest.FixtureRequest, _mews_chassis_servers: Callable
 
 
 @pytest.fixture(scope="session")
-def _mews_hosts_servers() -> Iterator[Callable[[Settings], Hosts]]:
+def _mews_hosts_servers() -> Iterator[Callable[[Settings], RunningHosts]]:
     """Each is started when it is first asked for."""
     from mews.harness.testkit.hosts import serve_hosts
 
-    running: dict[Settings, Hosts] = {}
+    running: dict[Settings, RunningHosts] = {}
     with contextlib.ExitStack() as ending:
 
-        def server(settings: Settings) -> Hosts:
+        def server(settings: Settings) -> RunningHosts:
             __tracebackhide__ = True
             if settings not in running:
                 running[settings] = ending.enter_context(serve_hosts(settings))
@@ -241,7 +241,7 @@ def _mews_hosts_servers() -> Iterator[Callable[[Settings], Hosts]]:
 
 
 @pytest.fixture
-def mews_hosts(request: pytest.FixtureRequest, _mews_hosts_servers: Callable[[Settings], Hosts]) -> Hosts:
+def mews_hosts(request: pytest.FixtureRequest, _mews_hosts_servers: Callable[[Settings], RunningHosts]) -> RunningHosts:
     """Running hosts by their names, with their chassis, all as at the start."""
     __tracebackhide__ = True
     hosts = _mews_hosts_servers(_settings(request, "mews_hosts"))

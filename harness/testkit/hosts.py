@@ -33,7 +33,7 @@ class HostFiles:
     env: Mapping[str, str]
 
 
-class Hosts(Mapping[str, HostFiles]):
+class RunningHosts(Mapping[str, HostFiles]):
     """Running hosts by their names; ``chassis`` are the chassis that they are cabled to. Every method may raise
     ValueError with their answer."""
 
@@ -99,7 +99,7 @@ def _files(name: str, ready: Mapping[str, Any], library: bool) -> HostFiles:
 
 
 @contextlib.contextmanager
-def serve_hosts(settings: Settings) -> Iterator[Hosts]:
+def serve_hosts(settings: Settings) -> Iterator[RunningHosts]:
     """Start chassis and hosts, each as a process, and wait until they are ready.
 
     Raises RuntimeError with what they said when they do not come up.
@@ -115,7 +115,7 @@ def serve_hosts(settings: Settings) -> Iterator[Hosts]:
             words += ["--speed", f"{settings.speed or 1.0:g}", "--ready", str(ready)]
             served = start([sys.executable, "-m", "mews.emulator.hostd.serve", *words])
             try:
-                yield Hosts(started(served, ready), chassis, served)
+                yield RunningHosts(started(served, ready), chassis, served)
             finally:
                 served.end()
                 unmount(root / "fs")

@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     from mews.harness.scenario.result import Result
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster
-    from mews.harness.testkit.hosts import HostFiles, Hosts
+    from mews.harness.testkit.hosts import HostFiles, RunningHosts
     from mews.harness.testkit.requests import SentRequest, SentRequests
 
 __all__ = [
     "BadInput",
     "Chassis",
     "HostFiles",
-    "Hosts",
     "Lacks",
     "Result",
+    "RunningHosts",
     "SentRequest",
     "SentRequests",
     "ServedCluster",
@@ -66,7 +66,7 @@ _FROM = {
     "BadInput": "mews.harness.errors",
     "Chassis": "mews.harness.testkit.chassis",
     "HostFiles": "mews.harness.testkit.hosts",
-    "Hosts": "mews.harness.testkit.hosts",
+    "RunningHosts": "mews.harness.testkit.hosts",
     "Lacks": "mews.harness.errors",
     "Result": "mews.harness.scenario.result",
     "SentRequest": "mews.harness.testkit.requests",
@@ -124,7 +124,7 @@ def hosts(
     dialect: str | None = None,
     tls: bool | None = None,
     speed: float | None = None,
-) -> Iterator[Hosts]:
+) -> Iterator[RunningHosts]:
     """Hosts by their names until the end of the block, with their files, and ``.chassis``: no Kubernetes.
 
     Raises BadInput, RuntimeError with what a process printed where it does not come up.

@@ -104,8 +104,8 @@ class Unit:
                 return
             self.crash = error
             log.exception("%s crashed", self.name)
-            output = _first(error).output if isinstance(_first(error), ProcessEnded) else ()
-            more = {"output": list(output)} if output else {}
+            first = _first(error)
+            more = {"output": list(first.output)} if isinstance(first, ProcessEnded) and first.output else {}
             self._journal.write("component", self.name, "crashed", cause=_cause(error), **more)
             fence.cut()
         if self.revives and self.crash is not None:

@@ -343,7 +343,7 @@ def test_a_marker_that_makes_no_sense_fails_its_test_in_one_line_before_anything
     real_project, marker, fixture, complaint
 ):
     real_project.makepyfile(f"import pytest\n\n@pytest.mark.mews({marker})\ndef test_it({fixture}):\n    pass\n")
-    outcome = real_project.runpytest_inprocess("-q", "--strict-markers", "--tb=short")
+    outcome = real_project.runpytest_subprocess("-q", "--strict-markers", "--tb=short")
     outcome.assert_outcomes(errors=1)
     file = "test_a_marker_that_makes_no_sense_fails_its_test_in_one_line_before_anything_is_served.py"
     outcome.stdout.fnmatch_lines([f"{file}::test_it: @pytest.mark.mews({complaint}".replace("[", "[[]")])

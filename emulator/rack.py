@@ -17,6 +17,7 @@ from mews.emulator.delivery import EventDelivery
 from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
+from mews.emulator.request_log import RequestLog
 from mews.emulator.settling import SettlingThread, earliest
 from mews.emulator.telemetry.store import TelemetryStore
 
@@ -43,6 +44,7 @@ class Rack:
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
+        self.requests = RequestLog(clock.now)
         self._fleet = Fleet(hardware, seed, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores)
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
         self._couriers: list[EventDelivery] = []

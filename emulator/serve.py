@@ -115,8 +115,8 @@ class ChassisServer:
             (self._secure, self._tls, [name for name in self._dialects if name in self._secret]),
         ):
             for chassis in self.rack.names() if names else ():
-                answer = self._answer(chassis, names)
-                app, quick = wire_app(answer, admit), quick_answer(answer, admit)
+                whole, quick_only = self._answers(chassis, names)
+                app, quick = wire_app(whole, admit), quick_answer(quick_only, admit)
                 servers[chassis] = HttpServer(app, self._host, port, tls=tls, quick=quick)
                 port = port + 1 if self._consecutive else self._further.pop(0) if self._further else 0
         host, port = self._control
@@ -125,7 +125,9 @@ class ChassisServer:
         identity = control_identity(self._control_tls)
         self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port, tls=identity)
 
-    def _answer(self, chassis: str, names: Sequence[str]) -> Answer:
+    def _answers(self, chassis: str, names: Sequence[str]) -> tuple[Answer, Answer]:
+        """The answer to requests read the long way and to those read the short way, whose streams the long way
+        answers again."""
         faces: dict[str, Answer] = {}
         settings = RedfishSettings(
             self.password,
@@ -143,7 +145,13 @@ class ChassisServer:
                 return self.rack.answer(chassis, dialect, request)
 
             faces[name] = answer
-        return route(faces, {name: self._dialects[name].prefix for name in names})
+        prefixes = {name: self._dialects[name].prefix for name in names}
+
+        def logged(*, streams: bool) -> Answer:
+            log = self.rack.requests
+            return route({name: log.around(chassis, name, faces[name], streams=streams) for name in names}, prefixes)
+
+        return logged(streams=True), logged(streams=False)
 
     def start(self) -> None:
         """Serve, on threads of its own."""

@@ -20,7 +20,7 @@ from mews.harness.clock import run_virtual
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
 from mews.harness.options import RunOptions
-from mews.harness.ports.cluster import Cluster
+from mews.harness.ports.cluster import Cluster, ComponentsCrashed
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
 from mews.harness.systems import with_steps
@@ -78,6 +78,10 @@ class Engine:
             raise BadInput(str(error)) from error
         except (BadInput, Lacks):
             raise
+        except ComponentsCrashed as error:
+            first, *_ = text = str(error).splitlines()
+            wall_s = time.monotonic() - began_s
+            return self.broken(scenario, seed, first, report="\n".join(text), wall_s=wall_s, verdict="failed")
         except Exception as error:
             lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
             if lacks is not None:
@@ -132,9 +136,18 @@ class Engine:
         """The run that is skipped for what this machine lacks."""
         return Run(self._result(scenario, seed, "skipped", reason), lacks=reason)
 
-    def broken(self, scenario: Scenario, seed: int, reason: str, *, report: str = "", wall_s: float = 0.0) -> Run:
+    def broken(
+        self,
+        scenario: Scenario,
+        seed: int,
+        reason: str,
+        *,
+        report: str = "",
+        wall_s: float = 0.0,
+        verdict: Verdict = "error",
+    ) -> Run:
         """The run that came to nothing, for that reason."""
-        return Run(replace(self._result(scenario, seed, "error", reason), wall_s=wall_s, report=report))
+        return Run(replace(self._result(scenario, seed, verdict, reason), wall_s=wall_s, report=report))
 
     def _result(self, scenario: Scenario, seed: int, verdict: Verdict, reason: str) -> Result:
         return Result(

@@ -61,7 +61,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                deleted
                <kind>/…        what a system writes of the kinds that it installs: its ``journal.py``
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
-    component  <component>     started, killed, crashed (cause)
+    component  <component>     started, killed, crashed (cause; output of a program: its last lines)
     fault      chassis/A,      added             fault (number), kind
                host/host-1     fired             fault, kind, excuses {invariant: seconds from now on}, …
                                cleared           fault, kind

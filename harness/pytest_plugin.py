@@ -1,14 +1,19 @@
-"""pytest plugin ``mews``: a chassis, a cluster, a scenario as fixtures.
+"""pytest plugin ``mews``: chassis, hosts, a cluster, scenarios as fixtures.
 
-- ``mews_chassis``: chassis in a process of their own (``.urls``, ``.table()``, ``.fault(…)`` …).
-- ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.chassis`` …). What it runs is
-  said by ``@pytest.mark.mews(scenario="file.yaml")`` or ``@pytest.mark.mews(stack="none")``: hardware and stack of a
-  scenario (beside the test's file, or a shipped one's name), or systems by their names. ``images="file.yaml"`` and
-  ``unknown_images="fail"`` are for one test; the ini options ``mews_images`` and ``mews_unknown_images`` for all.
+- ``mews_chassis``: chassis in a process of their own (``.urls``, ``.requests``, ``.table()``, ``.fault(…)`` …).
+- ``mews_hosts``: hosts with their files (sysfs, NVML) beside chassis, without Kubernetes.
+- ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.apply(…)``, ``.wait(…)`` …).
 - ``mews_run(path, seed=…, **overrides)``: runs a scenario and returns its result.
 
-Servers are started once per session (per worker under xdist, on free ports) and reset before each test. All fixtures
-are synchronous and work where an event loop runs already. Importing this module imports nothing but pytest.
+What they serve is chosen by ``@pytest.mark.mews(hardware=…, stack=…, dialect=…, tls=…, speed=…)``, else by the
+options ``--mews-hardware`` and so on, else by the ini options ``mews_hardware`` and so on (all of them are in
+``mews.harness.testkit.settings``). Hardware and scenarios are files, beside the test's own first, or names of shipped
+ones. Of nested markers the nearest counts, word by word; ``scenario``, ``stack``, ``images`` and ``unknown_images``
+belong together.
+
+Servers are started once per session and choice (per worker under xdist, on free ports) and reset before each test.
+What they had when a test failed is kept below ``--mews-artefacts``. All fixtures are synchronous and work where an
+event loop runs already. Importing this module imports nothing but pytest.
 """
 
 from __future__ import annotations
@@ -16,28 +21,71 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
     from mews.harness.clusters.session import ClusterSession
     from mews.harness.testkit.chassis import Chassis
-    from mews.harness.testkit.cluster import ServedCluster, Software
+    from mews.harness.testkit.cluster import ServedCluster
+    from mews.harness.testkit.hosts import RunningHosts
     from mews.harness.testkit.runs import Runner
+    from mews.harness.testkit.settings import Settings
+
+
+class Keeping(Protocol):
+    """What a fixture served, and can be kept."""
+
+    def keep(self, folder: Path) -> None:
+        """Write what there is into a folder. Raises OSError, ValueError."""
+        ...
+
 
 _RUNS = pytest.StashKey["Runner"]()
+_SERVED = pytest.StashKey[dict[str, Keeping]]()
+_SETTINGS = pytest.StashKey["Settings"]()
+
+_TOGETHER = ("scenario", "stack", "images", "unknown_images")
+"""Words of the marker of which one alone says little: the nearest marker that has any of them has them all."""
+_OPTIONS = ("hardware", "stack", "dialect", "tls", "speed")
+_TAKEN = {
+    "mews_chassis": ("hardware", "dialect", "tls", "speed"),
+    "mews_hosts": ("hardware", "dialect", "tls", "speed"),
+    "mews_cluster": (*_TOGETHER, "hardware", "dialect", "tls", "speed"),
+    "mews_run": ("hardware", "dialect", "tls", "speed", "images", "unknown_images"),
+}
+"""What of the marker each fixture takes."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker of the plugin."""
+    """The marker of the plugin, and whether options and ini options make sense."""
     config.addinivalue_line(
         "markers",
-        "mews(scenario=None, stack=None, images=None, unknown_images=None): what mews_cluster runs: a scenario's "
-        "software, or systems by name; a file of images, and what other images do: fail or idle",
+        "mews(hardware=None, scenario=None, stack=None, dialect=None, tls=None, speed=None, images=None, "
+        "unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: an inventory (a file or "
+        "a shipped one's name), a scenario's software, systems by name, the chassis' dialect, plain HTTP, emulated "
+        "seconds per second; a file of images, and what other images do: fail or idle",
     )
+    given = {f"--mews-{name}": config.getoption(f"--mews-{name}") for name in _OPTIONS}
+    ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}
+    if not any(value is not None for value in (*given.values(), *ini.values())):
+        return
+    from mews.harness.errors import BadInput
+    from mews.harness.testkit.settings import Settings, merged, settings_of
+
+    chosen = [Settings()]
+    for source, folders in ((given, [config.invocation_params.dir]), (ini, [config.rootpath])):
+        for option, value in source.items():
+            name = option.replace("--mews-", "").removeprefix("mews_")
+            try:
+                chosen.append(settings_of({name: value}, folders))
+            except BadInput as error:
+                equals = "" if option.startswith("--") else " ="
+                raise pytest.UsageError(f"{option}{equals} {value}: {str(error).partition(': ')[2]}") from None
+    config.stash[_SETTINGS] = merged(*chosen)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,8 +96,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--mews-cluster", choices=tuple(BACKENDS), default=DEFAULT_BACKEND, help="the cluster that scenarios run on"
     )
-    group.addoption("--mews-speed", default="1", type=_speed, help="emulated seconds per second, outside virtual time")
-    group.addoption("--mews-hardware", metavar="FILE", help="inventory of mews_chassis and mews_cluster")
+    chosen = {
+        "hardware": ("FILE|NAME", "inventory of what is served: a file, or the name of a shipped one"),
+        "stack": ("NAME[,NAME]|none", "the systems that mews_cluster runs"),
+        "dialect": ("NAME", "the chassis' dialect"),
+        "tls": ("yes|no", "no: plain HTTP, and the API without a token"),
+        "speed": ("N", "emulated seconds per second, outside virtual time (default: 1, of mews_cluster 10)"),
+    }
+    for name, (shown, text) in chosen.items():
+        group.addoption(f"--mews-{name}", metavar=shown, default=None, help=text)
+        parser.addini(f"mews_{name}", f"{text}; as --mews-{name}, which comes before it")
     group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
     outside = "scenarios may name files outside their own folders"
     group.addoption("--mews-allow-outside", action="store_true", help=outside)
@@ -60,93 +116,61 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _speed(text: str) -> float:
-    speed = float(text)
-    if not 0 < speed < float("inf"):
-        raise ValueError(text)
-    return speed
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A marker that no fixture can make sense of fails its test before anything is started for it."""
+    used = [name for name in _TAKEN if name in getattr(item, "fixturenames", ())]
+    if used:
+        _check_marker(item, used)
 
 
-@pytest.fixture(scope="session")
-def _mews_chassis_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chassis]:
-    from mews.harness.testkit.chassis import serve_chassis
-
-    child, chassis = serve_chassis(_hardware(request.config), tmp_path_factory.mktemp("mews-chassis"))
-    yield chassis
-    child.end()
-
-
-@pytest.fixture
-def mews_chassis(_mews_chassis_server: Chassis) -> Chassis:
-    """Running chassis, their table, faults and operations as at the start."""
-    _mews_chassis_server.reset()
-    return _mews_chassis_server
-
-
-@pytest.fixture(scope="session")
-def _mews_cluster_servers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[Software], ServedCluster]]:
-    """Each is started when it is first asked for."""
-    name = _available(request.config, served=True)
-    from mews.harness.testkit.cluster import bring_up
-
-    running: dict[Software, ServedCluster] = {}
-    with contextlib.ExitStack() as ending:
-
-        def server(software: Software) -> ServedCluster:
-            if software not in running:
-                # A scenario has its own hardware.
-                hardware = _hardware(request.config) if software.scenario is None else None
-                child, running[software] = bring_up(name, hardware, tmp_path_factory.mktemp("mews"), software=software)
-                ending.callback(child.end)
-            return running[software]
-
-        yield server
-
-
-@pytest.fixture
-def mews_cluster(
-    request: pytest.FixtureRequest, _mews_cluster_servers: Callable[[Software], ServedCluster]
-) -> ServedCluster:
-    """A running cluster without pods, its chassis and nodes as at the start."""
-    cluster = _mews_cluster_servers(_software(request))
-    cluster.reset()
-    return cluster
-
-
-def _read_images(file: Path) -> dict[str, Any]:
+def _check_marker(item: pytest.Item, used: Sequence[str]) -> None:
     from mews.harness.errors import BadInput
-    from mews.harness.scenario.images import read_images
+    from mews.harness.testkit.settings import settings_of
 
-    try:
-        return read_images(file)
-    except BadInput as error:
-        raise pytest.UsageError(str(error)) from error
+    taken = tuple(dict.fromkeys(word for name in used for word in _TAKEN[name]))
+    for marker in item.iter_markers("mews"):
+        if marker.args:
+            _refuse(item, f"@pytest.mark.mews({marker.args[0]!r}): takes words with values alone, such as stack='none'")
+        try:
+            settings_of(marker.kwargs, [item.path.parent])
+        except BadInput as error:
+            name, _, rest = str(error).partition(": ")
+            _refuse(item, f"@pytest.mark.mews({name}): {rest}")
+    for marker in item.own_markers:
+        for word in [word for word in marker.kwargs if marker.name == "mews" and word not in taken]:
+            text = f"no fixture of this test takes it: {', '.join(used)} {'take' if used[1:] else 'takes'} "
+            _refuse(item, f"@pytest.mark.mews({word}={marker.kwargs[word]!r}): {text}{', '.join(taken)}")
 
 
-def _software(request: pytest.FixtureRequest) -> Software:
-    """What the test's marker says that the cluster runs.
+def _refuse(item: pytest.Item, text: str) -> None:
+    __tracebackhide__ = True
+    pytest.fail(f"{item.nodeid}: {text}", pytrace=False)
 
-    Raises pytest.UsageError for what no marker takes.
+
+def _settings(request: pytest.FixtureRequest, fixture: str) -> Settings:
+    """What the test's markers, the options and the ini file have chosen for a fixture.
+
+    Raises pytest.UsageError for ini options that make no sense.
     """
-    from mews.harness.testkit.cluster import Software
+    from mews.harness.testkit.settings import Settings, merged, settings_of
 
-    marker = request.node.get_closest_marker("mews")
-    given = {} if marker is None else dict(marker.kwargs)
-    if (marker is not None and marker.args) or set(given) - {"scenario", "stack", "images", "unknown_images"}:
-        raise pytest.UsageError("@pytest.mark.mews takes scenario=, stack=, images= and unknown_images= alone")
-    if given.get("scenario") is not None:
-        beside = request.path.parent / str(given["scenario"])
-        given["scenario"] = str(beside if beside.exists() else given["scenario"])
-    file, unknown = _images(request.config)
-    if given.get("images") is not None:
-        file = request.path.parent / str(given["images"])
-    given["images"] = None if file is None else str(file)
-    given["unknown_images"] = given.get("unknown_images") or unknown
-    stack = given.get("stack")
-    given["stack"] = stack if stack is None or isinstance(stack, str) else ",".join(stack) or "none"
-    return Software(**given, allow_outside=_allow_outside(request.config))
+    item, config, taken = request.node, request.config, _TAKEN[fixture]
+    marked: dict[str, Any] = {}
+    for marker in item.iter_markers("mews"):
+        group_open = not any(word in marked for word in _TOGETHER)
+        for word, value in marker.kwargs.items():
+            if word in taken and word not in marked and (word not in _TOGETHER or group_open):
+                marked[word] = value
+    file, unknown = _images(config)
+    ini = {"images": file, "unknown_images": unknown} if "images" in taken else {}
+    folders = [request.path.parent]
+    chosen = [settings_of(marked, folders), settings_of(ini)]
+    given = config.stash.get(_SETTINGS, Settings())
+    # A scenario has its own hardware and stack, which the test's marker alone may replace.
+    own = ("hardware", "stack") if chosen[0].scenario is not None else ()
+    chosen.append(settings_of({word: getattr(given, word) for word in taken if word not in own}))
+    return merged(*chosen, Settings(allow_outside=_allow_outside(config) and fixture == "mews_cluster"))
 
 
 def _images(config: pytest.Config) -> tuple[Path | None, str | None]:
@@ -166,6 +190,109 @@ def _allow_outside(config: pytest.Config) -> bool:
     return bool(config.getoption("--mews-allow-outside") or config.getini("mews_allow_outside"))
 
 
+def _kept(request: pytest.FixtureRequest, name: str, served: Keeping) -> None:
+    """Have it kept if the test fails."""
+    request.node.stash.setdefault(_SERVED, {})[name] = served
+
+
+@pytest.fixture(scope="session")
+def _mews_chassis_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Settings], Chassis]]:
+    """Each is started when it is first asked for."""
+    from mews.harness.testkit.chassis import serve_chassis
+
+    running: dict[Settings, Chassis] = {}
+    with contextlib.ExitStack() as ending:
+
+        def server(settings: Settings) -> Chassis:
+            __tracebackhide__ = True
+            if settings not in running:
+                child, running[settings] = serve_chassis(settings, tmp_path_factory.mktemp("mews-chassis"))
+                ending.callback(child.end)
+            return running[settings]
+
+        yield server
+
+
+@pytest.fixture
+def mews_chassis(request: pytest.FixtureRequest, _mews_chassis_servers: Callable[[Settings], Chassis]) -> Chassis:
+    """Running chassis, their table, faults and operations as at the start, and no requests yet."""
+    __tracebackhide__ = True
+    chassis = _mews_chassis_servers(_settings(request, "mews_chassis"))
+    chassis.reset()
+    _kept(request, "chassis", chassis)
+    return chassis
+
+
+@pytest.fixture(scope="session")
+def _mews_hosts_servers() -> Iterator[Callable[[Settings], RunningHosts]]:
+    """Each is started when it is first asked for."""
+    from mews.harness.testkit.hosts import serve_hosts
+
+    running: dict[Settings, RunningHosts] = {}
+    with contextlib.ExitStack() as ending:
+
+        def server(settings: Settings) -> RunningHosts:
+            __tracebackhide__ = True
+            if settings not in running:
+                running[settings] = ending.enter_context(serve_hosts(settings))
+            return running[settings]
+
+        yield server
+
+
+@pytest.fixture
+def mews_hosts(request: pytest.FixtureRequest, _mews_hosts_servers: Callable[[Settings], RunningHosts]) -> RunningHosts:
+    """Running hosts by their names, with their chassis, all as at the start."""
+    __tracebackhide__ = True
+    hosts = _mews_hosts_servers(_settings(request, "mews_hosts"))
+    hosts.reset()
+    _kept(request, "hosts", hosts)
+    return hosts
+
+
+@pytest.fixture(scope="session")
+def _mews_cluster_servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Settings], ServedCluster]]:
+    """Each is started when it is first asked for."""
+    name = _available(request.config, served=True)
+    from mews.harness.testkit.cluster import bring_up
+
+    running: dict[Settings, ServedCluster] = {}
+    with contextlib.ExitStack() as ending:
+
+        def server(settings: Settings) -> ServedCluster:
+            __tracebackhide__ = True
+            if settings not in running:
+                child, running[settings] = bring_up(name, settings, tmp_path_factory.mktemp("mews"))
+                ending.callback(child.end)
+            return running[settings]
+
+        yield server
+
+
+@pytest.fixture
+def mews_cluster(
+    request: pytest.FixtureRequest, _mews_cluster_servers: Callable[[Settings], ServedCluster]
+) -> ServedCluster:
+    """A running cluster without pods, its chassis and nodes as at the start."""
+    __tracebackhide__ = True
+    cluster = _mews_cluster_servers(_settings(request, "mews_cluster"))
+    cluster.reset()
+    _kept(request, "cluster", cluster)
+    return cluster
+
+
+def _read_images(file: Path) -> Mapping[str, Any]:
+    from mews.harness.errors import BadInput
+    from mews.harness.scenario.images import read_images
+
+    try:
+        return read_images(file)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 @pytest.fixture(scope="session")
 def _mews_session() -> Iterator[ClusterSession]:
     from mews.harness.clusters.session import ClusterSession
@@ -180,26 +307,54 @@ def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> R
     name = _available(request.config)
     from mews.harness.testkit.runs import Runner
 
-    folder = Path(request.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", request.node.nodeid)
-    speed = request.config.getoption("--mews-speed")
-    outside = _allow_outside(request.config)
-    runner = Runner(name, request.path.parent, folder.absolute(), _mews_session, speed, outside)
-    file, runner.unknown_images = _images(request.config)
-    runner.images = {} if file is None else _read_images(file)
+    chosen = _settings(request, "mews_run")
+    runner = Runner(
+        name,
+        request.path.parent,
+        _artefacts(request.node),
+        _mews_session,
+        chosen.speed or 1.0,
+        _allow_outside(request.config),
+        hardware=chosen.hardware,
+        dialect=chosen.dialect,
+        insecure=chosen.tls is False,
+    )
+    runner.unknown_images = chosen.unknown_images
+    runner.images = {} if chosen.images is None else _read_images(Path(chosen.images))
     request.node.stash[_RUNS] = runner
     return runner
 
 
+def _artefacts(item: pytest.Item) -> Path:
+    folder = Path(item.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", item.nodeid)
+    return folder.absolute()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A failed test tells how its scenarios went and where their artefacts are."""
+    """A failed test tells how its scenarios went and where its artefacts are."""
     outcome: Any = yield
     report = outcome.get_result()
+    if report.when == "teardown" or not report.failed:
+        return
+    lines, reports = [], []
     runner = item.stash.get(_RUNS, None)
-    if report.when == "call" and report.failed and runner is not None and runner.runs:
-        report.sections.append(("mews", "\n".join(runner.keep())))
+    if runner is not None and runner.runs:
+        lines += runner.keep()
+        reports += runner.reports
+    for name, served in item.stash.get(_SERVED, {}).items():
+        folder = _artefacts(item) / name
+        try:
+            served.keep(folder)
+        except Exception as error:  # noqa: BLE001 - whatever it was that broke the server, the test's own failure is shown
+            lines.append(f"artefacts of {name}: {type(error).__name__}: {error}")
+            continue
+        lines.append(f"artefacts of {name}: {folder}")
+        reports.append(folder / "report.html")
+    if lines:
+        report.sections.append(("mews", "\n".join(lines)))
         # What pytest-html makes a link of in its own report; without it nobody reads this.
-        links = [_link(path, item.config) for path in runner.reports]
+        links = [_link(path, item.config) for path in reports]
         report.extras = [*getattr(report, "extras", ()), *links]
 
 
@@ -232,13 +387,3 @@ def _available(config: pytest.Config, *, served: bool = False) -> str:
     except Lacks as error:
         pytest.skip(str(error))
     return name
-
-
-def _hardware(config: pytest.Config) -> Path | None:
-    given = config.getoption("--mews-hardware")
-    if given is None:
-        return None
-    file = Path(str(given)).absolute()
-    if not file.is_file():
-        raise pytest.UsageError(f"--mews-hardware {given}: no such file")
-    return file

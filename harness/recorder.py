@@ -220,12 +220,27 @@ class Records(logging.Handler):
     """Collects what components log, beside the journal: structured records by their event, warnings as ``log``.
 
     The actor is the logger's name below ``prefix``; the layer is ``scheduler`` for schedulers, else ``component``.
+    Between ``begin`` and ``end`` it gets them from INFO on; to the loggers above goes what those want by their own
+    level, so that nobody who collects logs (pytest does) gets hundreds of lines that nobody asked for.
     """
 
     def __init__(self, elapsed: Callable[[], float], prefix: str = "mews.run.") -> None:
         super().__init__(logging.INFO)
         self.journal = Journal(elapsed)
         self._prefix = prefix
+        self._logger = logging.getLogger(prefix.removesuffix("."))
+
+    def begin(self) -> None:
+        """Collect from now on."""
+        self._logger.addHandler(self)
+        self._logger.setLevel(logging.INFO)
+        self._logger.propagate = False
+
+    def end(self) -> None:
+        """Collect no more."""
+        self._logger.removeHandler(self)
+        if not any(isinstance(each, Records) for each in self._logger.handlers):
+            self._logger.propagate = True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
@@ -236,6 +251,13 @@ class Records(logging.Handler):
             self.journal.write(layer, actor, str(event), **getattr(record, "fields", {}))
         elif record.levelno >= logging.WARNING:
             self.journal.write(layer, actor, "log", level=record.levelname.lower(), message=record.getMessage())
+        self._pass_on(record)
+
+    def _pass_on(self, record: logging.LogRecord) -> None:
+        above = self._logger.parent
+        first = next((each for each in self._logger.handlers if isinstance(each, Records)), None)
+        if first is self and above is not None and above.isEnabledFor(record.levelno):
+            above.callHandlers(record)
 
 
 def merged(*journals: Journal) -> list[Line]:

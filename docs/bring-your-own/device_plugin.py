@@ -13,7 +13,7 @@ from pathlib import Path
 from mews.kube.chassis.h3api import H3ApiClient
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.deviceplugin.grpc_link import GrpcLink
-from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginOptions
+from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
 
 
 class Gpus:
@@ -53,8 +53,11 @@ async def main(url: str, port: str, folder: str) -> None:
     link = GrpcLink(Path(folder))
     while True:
         served = await link.serve("mine.sock", plugin)
-        await link.register("mine.sock", "falcon.com/gpu", await plugin.options())
-        await link.kubelet_restarted()
+        try:
+            await link.register("mine.sock", "falcon.com/gpu", await plugin.options())
+            await link.kubelet_restarted()
+        except PluginError:  # the kubelet does not serve yet: a plugin may be there before it
+            await asyncio.sleep(0.2)
         await served.close()
 
 

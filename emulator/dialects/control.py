@@ -10,6 +10,7 @@
 | POST /v1/reset | | ``{}`` |
 | GET, PUT /v1/speed | ``{"speed": 2}`` | ``{"speed": 2.0}`` |
 | GET /v1/events | ``?since=N`` | ``{"events": […], "seq": N}``; a feed for ``Accept: text/event-stream`` |
+| GET /v1/requests | ``?since=N`` | ``{"requests": […], "seq": N}``: what clients asked in their dialects |
 | GET /v1/inventory | | the hardware |
 | POST /v1/devices | ``{chassis, device: {id, uuid, …}}`` | 201 ``{}``: one more device, if a slot is empty |
 | DELETE /v1/devices | ``?chassis=A&device=000100`` | ``{}``: pulled out |
@@ -33,7 +34,7 @@ from typing import Any
 from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
 from mews.emulator.chassis.inventory_reading import is_there
 from mews.emulator.dialects.control_telemetry import telemetry_routes
-from mews.emulator.dialects.control_time import time_routes
+from mews.emulator.dialects.control_time import since, time_routes
 from mews.emulator.dialects.loopback_guard import LoopbackGuard, Routes
 from mews.emulator.dialects.openapi import document
 from mews.emulator.dialects.wire import Request, Response, read_object
@@ -55,6 +56,7 @@ class Control:
             "/v1/reset": {"POST": self._reset},
             **time_routes(rack.clock, rack.feed),
             **telemetry_routes(RackTelemetry(rack)),
+            "/v1/requests": {"GET": self._requests},
             "/v1/inventory": {"GET": lambda request: (200, _inventory(rack))},
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
             "/v1/openapi": {"GET": lambda request: (200, document(request.query.get("dialect", "control")))},
@@ -102,6 +104,10 @@ class Control:
             with self._rack.box(name) as box:
                 box.reset(self._rack.clock.now())
         return 200, {}
+
+    def _requests(self, request: Request) -> tuple[int, Any]:
+        found = self._rack.requests.since(since(request))
+        return 200, {"requests": found, "seq": found[-1]["number"] if found else self._rack.requests.number}
 
     def _insert(self, request: Request) -> tuple[int, Any]:
         body = read_object(request.body)

@@ -13,9 +13,16 @@ from mews.harness.errors import Lacks
 from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
 
+_LAST_LINES = 10
+"""Of a program's output, once it has ended."""
+
 
 class ProcessEnded(Exception):
-    """A program ended without being killed."""
+    """A program ended without being killed: one line; ``output`` has its last lines."""
+
+    def __init__(self, text: str, output: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.output = tuple(output)
 
 
 class ProcessComponent:
@@ -59,13 +66,15 @@ class ProcessComponent:
         finally:
             self._kill()
             await asyncio.shield(self._process.wait())
-        raise ProcessEnded(f"{Path(self._argv[0]).name} ended with code {code}: {self._last_words()}")
+        output = self._last_lines()
+        last = output[-1] if output else "it printed nothing"
+        raise ProcessEnded(f"{Path(self._argv[0]).name} ended with code {code}: {last}", output)
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _last_words(self) -> str:
+    def _last_lines(self) -> list[str]:
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return [line for line in lines if line.strip()][-_LAST_LINES:]

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
+from mews.harness.clusters.process import ProcessEnded
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence, Fenced
 from mews.kube.component import Runnable
@@ -103,7 +104,9 @@ class Unit:
                 return
             self.crash = error
             log.exception("%s crashed", self.name)
-            self._journal.write("component", self.name, "crashed", cause=_cause(error))
+            first = _first(error)
+            more = {"output": list(first.output)} if isinstance(first, ProcessEnded) and first.output else {}
+            self._journal.write("component", self.name, "crashed", cause=_cause(error), **more)
             fence.cut()
         if self.revives and self.crash is not None:
             await self._revive(asyncio.get_running_loop().time() - begun_s)
@@ -125,7 +128,12 @@ def _only_fenced(error: BaseException) -> bool:
     return isinstance(error, Fenced | asyncio.CancelledError)
 
 
-def _cause(error: BaseException) -> str:
+def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"
+    return error
+
+
+def _cause(error: BaseException) -> str:
+    found = _first(error)
+    return f"{type(found).__name__}: {found}"

@@ -11,15 +11,14 @@ from typing import Any
 from urllib.parse import quote
 
 from mews.harness.commands.instances import running
-from mews.harness.journal import LAYERS, Line
-from mews.harness.live.client import NotAnswering, SessionClient, session_of
+from mews.harness.journal import LAYERS
+from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
 from mews.harness.live.explanation import pod_named
 from mews.harness.report.line import plain
 from mews.harness.scenario.yamlfile import read_yaml
 from mews.kube.system.command import Command, CommandContext
 
 NAME = "[--name NAME]"
-_COMMON = ("t", "layer", "actor", "event", "number")
 
 
 class ArgumentWords(argparse.ArgumentParser):
@@ -119,12 +118,6 @@ def events(words: Sequence[str], context: CommandContext) -> int:
         show(row)
         sys.stdout.flush()
     return 0
-
-
-def line_of(row: Mapping[str, Any]) -> Line:
-    """A line as the session's server has it."""
-    fields = {name: value for name, value in row.items() if name not in _COMMON}
-    return Line(row["number"], row["t"], row["layer"], row["actor"], row["event"], fields)
 
 
 @answered

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mews.harness.journal import Line
+
 _PATIENCE_S = 660.0
 """A step may last as long as its own time limit."""
+
+_COMMON = ("t", "layer", "actor", "event", "number")
 
 
 class NotAnswering(Exception):
@@ -97,3 +101,9 @@ def session_of(folder: Path) -> dict[str, str]:
         return {"url": str(session["url"]), "token": str(session["token"])}
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise NotAnswering(f"{folder / 'ready.json'}: says nothing of a session (yet): {error}") from error
+
+
+def line_of(row: Mapping[str, Any]) -> Line:
+    """A line of the journal as the session's server has it."""
+    fields = {name: value for name, value in row.items() if name not in _COMMON}
+    return Line(row["number"], row["t"], row["layer"], row["actor"], row["event"], fields)

@@ -31,7 +31,7 @@ async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
         "records.jsonl": cluster.records.as_jsonl(),
         **{f"evidence/{_safe(name)}.txt": text for name, text in result.evidence.items()},
         "table.json": _json(await _table(cluster)),
-        **await _objects(cluster),
+        **await objects_of(cluster.kube),
         **await cluster.artefacts(),
     }
     write_texts(target, texts)
@@ -81,17 +81,18 @@ async def _table(cluster: Cluster) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-async def _objects(cluster: Cluster) -> dict[str, str]:
+async def objects_of(kube: KubeApi) -> dict[str, str]:
+    """File name -> nodes, pods, ConfigMaps and events as JSON, and the logs of the pods."""
     texts: dict[str, str] = {}
     for resource in _RESOURCES:
         try:
-            items = (await cluster.kube.list(resource)).items
+            items = (await kube.list(resource)).items
         except (ApiError, Unavailable) as error:
             texts[f"{resource.plural}.json"] = _json({"error": str(error)})
             continue
         texts[f"{resource.plural}.json"] = _json(items)
         if resource is PODS:
-            texts.update(await logs_of(cluster.kube, items))
+            texts.update(await logs_of(kube, items))
     return texts
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mews.harness.journal import Journal, Line
-from mews.harness.ports.cluster import Cluster
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER, Cluster
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import condition_of, node_name_of, phase_of
+from mews.kube.api.objects import Object, condition_of, node_name_of, phase_of
 from mews.kube.api.resources import PODS
 
 _SHOWN = 8
@@ -45,7 +45,7 @@ async def _pod_hint(cluster: Cluster, namespace: str, name: str) -> str:
     if phase_of(pod) == "Failed":
         return f"pod {name} failed: {status.get('reason', '')} {status.get('message', '')}".strip()
     if not node_name_of(pod):
-        why = (scheduled or {}).get("message") or "no scheduler has said anything about it: is schedulerName right?"
+        why = (scheduled or {}).get("message") or _unanswered(cluster, pod)
         return f"pod {name} is not scheduled: {why}"
     waiting = [s["state"]["waiting"] for s in status.get("containerStatuses") or () if "waiting" in s.get("state", {})]
     if waiting:
@@ -63,3 +63,14 @@ def _is_about(line: Line, about: tuple[str, ...]) -> bool:
 def _shown(line: Line) -> str:
     text = line.as_json()
     return text if len(text) <= 240 else text[:239] + "…"
+
+
+def _unanswered(cluster: Cluster, pod: Object) -> str:
+    """Which name the pod asks for, and which there are."""
+    asked = (pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER
+    names = [DEFAULT_SCHEDULER] if DEFAULT_SCHEDULER in cluster.components() else []
+    for each in cluster.systems:
+        names += [c.scheduler(each.configuration) for _, c in each.components() if c.scheduler is not None]
+    if asked in names:
+        return f"{asked} has written nothing about it: does it run, and watch pods of that schedulerName?"
+    return f"no scheduler answers to schedulerName {asked}; there are {', '.join(names) or 'none'}"

@@ -18,7 +18,8 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try."""
+    """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try. ``crash``: a
+    program of the user's has ended, for which nothing was awaited any longer; ``output`` are its last lines."""
 
     awaited: str
     seen: str
@@ -26,10 +27,14 @@ class Failure:
     deadlock: bool = False
     related: tuple[str, ...] = ()
     hint: str = ""
+    crash: str = ""
+    output: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
         """One line."""
+        if self.crash:
+            return f"{self.crash}; meanwhile awaited: {self.awaited}"
         if self.deadlock:
             return f"deadlock: nothing can happen any more while waiting for {self.awaited}; seen: {self.seen}"
         if self.waited_s is not None:
@@ -39,7 +44,9 @@ class Failure:
     @property
     def report(self) -> str:
         """Several lines, for people."""
-        parts = [f"awaited: {self.awaited}", f"seen:    {self.seen}"]
+        parts = [f"ended:   {self.crash}"] if self.crash else []
+        parts += [f"printed: {line}" for line in self.output]
+        parts += [f"awaited: {self.awaited}", f"seen:    {self.seen}"]
         if self.waited_s is not None:
             parts.append(f"waited:  {self.waited_s:g} s" + (" (nothing can happen any more)" if self.deadlock else ""))
         parts += [f"related: {text}" for text in self.related]

@@ -38,6 +38,9 @@ from mews.kube.api.resources import NODES
 
 log = logging.getLogger(__name__)
 
+_MENDING = ("kill", "start", "restart")
+"""Steps that may follow on the end of a program: they are about that."""
+
 _WORST: tuple[Verdict, ...] = ("passed", "skipped", "failed", "error")
 
 
@@ -104,6 +107,7 @@ class _Run:
         self._cluster = cluster
         self._observer = observer
         self._number = 0
+        self._cleaning = False
         self._steps = _all_steps(scenario)
         loop = asyncio.get_running_loop()
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
@@ -190,11 +194,20 @@ class _Run:
         await apply_objects(self._stage, self._scenario.objects)
         for step in self._steps[: len(self._steps) - len(self._scenario.catch) - len(self._scenario.finally_)]:
             await self._do(step)
+        self._check_brought("the scenario to end")
+
+    def _check_brought(self, awaited: str) -> None:
+        """Raise StepFailed where a program of the user's has ended by itself."""
+        crash = self._stage.brought.crash()
+        if crash is not None:
+            raise StepFailed(Failure(awaited, "it runs no more", crash=crash.text, output=crash.output))
 
     async def _do_all(self, steps: Sequence[Step], *, evidence: bool = False) -> None:
         """Steps of which each gets its turn and its time, whatever happened. What they came to is ``evidence``."""
         self._number = len(self._steps) - len(self._scenario.finally_) - (len(steps) if evidence else 0)
+        self._cleaning = True
         for step in steps:
+            # Whatever happened, each of them gets its time.
             self._stage.deadline_s = max(
                 self._stage.deadline_s, asyncio.get_running_loop().time() + self._scenario.step_timeout
             )
@@ -209,6 +222,8 @@ class _Run:
         self._number += 1
         self._notify(step)
         try:
+            if step.action not in _MENDING and not self._cleaning:
+                self._check_brought(f"{step.action} to begin")
             result = await perform(self._stage, step, number=self._number, actor=self._scenario.name)
         except StepFailed as error:
             self._notify(step, verdict="failed", reason=error.failure.reason)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.ports.cluster import Cluster
+from mews.harness.scenario.brought import BroughtPrograms
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 
@@ -41,7 +42,7 @@ class StepContext:
     """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, ``held``
     the devices per container that a check of ``gpus`` last found, by the pod's uid; ``deadline_s`` (loop seconds) ends
     the whole of it. ``outputs`` is what steps gave out, by name. ``field_manager`` is the name under which steps write
-    objects."""
+    objects; ``brought`` are the user's programs in the stack."""
 
     scenario: Scenario
     cluster: Cluster
@@ -52,6 +53,10 @@ class StepContext:
     outputs: dict[str, Any] = field(default_factory=dict)
     driver: Driver | None = None
     field_manager: str = "mews"
+    brought: BroughtPrograms = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.brought = BroughtPrograms(self.scenario.stack, self.cluster.journal)
 
     def pooled_resource(self, named: str | None) -> str:
         """The resource that an expectation is about: the one it names, else what the stack pools.

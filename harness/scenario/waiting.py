@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.diagnosis import hint_for, related_to
@@ -63,7 +64,8 @@ async def _woken(cluster: Cluster) -> AsyncIterator[asyncio.Event]:
 async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
     """Look until it holds; ``timeout_s`` in loop seconds.
 
-    Raises StepFailed when time is up, or when nothing can happen any more.
+    Raises StepFailed when time is up, when nothing can happen any more, or once a program of the user's has ended by
+    itself: what it was to do nobody does.
     """
     cluster, loop = stage.cluster, asyncio.get_running_loop()
     timeout_s = stage.remaining_s(timeout_s)
@@ -76,6 +78,10 @@ async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
             if finding.holds:
                 return finding
             waited = loop.time() - start
+            crash = stage.brought.crash()
+            if crash is not None:
+                failure = await _failure(stage, finding, waited, deadlock=False)
+                raise StepFailed(replace(failure, crash=crash.text, output=crash.output, hint=""))
             dead = quiet.for_good()
             if dead or waited >= timeout_s:
                 raise StepFailed(await _failure(stage, finding, waited, deadlock=dead))

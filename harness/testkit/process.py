@@ -30,6 +30,10 @@ class Child:
         """The end of what it wrote to standard error."""
         return b"".join(self._output[-20:]).decode(errors="replace").strip()
 
+    def log(self) -> str:
+        """All that it wrote to standard error."""
+        return b"".join(self._output).decode(errors="replace")
+
     def end(self) -> None:
         """SIGTERM, and SIGKILL if it does not go."""
         self.process.terminate()
@@ -54,6 +58,7 @@ def started(child: Child, ready: Path) -> dict[str, Any]:
 
     Raises RuntimeError with what the process said when it ends first or takes too long.
     """
+    __tracebackhide__ = True
     for _ in range(int(_PATIENCE_S / 0.02)):
         if ready.exists():
             return json.loads(ready.read_text(encoding="utf-8"))  # type: ignore[no-any-return]

@@ -10,10 +10,12 @@ from typing import Any
 
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
-from mews.harness.options import RunOptions, time_of
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import RunOptions, ServingOptions, time_of
 from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
+from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario
 from mews.harness.scenario.result import Result
 
@@ -22,7 +24,8 @@ from mews.harness.scenario.result import Result
 class Runner:
     """What the fixture ``mews_run`` is: call it with a scenario.
 
-    ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time. ``folder`` is the test's
+    ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time; ``hardware`` and
+    ``dialect`` come in the place of the scenario's, ``insecure`` serves in plain HTTP. ``folder`` is the test's
     own, from which relative paths are looked up if the working directory has none. ``allow_outside``: scenarios may
     name files outside their folders. ``images`` are the user's own, behind those of a scenario; ``unknown_images`` is
     what others do where a scenario does not say.
@@ -36,17 +39,28 @@ class Runner:
     allow_outside: bool = False
     images: Mapping[str, Any] = field(default_factory=dict)
     unknown_images: str | None = None
-    runs: list[Run] = field(default_factory=list)
-    reports: list[Path] = field(default_factory=list)
+    hardware: str | None = None
+    dialect: str | None = None
+    insecure: bool = False
+    runs: list[Run] = field(default_factory=list, repr=False)
+    reports: list[Path] = field(default_factory=list, repr=False)
 
     def __call__(
         self, path: str | Path, seed: int | None = None, *, time: str | None = None, **overrides: Any
     ) -> Result:
         """Run one scenario, given by its path or the name of a shipped one, and return its result.
 
-        ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
+        ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, BadInput, Lacks.
         """
-        scenario = load_scenario(self._find(path), overrides, allow_outside=self.allow_outside)
+        __tracebackhide__ = True
+        try:
+            return self._run(path, seed, time, overrides)
+        except (ScenarioError, BadInput, Lacks) as error:
+            raise error.with_traceback(None) from None  # its line says all: frames of ours are none of the test's
+
+    def _run(self, path: str | Path, seed: int | None, time: str | None, overrides: Mapping[str, Any]) -> Result:
+        hardware = {} if self.hardware is None else {"hardware": self.hardware}
+        scenario = load_scenario(self._find(path), {**hardware, **overrides}, allow_outside=self.allow_outside)
         images, unknown = {**self.images, **scenario.images}, scenario.unknown_images or self.unknown_images
         scenario = scenario.model_copy(update={"images": images, "unknown_images": unknown})
         engine = Engine(self._options(time), artefacts=self.artefacts, session=self.session)
@@ -55,7 +69,9 @@ class Runner:
         return run.result
 
     def _options(self, time: str | None) -> RunOptions:
-        return RunOptions(self.cluster, time_of(self.cluster, time), self.speed)
+        time = time_of(self.cluster, time)
+        serving = ServingOptions(insecure=self.insecure and time == "wall")
+        return RunOptions(self.cluster, time, self.speed, self.dialect, serving=serving)
 
     def _find(self, path: str | Path) -> Path:
         candidates = [Path(path), self.folder / path]

@@ -120,8 +120,8 @@ CURIOUS = """
 
         @pytest.mark.mews(scenario="tiny.yaml")
         def test_cluster(request):
-            from mews.harness.pytest_plugin import _software
-            assert ("--allow-outside" in _software(request).options()) is {allowed}
+            from mews.harness.pytest_plugin import _settings
+            assert ("--allow-outside" in _settings(request, "mews_cluster").options()) is {allowed}
         """
 
 
@@ -315,19 +315,126 @@ def test_a_marker_says_what_a_cluster_runs(real_project):
     real_project.runpytest_subprocess("-q", "-W", "ignore::DeprecationWarning").assert_outcomes(passed=2)
 
 
-def test_a_marker_that_says_anything_else_is_refused_in_one_line(real_project):
+@pytest.mark.parametrize(
+    ("marker", "fixture", "complaint"),
+    [
+        ("stak='none'", "mews_cluster", "stak='none'): did you mean stack? must be one of scenario, stack, *"),
+        ("'none'", "mews_cluster", "'none'): takes words with values alone, such as stack='none'"),
+        (
+            "hardware='dmo'",
+            "mews_chassis",
+            "hardware='dmo'): did you mean demo? must be a file, or the name of *demo, *",
+        ),
+        ("scenario='demoo'", "mews_cluster", "scenario='demoo'): did you mean demo? must be a file, or the name *"),
+        ("stack='kubecmp'", "mews_cluster", "stack='kubecmp'): 'kubecmp': did you mean kubecomp? must be one of *none"),
+        ("dialect='redfsh'", "mews_hosts", "dialect='redfsh'): *h3api*"),
+        ("tls='maybe'", "mews_chassis", "tls='maybe'): must be True or False"),
+        ("speed=0", "mews_run", "speed=0): must be a number above 0"),
+        ("images='none.yaml'", "mews_cluster", "images='none.yaml'): no such file"),
+        ("unknown_images='x'", "mews_cluster", "unknown_images='x'): must be one of fail, idle, container"),
+        (
+            "stack='none'",
+            "mews_chassis",
+            "stack='none'): no fixture of this test takes it: mews_chassis takes hardware, *",
+        ),
+    ],
+)
+def test_a_marker_that_makes_no_sense_fails_its_test_in_one_line_before_anything_is_served(
+    real_project, marker, fixture, complaint
+):
+    real_project.makepyfile(f"import pytest\n\n@pytest.mark.mews({marker})\ndef test_it({fixture}):\n    pass\n")
+    outcome = real_project.runpytest_subprocess("-q", "--strict-markers", "--tb=short")
+    outcome.assert_outcomes(errors=1)
+    file = "test_a_marker_that_makes_no_sense_fails_its_test_in_one_line_before_anything_is_served.py"
+    outcome.stdout.fnmatch_lines([f"{file}::test_it: @pytest.mark.mews({complaint}".replace("[", "[[]")])
+    outcome.stdout.no_fnmatch_line("*pytest_plugin.py*")
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("--mews-hardware=dmo", "*--mews-hardware dmo: did you mean demo? must be a file, *"),
+        ("--mews-speed=fast", "*--mews-speed fast: must be a number above 0*"),
+        ("--mews-tls=maybe", "*--mews-tls maybe: must be True or False*"),
+        ("--mews-stack=kubecmp", "*--mews-stack kubecmp: *did you mean kubecomp? *"),
+        ("mews_dialect=morse", "*mews_dialect = morse: must be one of h3api, *"),
+        ("mews_hardware=dmo", "*mews_hardware = dmo: did you mean demo? *"),
+    ],
+)
+def test_an_option_that_makes_no_sense_ends_the_session_in_one_line(real_project, option, complaint):
+    real_project.makepyfile("def test_it():\n    pass\n")
+    outcome = real_project.runpytest_subprocess(*([option] if option.startswith("-") else ["-o", option]))
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines([complaint])
+    assert len(outcome.errlines) <= 2
+
+
+CHOICES = """
+        import pytest
+        from mews.harness.pytest_plugin import _settings
+
+        pytestmark = pytest.mark.mews(hardware="two-pools", scenario="demo", unknown_images="idle")
+
+        @pytest.mark.mews(stack=["kod2"], speed=5)
+        def test_marked(request):
+            words = _settings(request, "mews_cluster").options()
+            assert words == ["--hardware", "two-pools", "--speed", "5", "--insecure", "--stack", "kod2"]
+
+        def test_inherited(request):
+            words = _settings(request, "mews_cluster").options()
+            assert words[-4:] == ["--scenario", "demo", "--unknown-images", "idle"]
+            assert _settings(request, "mews_chassis").of_chassis() == [
+                "--hardware", "two-pools", "--speed", "7", "--insecure"
+            ]
+
+        @pytest.mark.mews(dialect="redfish", tls=True, hardware=None)
+        def test_marker_over_option(request):
+            words = _settings(request, "mews_chassis").of_chassis()
+            assert words == ["--hardware", "unattached", "--dialect", "redfish", "--speed", "7"]
+        """
+
+
+def test_the_marker_comes_before_the_option_and_that_before_the_ini_file(project):
+    project.makepyfile(CHOICES)
+    ini = project.path / "tox.ini"
+    ini.write_text(ini.read_text() + "\nmews_speed = 3\nmews_tls = no\nmews_hardware = unattached\n")
+    project.runpytest_subprocess("-q", "--mews-speed=7").assert_outcomes(passed=3)
+
+
+@pytest.mark.wall
+def test_a_failed_test_leaves_what_its_chassis_had_and_no_frame_of_ours(real_project):
     real_project.makepyfile(
         """
-        import pytest
+        import urllib.request
 
-        @pytest.mark.mews(stak="none")
-        def test_it(mews_cluster):
-            pass
+        def test_it(mews_chassis):
+            urllib.request.urlopen(mews_chassis.urls["A"]["h3api"] + "/h3api/v1/resources").close()
+            mews_chassis.move("000100", "host-2")
+            mews_chassis.requests.assert_requested("POST", "/h3api/*")
         """
     )
-    outcome = real_project.runpytest_subprocess("-q", "--strict-markers")
-    outcome.assert_outcomes(errors=1)
-    outcome.stdout.fnmatch_lines(["*@pytest.mark.mews takes scenario=, stack=, images= and unknown_images= alone*"])
+    outcome = real_project.runpytest_subprocess("-q")
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(
+        [
+            "E*expected request POST /h3api/*; it came 0 times.",
+            "E*GET /h3api/v1/resources  -> 200*",
+            "*artefacts of chassis:*",
+        ]
+    )
+    outcome.stdout.no_fnmatch_line("*testkit/*")
+    [folder] = (real_project.path / "mews-artefacts").glob("*/chassis")
+    assert '"status": 200' in (folder / "requests.jsonl").read_text()
+    assert '"event":"edited"' in (folder / "journal.jsonl").read_text()
+    assert {"table.json", "report.html"} <= {each.name for each in folder.iterdir()}
+
+
+def test_logs_of_components_are_captured_by_who_asks_for_them_alone(real_project):
+    real_project.makepyfile("def test_it(mews_run):\n    assert mews_run('demo').verdict == 'no'\n")
+    outcome = real_project.runpytest_subprocess("-q")
+    outcome.stdout.no_fnmatch_line("INFO*")
+    outcome.stdout.no_fnmatch_line("*Captured log*")
+    real_project.runpytest_subprocess("-q", "--log-level=INFO").stdout.fnmatch_lines(["INFO*mews.run.scheduler*"])
 
 
 def test_importing_the_plugin_loads_no_heavy_package():
@@ -350,20 +457,21 @@ IMAGES = """
 
         @pytest.mark.mews(stack="none")
         def test_cluster(request):
-            from mews.harness.pytest_plugin import _software
-            words = _software(request).options()
+            from mews.harness.pytest_plugin import _settings
+            words = _settings(request, "mews_cluster").options()
             assert words[-4:] == ["--images", str(request.config.rootpath / "own.yaml"), "--unknown-images", "fail"]
 
         @pytest.mark.mews(images="other.yaml", unknown_images="idle")
         def test_marked(request):
-            from mews.harness.pytest_plugin import _software
-            words = _software(request).options()
+            from mews.harness.pytest_plugin import _settings
+            words = _settings(request, "mews_cluster").options()
             assert words == ["--images", str(request.path.parent / "other.yaml"), "--unknown-images", "idle"]
         """
 
 
 def test_images_of_the_users_own_come_from_the_ini_file_or_the_marker(project):
-    (project.path / "own.yaml").write_text("images: {team/app: idle}\n")
+    for name in ("own.yaml", "other.yaml"):
+        (project.path / name).write_text("images: {team/app: idle}\n")
     ini = project.path / "tox.ini"
     ini.write_text(ini.read_text() + "\nmews_images = own.yaml\nmews_unknown_images = fail\n")
     project.makepyfile(IMAGES)

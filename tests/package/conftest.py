@@ -65,12 +65,15 @@ def distributions(shared: Path) -> Distributions:
     return Distributions(sdist, wheel)
 
 
-def _installed(shared: Path, name: str, distributions: Distributions, *extras: str) -> Environment:
+def installed_as(
+    shared: Path, name: str, distributions: Distributions, *extras: str, beside: tuple[str, ...] = ()
+) -> Environment:
+    """The environment of that name with the wheel and its extras; what the extras ``beside`` name is there, too."""
     root = shared / f"package-{name}"
     with once(root) as to_do:
         if to_do:
             environment = made(sys.executable, root)
-            lend(environment, distributions.wheel, extras)
+            lend(environment, distributions.wheel, (*extras, *beside))
             # What is lent satisfies the requirements, or pip fails: there is no index
             wanted = f"falcon-mews[{','.join(extras)}] @ {distributions.wheel.as_uri()}"
             environment.check(str(environment.bin / "pip"), "install", "--quiet", "--no-index", wanted)
@@ -80,10 +83,10 @@ def _installed(shared: Path, name: str, distributions: Distributions, *extras: s
 @pytest.fixture(scope="session")
 def installed(shared: Path, distributions: Distributions) -> Environment:
     """``pip install 'falcon-mews[cluster,train]'`` in an environment outside the repository."""
-    return _installed(shared, "full", distributions, "cluster", "train")
+    return installed_as(shared, "full", distributions, "cluster", "train")
 
 
 @pytest.fixture(scope="session")
 def base_only(shared: Path, distributions: Distributions) -> Environment:
     """``pip install falcon-mews`` in an environment outside the repository: no extra."""
-    return _installed(shared, "base", distributions)
+    return installed_as(shared, "base", distributions)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.late_measures import LateMeasures
-from mews.harness.clusters.embedded.readiness import nodes_ready
+from mews.harness.clusters.embedded.readiness import nodes_ready, while_they_run
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.exposition import merged
@@ -26,6 +25,7 @@ from mews.harness.ports.cluster import DEVICE_ENV, ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.run_context import RunContext
+from mews.harness.scenario.brought import BroughtPrograms
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
@@ -138,8 +138,7 @@ class EmbeddedCluster:
     async def open(self, *, devices: bool = True) -> None:
         """Start everything, wait until every node is Ready and shows the devices that are on its ports; without
         ``devices`` the nodes alone: schedulers and systems start with ``announced``."""
-        logging.getLogger("mews.run").addHandler(self._logs)
-        logging.getLogger("mews.run").setLevel(logging.INFO)
+        self._logs.begin()
         for each in self.systems:
             for definition in each.system.kinds():
                 await install_kind(self.kube, definition)
@@ -166,9 +165,13 @@ class EmbeddedCluster:
 
     async def _nodes_ready(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
         try:
-            await nodes_ready(self.kube, wanted, self.pace)
-        except Lacks as error:
+            # Who crashes while a cluster comes up stays down, unless it is one that starts it again.
+            brought = None if self._controllers.revives else BroughtPrograms(self._scenario.stack, self.journal)
+            await while_they_run(nodes_ready(self.kube, wanted, self.pace), self.journal, brought)
+        except (Lacks, ComponentsCrashed) as error:
             self._check_programs()
+            if isinstance(error, ComponentsCrashed):
+                raise
             crashes = self.crashes()
             if not crashes:
                 raise
@@ -178,7 +181,7 @@ class EmbeddedCluster:
         """Raise Lacks for a program that could not even be started."""
         for unit in (self._controllers, *self._units.values()):
             if isinstance(unit.crash, Lacks):
-                raise unit.crash
+                raise Lacks(f"{unit.name}: {unit.crash}")
 
     async def _to_announce(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how many devices will be announced there: those on its ports."""
@@ -217,7 +220,7 @@ class EmbeddedCluster:
         for machine in self._machines.values():
             await machine.containerd.close()
         await self.ports.close()
-        logging.getLogger("mews.run").removeHandler(self._logs)
+        self._logs.end()
 
     # What the runner asks
 

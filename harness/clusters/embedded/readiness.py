@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from mews.harness.errors import Lacks
+from mews.harness.journal import Journal
+from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.scenario.brought import BroughtPrograms
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES
 from mews.kube.client.port import KubeApi
@@ -34,6 +38,28 @@ async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]],
     except TimeoutError:
         late = ", ".join(sorted(wanted)[:3])
         raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
+
+
+async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, brought: BroughtPrograms | None) -> None:
+    """Wait for that, but no longer than all programs of the user's run; None: however long it takes.
+
+    Raises ComponentsCrashed with the last lines of the first that has ended, and what the other raises.
+    """
+    ready, changed = asyncio.ensure_future(waiting), asyncio.Event()
+    ready.add_done_callback(lambda _: changed.set())
+    stop = journal.listen(lambda line: changed.set() if line.event == "crashed" else None)
+    try:
+        while not ready.done():
+            crash = None if brought is None else brought.crash()
+            if crash is not None:
+                raise ComponentsCrashed("\n".join((crash.text, *crash.output)))
+            changed.clear()
+            await changed.wait()
+        ready.result()
+    finally:
+        stop()
+        ready.cancel()
+        await asyncio.gather(ready, return_exceptions=True)
 
 
 def _settled(node: Object, wanted: Mapping[str, Mapping[str, int]]) -> bool:

@@ -188,6 +188,7 @@ class ServedPorts:
             "api": self._control_plane.url,
             "kubeconfig": str(self._kubeconfig),
             "ca": self._trust.ca,
+            "logs": str(self.scratch),
             **self._chassis.ready(),
             "hosts": self._hosts.control_ready(),
             "nodes": {host.name: self._node(host.name) for host in self._hardware.hosts},

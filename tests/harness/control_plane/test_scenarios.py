@@ -64,3 +64,14 @@ def test_a_shipped_scenario_passes_unchanged(name, shared):
 def test_what_the_user_brings_along_takes_our_components_place(path, shared):
     result = on_control_plane(path, shared)
     assert (result.verdict, result.report) == ("passed", "")
+
+
+def test_a_program_of_the_users_that_ends_fails_the_run_with_its_last_line(shared, tmp_path):
+    (tmp_path / "mine.py").write_text("raise SystemExit('cannot read my config')\n")
+    replaced = "stack: {replace: {scheduler: {process: ['{python}', mine.py]}}}"
+    head = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: yours}\nhardware: demo\n"
+    wait = "- wait: {pod: {name: a, phase: Running}}\n  timeout: 10m\n"
+    (tmp_path / "one.yaml").write_text(f"{head}{replaced}\nsteps:\n{wait}")
+    result = on_control_plane(tmp_path / "one.yaml", shared)
+    assert result.verdict == "failed"
+    assert "scheduler (stack.replace.scheduler): python ended with code 1: cannot read my config" in result.reason

@@ -76,7 +76,7 @@ def test_a_wait_ends_at_its_timeout_while_things_still_happen():
     result = run(steps(f"apply: {POD}", "{wait: {pod: {name: a, phase: Running}}, timeout: 50s}"), obey=busy)
     assert result.reason.startswith('step 2 wait: not within 50 s: pod/default/a with phase "Running"')
     assert "phase Pending, node none" in result.reason
-    assert "no scheduler has said anything" in result.report
+    assert "no scheduler answers to schedulerName default-scheduler" in result.report
 
 
 def test_an_assert_looks_once():

@@ -1,0 +1,63 @@
+"""The tutorials, typed as they stand into an empty directory: files by their titles, commands in their order."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.package.conftest import ROOT, Distributions, installed_as
+from tests.package.environment import Environment
+
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INSTALLS = re.compile(r"pip install ('?falcon-mews(\[cluster\])?'?)( grpcio-tools)?")
+"""What a page may install: the environment of the test has it, from the wheel and without an index."""
+
+
+@pytest.fixture(scope="session")
+def tutorial_environment(shared: Path, distributions: Distributions) -> Environment:
+    """One for all pages: the wheel with what they install."""
+    environment = installed_as(shared, "tutorials", distributions, "cluster", beside=("dev",))
+    # What is lent has no programs, and pip would have made this one
+    program = environment.bin / "pytest"
+    program.write_text(f"#!{environment.bin / 'python'}\nimport sys, pytest\nsys.exit(pytest.console_main())\n")
+    program.chmod(0o755)
+    return environment
+
+
+def test_there_is_one_for_each_of_the_four():
+    assert [page.stem for page in PAGES] == ["ci", "developer", "own-device-plugin", "own-scheduler"]
+
+
+@pytest.mark.parametrize("name", ["scheduler.py", "device_plugin.py", "deviceplugin.proto"])
+def test_a_program_is_the_same_in_its_tutorial_and_among_the_examples(name):
+    [text] = [text for page in PAGES for _, title, text in BLOCK.findall(page.read_text()) if title == name]
+    assert text == (ROOT / "docs" / "examples" / name).read_text()
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_its_commands_alone_lead_to_the_end(page: Path, tutorial_environment: Environment, tmp_path: Path, capsys):
+    begun_s = time.monotonic()
+    environment = Environment(tutorial_environment.root, tmp_path)
+    typed = 0
+    with tempfile.TemporaryDirectory(prefix="mews-tut-") as runtime:  # short: sockets lie below it
+        for language, title, text in BLOCK.findall(page.read_text()):
+            if title:
+                (tmp_path / title).write_text(text)
+            if language != "console":
+                continue
+            commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
+            for command in [each for each in commands if not INSTALLS.fullmatch(each)]:
+                output = environment.check("sh", "-c", command, timeout_s=300, XDG_RUNTIME_DIR=runtime)
+                wanted = re.findall(r"^(\d+ passed)$", text, re.MULTILINE) if command == commands[-1] else []
+                assert [line for line in wanted if line not in output] == [], output
+                typed += 1
+    assert typed
+    with capsys.disabled():  # whoever runs it sees how long a reader needs
+        sys.stdout.write(f"\ntutorial {page.stem}: {typed} commands in {time.monotonic() - begun_s:.1f} s\n")

@@ -72,7 +72,7 @@ def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
 
 def _run(command: Command, arguments: Sequence[str]) -> int:
     if "--help" in (arguments[:1] if command.passes_on else arguments):
-        sys.stdout.write(f"Usage: mews {command.name} {command.usage}".rstrip() + f"\n\n  {command.summary}\n")
+        sys.stdout.write(command.help())
         return 0
     try:
         return command.run(arguments, CommandContext(sys.stdout.write, _kubeconfig))

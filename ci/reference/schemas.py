@@ -28,7 +28,7 @@ def scenario_page() -> str:
     return paragraphs(
         "# Scenario files",
         "[The format by example](../scenario-files.md); here each key of it. `mews validate --schema` prints the same as "
-        "a JSON Schema, which editors understand. [Steps](steps.md) and [checks](checks.md) have pages of their own.",
+        "JSON Schema, which editors understand. [Steps](steps.md) and [checks](checks.md) have pages of their own.",
         _section(whole, whole),
         *sections,
         "## Options of systems",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer.main
@@ -10,6 +10,7 @@ import typer.main
 from ci.reference.markdown import code, line, paragraphs, table, words
 from mews.harness import cli
 from mews.harness.commands.further import all_commands
+from mews.harness.commands.help_layout import EXAMPLES
 
 
 def page() -> str:
@@ -18,7 +19,7 @@ def page() -> str:
     own = [_typed(name, command) for name, command in group.commands.items()]
     return paragraphs(
         "# Commands",
-        str(group.help),
+        words(str(group.help or "")),
         "`mews COMMAND --help` prints the same for one command. [Exit codes](exit-codes.md) are the same for all.",
         "## Options of all commands",
         "They stand before the command: `mews -q run demo`.",
@@ -49,7 +50,7 @@ def _typed(name: str, command: Any) -> str:
         words(str(command.help or "")),
         f"```text\nmews {name} {'[OPTIONS] ' if rows else ''}{usage}".rstrip() + "\n```",
         table(("option", "default", "what it does"), rows),
-        _examples(str(command.epilog or "")),
+        _examples(EXAMPLES.get(name, ())),
     )
 
 
@@ -63,8 +64,8 @@ def _default(option: Any) -> str:
     )
 
 
-def _examples(epilog: str) -> str:
-    return f"```text\n{epilog.removeprefix('Examples:').strip()}\n```" if epilog else ""
+def _examples(lines: Sequence[str]) -> str:
+    return "```text\n" + "\n".join(lines) + "\n```" if lines else ""
 
 
 def further() -> Iterator[str]:
@@ -76,5 +77,5 @@ def further() -> Iterator[str]:
             line(command.summary),
             f"```text\nmews {name} {command.usage}".rstrip() + "\n```",
             table(("option", "what it does"), rows),
-            "```text\n" + "\n".join(command.examples) + "\n```" if command.examples else "",
+            _examples(command.examples),
         )

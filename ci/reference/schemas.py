@@ -27,8 +27,8 @@ def scenario_page() -> str:
     systems = [_system(name) for name in registry.names()]
     return paragraphs(
         "# Scenario files",
-        "[The format by example](../scenario-files.md); here each key of it. `mews validate --schema` prints the same as "
-        "JSON Schema, which editors understand. [Steps](steps.md) and [checks](checks.md) have pages of their own.",
+        "[The format by example](../scenario-files.md); here each key of it. `mews validate --schema` prints the same "
+        "as a JSON Schema, which editors understand. [Steps](steps.md) and [checks](checks.md) have their own pages.",
         _section(whole, whole),
         *sections,
         "## Options of systems",

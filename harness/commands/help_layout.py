@@ -5,12 +5,14 @@ Plain text of click's own formatter: neither colours nor another import, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 ARGUMENTS, OPTIONS, COMPLETION = "Arguments", "Options", "Shell completion"
 """The first panel, that of what is in no other, and the last."""
@@ -110,7 +112,7 @@ class MewsCommand(TyperCommand):
 class MewsTyper(typer.Typer):
     """Makes commands of that class."""
 
-    def command(self, name: str | None = None, **given: Any) -> Any:
+    def command(self, name: str | None = None, **given: Any) -> Callable[[Function], Function]:
         """As typer has it."""
         return super().command(name, cls=MewsCommand, **given)
 

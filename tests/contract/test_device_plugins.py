@@ -47,7 +47,7 @@ def _over_grpc(case: Case) -> None:
     @contextlib.asynccontextmanager
     async def node() -> AsyncIterator[tuple[Stand, Any]]:
         top = Path(tempfile.mkdtemp(prefix="mews-"))
-        folder = GrpcKubeletFolder(top / "plugins", top / "pods", dial_deadline_s=0.3)
+        folder = GrpcKubeletFolder(top / "plugins", top / "pods", dial_deadline_s=3.0)
         stand = Stand(folder=folder, new_link=lambda: GrpcLink(top / "plugins", poll_s=0.02))
         await stand.start()
         resources = GrpcPodResources(top / "pods" / "kubelet.sock")

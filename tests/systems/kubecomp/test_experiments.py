@@ -177,6 +177,15 @@ def test_the_coefficient_is_none_where_nothing_varies():
     assert table3.r_of([{"moved_gpus": 1, "total": 2.0}, {"moved_gpus": 1, "total": 3.0}], "total") is None
 
 
+def test_a_pod_that_an_orphaned_gpu_keeps_from_its_node_is_counted_and_ends_nothing():
+    [task] = [task for task in table3.tasks(92) if task.seed == 736]
+    kept = play(table3.keep, task, may_fail=True)
+    assert [row["bound"] for row in kept] == [False]
+    assert kept[0][table3.TOTAL] is None
+    assert "1 of the 736 pods were never bound" in table3.report({"reconfigurations": kept}, {"reconfigurations": 92})
+
+
+
 def test_detection_counts_from_the_last_attach_for_the_pods_node_until_it_is_bound():
     def line(t, layer, actor, event, **fields):
         return Line(0, t, layer, actor, event, fields)

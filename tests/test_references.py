@@ -98,9 +98,13 @@ def test_every_step_is_in_the_reference_with_words(action: str):
     assert has_words("steps", f"## `{action}`")
 
 
-def test_the_steps_are_those_of_the_model():
-    named = {field.alias or name for name, field in Step.model_fields.items()} - {"name", "timeout"}
-    assert named == {name.rstrip("_") for name in ACTIONS}
+def test_every_key_of_a_step_is_an_action_or_stands_beside_it_with_words():
+    beside = {field.alias or name for name, field in Step.model_fields.items()} - {name.rstrip("_") for name in ACTIONS}
+    assert {"name", "timeout"} <= beside
+    for key in beside:
+        assert re.search(rf"^\| `{key}` \|.*\| \S[^|]* \|$", section("steps", "## Beside the action"), re.MULTILINE), (
+            key
+        )
 
 
 @pytest.mark.parametrize("check", [field.alias or name for name, field in Check.model_fields.items()])

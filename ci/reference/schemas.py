@@ -40,7 +40,9 @@ def steps_page() -> str:
     """Each action."""
     return paragraphs(
         "# Steps",
-        doc_of("Step") + " `name` is what the journal and reports call it.",
+        doc_of("Step"),
+        "## Beside the action",
+        _beside_the_action(),
         *_each("Step", [name.rstrip("_") for name in ACTIONS]),
         "## What an operator does on a host",
         doc(act),
@@ -69,6 +71,13 @@ def hardware_page() -> str:
         "prints the same as a JSON Schema; `python -m mews.emulator.fixture_tool --help` makes such files.",
         table(("key", "value", "default", "what it is"), rows),
     )
+
+
+def _beside_the_action() -> str:
+    """The keys of a step that are no action."""
+    whole, actions = schema(), {name.rstrip("_") for name in ACTIONS}
+    keys = {name: each for name, each in whole["$defs"]["Step"]["properties"].items() if name not in actions}
+    return _keys(whole, {"properties": keys})
 
 
 def doc_of(name: str) -> str:
@@ -113,11 +122,11 @@ def _each(owner: str, names: list[str]) -> Iterator[str]:
 
 def _target(whole: Schema, found: Schema) -> Schema | None:
     """The definition that a value refers to, if it is one."""
-    for each in (found, *found.get("anyOf", ()), found.get("items", {})):
-        if "$ref" in each:
-            target: Schema = whole["$defs"][each["$ref"].rpartition("/")[2]]
-            return target
-    return None
+    if "$ref" in found:
+        target: Schema = whole["$defs"][found["$ref"].rpartition("/")[2]]
+        return target
+    inner = (*found.get("anyOf", ()), *filter(None, (found.get("items"),)))
+    return next((target for each in inner if (target := _target(whole, each)) is not None), None)
 
 
 def _names_in(value: Any) -> set[str]:

@@ -221,8 +221,8 @@ class Step(Model):
 
     model_config = ConfigDict(json_schema_extra=_exactly_one)
 
-    name: str = ""
-    timeout: Seconds | None = None
+    name: str = Field(default="", description="what the journal and reports call it")
+    timeout: Seconds | None = Field(default=None, description="of this step; default: the scenario's stepTimeout")
     apply: Objects | None = Field(default=None, description="create, or merge into what is there")
     create: Objects | None = Field(default=None, description="an object or a list that must not be there yet")
     delete: DeleteAction | None = None

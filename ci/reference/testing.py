@@ -105,6 +105,13 @@ class _Collected:
         """As pytest's parser has it."""
         self.ini.append((code(name), code(given.get("default", "")), help))
 
+    def getoption(self, name: str) -> None:
+        """As pytest's configuration has it: nothing was given."""
+
+    def getini(self, name: str) -> str:
+        """As pytest's configuration has it: nothing was given."""
+        return ""
+
     def addinivalue_line(self, name: str, text: str) -> None:
         """As pytest's configuration has it."""
         self.markers.append(text)

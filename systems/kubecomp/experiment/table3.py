@@ -161,8 +161,8 @@ def report(tables: Tables, seeds: Mapping[str, int]) -> str:
     never = {(row["asked"], row["seed"]) for row in table if not row["bound"]}
     if never:
         about += (
-            f" {len(never)} of the {seeds['reconfigurations'] * GPUS} pods were never bound: an attach whose connection "
-            "is cut is not tried again, and leaves its GPU on no host."
+            f" {len(never)} of the {seeds['reconfigurations'] * GPUS} pods were never bound: an attach whose "
+            "connection is cut is not tried again, and leaves its GPU on no host."
         )
     return markdown("Table III: phases against GPUs moved", (*NOTES, about), comparisons(tables))
 

@@ -185,7 +185,6 @@ def test_a_pod_that_an_orphaned_gpu_keeps_from_its_node_is_counted_and_ends_noth
     assert "1 of the 736 pods were never bound" in table3.report({"reconfigurations": kept}, {"reconfigurations": 92})
 
 
-
 def test_detection_counts_from_the_last_attach_for_the_pods_node_until_it_is_bound():
     def line(t, layer, actor, event, **fields):
         return Line(0, t, layer, actor, event, fields)

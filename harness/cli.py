@@ -221,6 +221,7 @@ def serve(
     state: given.StateOption = None,
     speed: SpeedOption = 1.0,
     openapi: given.OpenapiOption = None,
+    recording: given.RecordingOption = None,
     tls: given.ChassisTlsOption = False,
     certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="default: made")] = None,
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="in PEM")] = None,
@@ -237,9 +238,12 @@ def serve(
     _check_dialect(dialect)
     check_speed(speed)
 
-    from mews.harness.commands.serve import Tls
+    from mews.harness.commands.serve import Tls, serve_recorded
     from mews.harness.commands.serve import serve as serve_chassis
 
+    if recording is not None:
+        beside = {"--hardware": hardware, "--dialect": dialect, "--state": state, "--certificate": certificate}
+        return serve_recorded(recording, listen, ready, beside, allow_host or ())
     serving = serving_options(insecure=insecure, tls=tls, allow_hosts=allow_host)
     identity = Tls(certificate, key)
     return serve_chassis(
@@ -265,41 +269,32 @@ def conform(
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="results as one HTML page")] = None,
     record: Annotated[Path | None, typer.Option("--record", metavar="DIR", help="keep all replies")] = None,
     diff: Annotated[Path | None, typer.Option("--diff", metavar="DIR", help="compare with a recording")] = None,
-    restore_file: Annotated[
-        Path | None, typer.Option("--restore-file", metavar="FILE", help="where a run notes how to undo it")
-    ] = None,
-    restore: Annotated[
-        Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, nothing else")
-    ] = None,
+    profile: given.ProfileOption = "stack",
+    explain: given.ExplainOption = None,
+    restore_file: given.RestoreFileOption = None,
+    restore: given.RestoreOption = None,
 ) -> int:
     """Judge a chassis by the contract; read-only unless told otherwise."""
     if restore is not None:
         from mews.harness.commands.conform import restore as put_back
 
         return put_back(restore, credentials)
-    if url is None:
-        raise BadInput("URL: missing; give that of a chassis, or --restore")
     _check_dialect(dialect)
+    if explain is not None:
+        from mews.harness.commands.explain_clause import explain_clause
+
+        return explain_clause(explain, dialect)
+    if url is None:
+        raise BadInput("URL: missing; give that of a chassis, or --restore, or --explain")
     if patience <= 0:
         raise BadInput(f"--patience {patience:g}: must be above 0")
 
-    from mews.harness.commands.conform import ConformArguments, ConformOutputs
+    from mews.harness.commands.conform import ConformArguments, ConformChanges, ConformExpectations, ConformOutputs
     from mews.harness.commands.conform import conform as judge
 
-    arguments = ConformArguments(
-        url=url,
-        dialect=dialect,
-        changes=allow_changes,
-        devices=device or (),
-        ports=port or (),
-        quirks=quirks,
-        waivers=waivers,
-        credentials=credentials,
-        ca=ca,
-        insecure=insecure,
-        patience_s=patience,
-        restore_file=restore_file,
-    )
+    moved = ConformChanges(allow_changes, device or (), port or (), restore_file)
+    known = ConformExpectations(profile, quirks, waivers)
+    arguments = ConformArguments(url, dialect, moved, known, credentials, ca, insecure, patience)
     return judge(arguments, ConformOutputs(json, junit, html, record, diff))
 
 

@@ -33,6 +33,23 @@ WaitOption = Annotated[
     str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")
 ]
 WebOption = Annotated[bool, typer.Option("--web", help="print the address of its live page")]
+ProfileOption = Annotated[
+    str,
+    typer.Option("--profile", metavar="NAME|FILE", help="what is asked of it: stack, newest, or a DSP0272 profile"),
+]
+ExplainOption = Annotated[
+    str | None, typer.Option("--explain", metavar="CLAUSE", help="print a clause's text and source, nothing else")
+]
+RestoreFileOption = Annotated[
+    Path | None, typer.Option("--restore-file", metavar="FILE", help="where a run notes how to undo it")
+]
+RestoreOption = Annotated[
+    Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, nothing else")
+]
+RecordingOption = Annotated[
+    Path | None,
+    typer.Option("--recording", metavar="DIR", help="replay a recording of `mews conform`, or a DSP2043 mockup folder"),
+]
 StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
 OpenapiOption = Annotated[
     str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")

@@ -17,6 +17,7 @@ from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
 from mews.harness.conformance.guard import restore as put_back
 from mews.harness.conformance.open import PASSWORD, USER, check_url, credentials_of
+from mews.harness.conformance.profiles import load_profile
 from mews.harness.conformance.recording import load, record
 from mews.harness.conformance.report.outcome import ConformanceOutcome
 from mews.harness.conformance.report.text import ConformanceTextReport
@@ -30,21 +31,36 @@ GUARD_PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
+class ConformChanges:
+    """Whether devices may be moved, which ones and where to, and where the way back is noted."""
+
+    allowed: bool = False
+    devices: Sequence[str] = ()
+    ports: Sequence[str] = ()
+    restore_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConformExpectations:
+    """What is asked of the chassis, and what is known of it beforehand."""
+
+    profile: str = "stack"
+    quirks: str | None = None
+    waivers: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConformArguments:
     """The options as given."""
 
     url: str
     dialect: str
-    changes: bool = False
-    devices: Sequence[str] = ()
-    ports: Sequence[str] = ()
-    quirks: str | None = None
-    waivers: Path | None = None
+    changes: ConformChanges
+    expectations: ConformExpectations
     credentials: Path | None = None
     ca: Path | None = None
     insecure: bool = False
     patience_s: float = 60.0
-    restore_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +110,25 @@ def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
     judged = clauses_of(arguments.dialect)
     if judged.login and credentials is None:
         raise BadInput(f"--dialect {arguments.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
-    clauses = judged.clauses
     _check_ca(arguments)
-    if (arguments.devices or arguments.ports) and not arguments.changes:
+    moved, known = arguments.changes, arguments.expectations
+    if (moved.devices or moved.ports) and not moved.allowed:
         raise BadInput("--device and --port: only with --allow-changes")
+    profile = load_profile(known.profile, arguments.dialect, judged.clauses, judged.gates)
+    clauses = profile.clauses
     return Order(
         address=ChassisTarget(
             url, None if arguments.ca is None else str(arguments.ca), arguments.insecure, arguments.patience_s
         ),
         dialect=arguments.dialect,
         credentials=credentials,
-        changes=arguments.changes,
-        devices=tuple(dict.fromkeys(arguments.devices)),
-        ports=tuple(dict.fromkeys(arguments.ports)),
-        quirks=Quirks() if arguments.quirks is None else load_quirks(arguments.quirks, arguments.dialect, clauses),
-        waivers=() if arguments.waivers is None else load_waivers(arguments.waivers, clauses),
-        restore_file=arguments.restore_file,
+        changes=moved.allowed,
+        devices=tuple(dict.fromkeys(moved.devices)),
+        ports=tuple(dict.fromkeys(moved.ports)),
+        profile=profile,
+        quirks=Quirks() if known.quirks is None else load_quirks(known.quirks, arguments.dialect, clauses),
+        waivers=() if known.waivers is None else load_waivers(known.waivers, clauses),
+        restore_file=moved.restore_file,
         recorded=None if outputs.diff is None else load(outputs.diff, arguments.dialect),
     )
 
@@ -175,4 +194,4 @@ def _write_reports(outcome: ConformanceOutcome, outputs: ConformOutputs) -> None
 
         write_output("--html", outputs.html, html_page(outcome))
     if outputs.record is not None:
-        record(outputs.record, outcome.dialect, outcome.results)
+        record(outputs.record, outcome.dialect, outcome.log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mews.emulator.clock import unix_s
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
 from mews.harness.commands.outputs import check_outputs
-from mews.harness.commands.serving import OF_CHASSIS, warn_insecure
+from mews.harness.commands.serving import OF_CHASSIS, serving_options, warn_insecure
 from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
@@ -76,6 +77,31 @@ def serve(
         raise Lacks(_one_line(error)) from error
     finally:
         owned.release()
+    return 0
+
+
+def serve_recorded(
+    folder: Path, listen: str, ready: Path | None, beside: Mapping[str, object], allow_hosts: Sequence[str]
+) -> int:
+    """Serve a recording or a mockup folder until told to end; ``beside``: options that are for chassis only.
+
+    Raises BadInput, Lacks.
+    """
+    from mews.harness.replay.folders import load_replayable
+    from mews.harness.replay.server import serve_recording
+
+    for option, value in beside.items():
+        if value is not None:
+            raise BadInput(f"--recording {folder} {option} {value}: only one of the two")
+    serving = serving_options(insecure=False, allow_hosts=allow_hosts)
+    _check_files(ready, None)
+    replayable = load_replayable(folder)
+    try:
+        serve_recording(replayable, server.parse_listen(listen), ready=ready, allow_hosts=serving.allow_hosts)
+    except ValueError as error:
+        raise BadInput(_one_line(error)) from error
+    except OSError as error:
+        raise Lacks(_one_line(error)) from error
     return 0
 
 

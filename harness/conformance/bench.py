@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from mews.harness.conformance.client import Client, HttpReply
+from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.errors import (
     HttpServerError,
     ListingUnavailable,
@@ -37,6 +37,10 @@ class UndoLog(Protocol):
         """A request that was begun has been answered."""
         ...
 
+    def knocked_off(self, device: str) -> None:
+        """One of our requests took another device off its port."""
+        ...
+
 
 MISSING_READS = 8
 """A device that so many listings in a row lack is lost."""
@@ -53,9 +57,12 @@ class ClauseContext:
         face: TableClient,
         *,
         limits: Limits | None = None,
+        home: str = "",
     ) -> None:
         self.client = client
         self.face: Any = face
+        self.home = home
+        """A path that any chassis of the dialect answers; empty where there is none beside that of the listing."""
         self.limits = limits or Limits()
         self.devices: tuple[str, ...] = ()
         self.ports: tuple[str, ...] = ()
@@ -68,6 +75,10 @@ class ClauseContext:
         self._hopeless: set[str] = set()
         """Kinds of moves that failed every time: they are tried once from then on."""
         self._dead = ""
+        self._failing: set[str] = set()
+        """Requests that were answered with HTTP 5xx every time: they are made once from then on."""
+        self._malformed: set[str] = set()
+        """What was said of replies that were of another form every time; likewise."""
 
     def allow(self, devices: tuple[str, ...], ports: tuple[str, ...], keeper: UndoLog | None) -> None:
         """Let these devices be moved, onto these ports."""
@@ -77,7 +88,7 @@ class ClauseContext:
 
     def get(self, path: str, method: str = "GET", **headers: str) -> HttpReply:
         """A reply below 500, asked for again while none comes."""
-        return self.insist(lambda: _below_500(self.client.send(method, path, None, headers)))
+        return self.insist(lambda: below_500(self.client.send(method, path, None, headers), f"{method} {path}"))
 
     def read(self) -> ListedTable:
         """The whole table: a listing that lacks known devices is noted and asked for again.
@@ -107,13 +118,15 @@ class ClauseContext:
         return ListedTable(rows, table.ports)
 
     def insist(self, ask: Callable[[], T]) -> T:
-        """What it returns, asked again while there is no answer or HTTP 5xx, as long as an outage may last.
+        """What it returns, asked again while no answer comes, as long as an outage may last; a few times where it is
+        answered with HTTP 5xx, unless that says when to come back, or in another form than the dialect's.
 
-        Raises Unavailable (at once where nothing has ever answered), and Malformed as it comes.
+        Raises ListingUnavailable (at once where nothing has ever answered), Malformed.
         """
         if self._dead:
             raise ListingUnavailable(self._dead)
         began_s, rest_s = time.monotonic(), 0.05
+        silent = failed = malformed = 0
         while True:
             asked_s = time.monotonic()
             try:
@@ -121,18 +134,43 @@ class ClauseContext:
                 self._timed("read", asked_s)
                 return found
             except NoAnswer as error:
-                if error.kind != "dropped" and not any(exchange.status for exchange in self.client.log):
+                if error.kind in NoAnswer.HOPELESS and not self.answered():
                     raise ListingUnavailable(str(error)) from error
                 self.note("answers", str(error))
-                text = str(error)
+                text, silent = str(error), silent + 1
+                if silent >= TRIES - 1 and self._answers_elsewhere():
+                    raise ListingUnavailable(text) from error
             except HttpServerError as error:
                 self.note("server-errors", str(error))
-                text = str(error)
+                text, failed = str(error), failed + 1
+                if not error.comes_back and (failed >= TRIES or error.where in self._failing):
+                    self._failing.add(error.where)
+                    raise ListingUnavailable(text) from error
+            except Malformed as error:
+                self.note("form", str(error))
+                text, malformed = str(error), malformed + 1
+                if malformed >= TRIES or text in self._malformed:
+                    self._malformed.add(text)
+                    raise
             if time.monotonic() - began_s > self.limits.outage_s:
                 self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
                 raise ListingUnavailable(self._dead)
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 5.0)
+
+    def answered(self) -> bool:
+        """Whether the chassis has ever answered anything."""
+        return any(exchange.status for exchange in self.client.log)
+
+    def _answers_elsewhere(self) -> bool:
+        """Whether it is the path that gets no answer, and not the chassis that is away."""
+        if not self.home or (self.client.log and self.client.log[-1].path == self.home):
+            return False
+        try:
+            self.client.send("GET", self.home)
+        except NoAnswer:
+            return False
+        return True
 
     def note(self, topic: str, text: str) -> None:
         """Into the ledger, with the last exchange."""
@@ -220,7 +258,7 @@ class ClauseContext:
                 kind = "detach" if port is None else "attach"
                 self.note(f"truth-{kind}", f"{what}: answered as done, and nothing changed")
             if claim is not None:
-                self._others(device, before, after)
+                self.compare_others(device, before, after)
                 return
         raise NotJudged(f"{what}: no answer")
 
@@ -284,13 +322,16 @@ class ClauseContext:
             self.note(kind, f"the {kind} was answered as done: {where}")
         if claim is False and not arrived:
             self.note(kind, f"the {kind} of an idle device failed: {where}")
-        self._others(device, before, after)
+        self.compare_others(device, before, after)
 
-    def _others(self, asked: str, before: ListedTable, after: ListedTable) -> None:
+    def compare_others(self, asked: str, before: ListedTable, after: ListedTable) -> None:
+        """Note what a request did to other devices than the one that it was about."""
         for device, row in after.rows.items():
             if device != asked and device in before.rows and before.rows[device].port != row.port:
                 text = f"device {device} went from {before.rows[device].port!r} to {row.port!r}, only {asked} was asked"
                 self.note("alone", f"{text}: the chassis, or another client")
+                if self._keeper is not None and row.port is None:
+                    self._keeper.knocked_off(device)
 
     def _usable(self, but: tuple[str, ...]) -> Iterator[str]:
         return (device for device in self.devices if device not in self._lost and device not in but)
@@ -311,12 +352,6 @@ def at_once(*asks: Callable[[], T]) -> list[T]:
     for thread in threads:
         thread.join()
     return [results[number] for number in range(len(asks))]
-
-
-def _below_500(reply: HttpReply) -> HttpReply:
-    if reply.status >= 500:
-        raise HttpServerError(f"HTTP {reply.status}: {reply.text[:120]}")
-    return reply
 
 
 def _rest(seconds: float) -> None:

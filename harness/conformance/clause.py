@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.errors import NotJudged, Unmet
+
+MUST, SHOULD, MAY = "must", "should", "may"
+GRADES = (MUST, SHOULD, MAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,8 @@ class Clause:
 
     ``id`` is ``<section of the contract>.<word>``; ``changes``: judging it moves devices; ``assumed``: inferred, not
     verified on a real box (contract mark I); ``last``: it judges what was noticed while all others were judged.
+    ``needs``: clauses without which this one cannot be judged: where one of them does not hold, that is the finding,
+    and this one is skipped. ``grade``: whether a chassis must, should or may keep it, unless a profile says otherwise.
     """
 
     id: str
@@ -24,6 +29,13 @@ class Clause:
     changes: bool = False
     assumed: bool = False
     last: bool = False
+    needs: tuple[str, ...] = ()
+    grade: str = MUST
+
+
+def resting_on(needed: Sequence[str], clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+    """The clauses, each of them in need of these besides."""
+    return tuple(replace(clause, needs=(*needed, *clause.needs)) for clause in clauses)
 
 
 def noticed(*topics: str, kind: str = "") -> Callable[[ClauseContext], None]:

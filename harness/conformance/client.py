@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
+import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from mews.harness.conformance.errors import Malformed, NoAnswer
+from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
 
 MOST_BYTES = 64 << 20
 """Of one reply."""
+UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Client:
         self.address = address
         self.encrypted = parts.scheme == "https"
         self.log: list[Exchange] = []
+        self.about = ""
+        """The clause that is being judged, for the log."""
         self.credentials: tuple[str, str] | None = None
         self._host = parts.hostname or ""
         self._port = parts.port
@@ -87,30 +92,38 @@ class Client:
 
         Raises NoAnswer.
         """
-        sent = dict(headers or {})
+        return self._noted(method, path, body, dict(headers or {}), MOST_BYTES)
+
+    def head_of_stream(self, path: str, headers: Mapping[str, str]) -> HttpReply:
+        """The answer to a GET without its body, which need not end.
+
+        Raises NoAnswer.
+        """
+        return self._noted("GET", path, None, dict(headers), 0)
+
+    def _noted(self, method: str, path: str, body: bytes | None, sent: dict[str, str], most: int) -> HttpReply:
         began_s = time.monotonic()
         try:
-            reply = self._send(method, path, body, sent)
+            reply = self._send(method, path, body, sent, most)
         except NoAnswer as error:
             self._note(method, path, body, sent, None, time.monotonic() - began_s, str(error))
             raise
         self._note(method, path, body, sent, reply, time.monotonic() - began_s)
         return reply
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpReply:
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int = MOST_BYTES
+    ) -> HttpReply:
         connection = self.connection()
         try:
-            connection.request(method, self._prefix + path, body, dict(headers))
+            connection.request(method, self.target(path), body, dict(headers))
             response = connection.getresponse()
-            content = response.read(MOST_BYTES)
-        except ConnectionRefusedError as error:
-            raise NoAnswer("refused", f"{self.address.url}: the connection is refused") from error
+            content = response.read(most) if most else b""
         except TimeoutError as error:
             text = f"{method} {path}: no answer within {self.address.patience_s:g} s"
             raise NoAnswer("timeout", text) from error
         except (OSError, http.client.HTTPException) as error:
-            text = f"{method} {path}: no answer: {type(error).__name__}: {error}".rstrip(": ")
-            raise NoAnswer("dropped", text) from error
+            raise no_answer(error, self.address.url, f"{method} {path}") from error
         finally:
             connection.close()
         found: dict[str, str] = {}
@@ -118,6 +131,31 @@ class Client:
             key = name.lower()
             found[key] = f"{found[key]}, {value}" if key in found else value
         return HttpReply(response.status, found, content)
+
+    def addresses(self) -> Sequence[object]:
+        """The host's addresses.
+
+        Raises OSError.
+        """
+        return socket.getaddrinfo(self._host, self._port or (443 if self.encrypted else 80), type=socket.SOCK_STREAM)
+
+    def connect_once(self, patience_s: float) -> None:
+        """Open a connection and close it again.
+
+        Raises NoAnswer.
+        """
+        try:
+            port = self._port or (443 if self.encrypted else 80)
+            socket.create_connection((self._host, port), timeout=patience_s).close()
+        except TimeoutError as error:
+            text = f"{self.address.url}: no connection within {patience_s:g} s"
+            raise NoAnswer("unreachable", text) from error
+        except OSError as error:
+            raise no_answer(error, self.address.url, "connect") from error
+
+    def target(self, path: str) -> str:
+        """The path as it goes over the wire, whatever characters a chassis has put into it."""
+        return quote(self._prefix + (path if path.startswith("/") else f"/{path}"), safe="/?&=%$'()*+,;:@!~-._#[]")
 
     def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet open."""
@@ -149,8 +187,39 @@ class Client:
                     reply="" if reply is None else self.hidden(reply.text),
                     seconds=seconds,
                     error=error,
+                    clause=self.about,
                 )
             )
+
+
+def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswer:
+    """Why a request had no answer, in one line."""
+    if isinstance(error, ConnectionRefusedError):
+        return NoAnswer("refused", f"{url}: the connection is refused")
+    if isinstance(error, socket.gaierror):
+        return NoAnswer("unresolved", f"{url}: no such host: {error.strerror or error}")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return NoAnswer(
+            "untrusted", f"{url}: the certificate is not trusted: {error.verify_message}; --ca or --insecure"
+        )
+    if isinstance(error, ssl.SSLError):
+        return NoAnswer("untrusted", f"{url}: no TLS: {error.reason or error}")
+    if isinstance(error, OSError) and error.errno in UNREACHABLE:
+        return NoAnswer("unreachable", f"{url}: {error.strerror}")
+    if isinstance(error, http.client.BadStatusLine) and not isinstance(error, ConnectionError):
+        return NoAnswer("not-http", f"{url}: this does not look like HTTP: it answers {str(error)[:60]}")
+    return NoAnswer("dropped", f"{request}: no answer: {type(error).__name__}: {error}".rstrip(": "))
+
+
+def below_500(reply: HttpReply, request: str, *, but: tuple[int, ...] = ()) -> HttpReply:
+    """The reply, unless its status is 500 or more and none of ``but``.
+
+    Raises HttpServerError.
+    """
+    if reply.status >= 500 and reply.status not in but:
+        text = f"{request}: HTTP {reply.status}: {reply.text[:120]}".rstrip(": ")
+        raise HttpServerError(text, request, comes_back=reply.status == 503 and "retry-after" in reply.headers)
+    return reply
 
 
 def _tls(address: ChassisTarget) -> ssl.SSLContext:

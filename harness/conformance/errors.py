@@ -2,19 +2,22 @@
 
 ::
 
-    NoAnswer     the connection was refused or dropped, or time ran out; the request may have taken effect
-    ServerError  an answer of HTTP 500 or more
-    Malformed    an answer that is not of the dialect's form
-    Unavailable  no listing can be had any more, after all patience
-    Unmet        a clause does not hold
-    NotJudged    a clause cannot be judged here
+    NoAnswer            no connection, or one that was dropped, or time ran out; the request may have taken effect
+    HttpServerError     an answer of HTTP 500 or more
+    Malformed           an answer that is not of the dialect's form
+    ListingUnavailable  what was asked for cannot be had, after all patience
+    Unmet               a clause does not hold
+    NotJudged           a clause cannot be judged here
 """
 
 from __future__ import annotations
 
 
 class NoAnswer(Exception):
-    """No answer came: ``kind`` is refused, dropped or timeout."""
+    """No answer came: ``kind`` is one of ``HOPELESS``, or dropped or timeout."""
+
+    HOPELESS = ("unresolved", "refused", "unreachable", "untrusted", "not-http")
+    """Where nothing has ever answered, asking again is of no use."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -22,7 +25,12 @@ class NoAnswer(Exception):
 
 
 class HttpServerError(Exception):
-    """HTTP 500 or more."""
+    """HTTP 500 or more. ``where`` is the request's method and path; ``comes_back``: a 503 that says when it will."""
+
+    def __init__(self, text: str, where: str = "", *, comes_back: bool = False) -> None:
+        super().__init__(text)
+        self.where = where
+        self.comes_back = comes_back
 
 
 class Malformed(Exception):
@@ -30,7 +38,7 @@ class Malformed(Exception):
 
 
 class ListingUnavailable(Exception):
-    """The chassis gives no listing any more."""
+    """The chassis does not give what was asked for any more."""
 
 
 class Unmet(Exception):

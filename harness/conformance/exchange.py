@@ -14,7 +14,8 @@ MOST_TEXT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and its reply; ``status`` is None where no answer came, ``error`` then says why. Times in seconds."""
+    """A request and its reply; ``status`` is None where no answer came, ``error`` then says why. Times in seconds.
+    ``clause`` is the one that was being judged, empty for what was sent before and after."""
 
     method: str
     path: str
@@ -25,6 +26,7 @@ class Exchange:
     reply: str
     seconds: float
     error: str = ""
+    clause: str = ""
 
     def as_dict(self, most: int | None = MOST_TEXT) -> dict[str, Any]:
         """For JSON; bodies cut to ``most`` characters."""

@@ -59,17 +59,17 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
         if not path.exists():
             known = ", ".join((*shipped_quirks(), *own))
             raise BadInput(f"--quirks {name_or_file}: no such file, and no shipped profile; those are {known}")
-    value = _mapping(path, _yaml(path), "")
-    _only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))
-    _is(path, value, "kind", ("Quirks",))
-    _is(path, value, "apiVersion", ("mews/v1",))
-    _is(path, value, "dialect", (dialect,))
-    metadata = _mapping(path, value.get("metadata") or {}, "metadata")
+    value = mapping(path, read_yaml(path), "")
+    only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))
+    is_one_of(path, value, "kind", ("Quirks",))
+    is_one_of(path, value, "apiVersion", ("mews/v1",))
+    is_one_of(path, value, "dialect", (dialect,))
+    metadata = mapping(path, value.get("metadata") or {}, "metadata")
     expect: dict[str, str] = {}
-    for place, entry in _entries(path, value.get("expect") or [], "expect", ("clause", "reason")):
+    for place, entry in entries(path, value.get("expect") or [], "expect", ("clause", "reason")):
         expect[_clause(path, entry, place, clauses)] = _text(path, entry, place, "reason")
-    limits = _mapping(path, value.get("limits") or {}, "limits")
-    _only(path, limits, "limits", LIMITS)
+    limits = mapping(path, value.get("limits") or {}, "limits")
+    only(path, limits, "limits", LIMITS)
     for name, seconds in limits.items():
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
             raise BadInput(f"{path}: limits.{name}: {seconds!r}: must be seconds")
@@ -82,7 +82,7 @@ def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
     Raises BadInput, one line.
     """
     waivers = []
-    for place, entry in _entries(path, _yaml(path), "", ("clause", "reason", "expires")):
+    for place, entry in entries(path, read_yaml(path), "", ("clause", "reason", "expires")):
         expires = entry.get("expires")
         if not isinstance(expires, date):
             raise BadInput(f"{path}: {place}.expires: {expires!r}: must be a day, YYYY-MM-DD")
@@ -91,7 +91,11 @@ def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
     return tuple(waivers)
 
 
-def _yaml(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
+    """What a YAML file holds.
+
+    Raises BadInput.
+    """
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -100,33 +104,38 @@ def _yaml(path: Path) -> Any:
         raise BadInput(f"{path}: not YAML: {' '.join(str(error).split())}") from error
 
 
-def _entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+def entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The elements of a list, each with its place, all of them mappings with no other names than these."""
     if not isinstance(value, list):
         raise BadInput(f"{path}: {place + ': ' if place else ''}must be a list of {{{', '.join(names)}}}")
     entries = []
     for number, entry in enumerate(value):
         where = f"{place}[{number}]"
-        _only(path, _mapping(path, entry, where), where, names)
+        only(path, mapping(path, entry, where), where, names)
         entries.append((where, entry))
     return entries
 
 
-def _mapping(path: Path, value: Any, place: str) -> Mapping[str, Any]:
+def mapping(path: Path, value: Any, place: str) -> Mapping[str, Any]:
+    """The value, which must be a mapping."""
     if not isinstance(value, Mapping):
         shown = "empty" if value is None else f"{value!r:.60}"
         raise BadInput(f"{path}: {place + ': ' if place else ''}{shown}: must be a mapping")
     return value
 
 
-def _only(path: Path, value: Mapping[str, Any], place: str, names: Sequence[str]) -> None:
+def only(path: Path, value: Mapping[str, Any], place: str, names: Sequence[str]) -> None:
+    """Raise BadInput for any other name."""
     for name in value:
         if name not in names:
             raise BadInput(f"{path}: {place + '.' if place else ''}{name}: unknown; allowed: {', '.join(names)}")
 
 
-def _is(path: Path, value: Mapping[str, Any], name: str, allowed: Sequence[str]) -> None:
+def is_one_of(path: Path, value: Mapping[str, Any], name: str, allowed: Sequence[str], place: str = "") -> None:
+    """Raise BadInput unless that member is one of these."""
     if value.get(name) not in allowed:
-        raise BadInput(f"{path}: {name}: {value.get(name)!r}: must be {', '.join(allowed)}")
+        where = f"{place}.{name}" if place else name
+        raise BadInput(f"{path}: {where}: {value.get(name)!r}: must be {', '.join(allowed)}")
 
 
 def _text(path: Path, entry: Mapping[str, Any], place: str, name: str) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import Clause
+from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause
 from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged, Unmet
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.expectations import Quirks, Waiver
 
 PASSED, FAILED, QUIRK, WAIVED, SKIPPED, ERROR = "passed", "failed", "quirk", "waived", "skipped", "error"
-VERDICTS = (PASSED, FAILED, QUIRK, WAIVED, SKIPPED, ERROR)
-"""quirk, waived: does not hold, as expected; skipped: could not be judged; error: a waiver for it has expired."""
+WARNING, NOTED = "warning", "noted"
+VERDICTS = (PASSED, FAILED, WARNING, NOTED, QUIRK, WAIVED, SKIPPED, ERROR)
+"""warning, noted: does not hold, and only should or may; quirk, waived: does not hold, as expected; skipped: could not
+be judged; error: a waiver for it has expired."""
+OF_GRADE = {MUST: FAILED, SHOULD: WARNING, MAY: NOTED}
 BAD = (FAILED, ERROR)
 READ_ONLY = "needs --allow-changes"
 
@@ -31,6 +34,7 @@ class ClauseResult:
     note: str = ""
     seconds: float = 0.0
     exchanges: tuple[Exchange, ...] = ()
+    grade: str = MUST
 
     @property
     def good(self) -> bool:
@@ -44,6 +48,7 @@ class ClauseResult:
             "title": self.clause.title,
             "reference": self.clause.reference,
             "assumed": self.clause.assumed,
+            "grade": self.grade,
             "verdict": self.verdict,
             "reason": self.reason,
             "note": self.note,
@@ -61,13 +66,25 @@ class ClauseJudge:
     waivers: Sequence[Waiver]
     today: date
     changes: bool
+    grades: Mapping[str, str] = field(default_factory=dict)
+    """Clause -> grade; must for any other."""
+    causes: dict[str, str] = field(default_factory=dict)
+    """Clause -> the clause that was found not to hold and is why this one cannot be judged (itself, for that one)."""
 
     def judge(self, clause: Clause) -> ClauseResult:
         """One clause's result."""
         log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
         if clause.changes and not self.changes:
             return self._result(clause, SKIPPED, READ_ONLY, 0.0, ())
+        cause = next((self.causes[needed] for needed in clause.needs if needed in self.causes), None)
+        if cause is not None:
+            self.causes[clause.id] = cause
+            return self._result(clause, SKIPPED, f"{cause} does not hold", 0.0, ())
+        self.bench.client.about = clause.id
         verdict, reason = self._look(clause)
+        self.bench.client.about = ""
+        if verdict == FAILED:
+            self.causes[clause.id] = clause.id
         exchanges = tuple(log[first:])
         if clause.last and verdict == FAILED:
             exchanges = self._noticed(clause) or exchanges
@@ -79,8 +96,15 @@ class ClauseJudge:
         except Unmet as unmet:
             return FAILED, str(unmet)
         except Malformed as error:
-            return FAILED if not (clause.changes or clause.last) else SKIPPED, str(error)
-        except (NotJudged, ListingUnavailable, NoAnswer, HttpServerError) as error:
+            self.bench.note("form", str(error))
+            return SKIPPED if clause.changes or clause.last or clause.needs else FAILED, str(error)
+        except (NotJudged, ListingUnavailable) as error:
+            return SKIPPED, str(error)
+        except NoAnswer as error:
+            self.bench.note("answers", str(error))
+            return SKIPPED, str(error)
+        except HttpServerError as error:
+            self.bench.note("server-errors", str(error))
             return SKIPPED, str(error)
         return PASSED, ""
 
@@ -115,4 +139,7 @@ class ClauseJudge:
             verdict, note = WAIVED, f"waived until {waiver.expires}: {waiver.reason}"
         elif verdict == PASSED and waiver is not None:
             note = "its waiver is not needed any more"
-        return ClauseResult(clause, verdict, reason, note, seconds, exchanges)
+        grade = self.grades.get(clause.id, MUST)
+        if verdict == FAILED:
+            verdict = OF_GRADE[grade]
+        return ClauseResult(clause, verdict, reason, note, seconds, exchanges, grade)

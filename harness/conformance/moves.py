@@ -43,6 +43,7 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
             _one_winner,
             changes=True,
+            needs=(f"{section}.held",),
         ),
     )
 
@@ -85,6 +86,7 @@ def watched(section: int, *, attach: str, detach: str, read: str) -> tuple[Claus
         last("fresh", "a listing shows what was acknowledged before", f"{at}: {read}", "fresh", kind="attach"),
         last("complete", "every listing names every device", f"{at}: {read}", "complete", kind="read"),
         last("lost", "no device disappears", "chassis.md 1: device lookup table", "lost", kind="read"),
+        last("form", "every reply to a read is of the dialect's form", f"{at}: {read}", "form"),
         last("answers", "every request is answered, no connection is dropped", f"{at}; 2: connections drop", "answers"),
         last("server-errors", "no request is answered with HTTP 5xx", at, "server-errors"),
     )
@@ -130,11 +132,14 @@ def _one_winner(bench: ClauseContext) -> None:
 
 def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
     """Whether both of two simultaneous attaches were answered as done; the device is free again afterwards."""
+    before = bench.read()
     claims = at_once(
         lambda: bench.ask(device, first, lambda: bench.face.attach(device, first)),
         lambda: bench.ask(device, second, lambda: bench.face.attach(device, second)),
     )
-    where = bench.read().port(device)
+    after = bench.read()
+    bench.compare_others(device, before, after)
+    where = after.port(device)
     if claims.count(True) and where is None:
         bench.note("attach", f"one of two attaches was answered as done: device {device} is on no port")
     if where not in (first, second, None):

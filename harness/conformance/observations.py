@@ -17,7 +17,8 @@ TOPICS = (
     "detach",
     "truth-attach",  # a reply that said the opposite of what happened
     "truth-detach",
-    "reply",  # a reply of the wrong form
+    "reply",  # a reply to a write of the wrong form
+    "form",  # a reply to a read of the wrong form
     "times",  # slower than the limit
 )
 

@@ -76,4 +76,5 @@ def bench_for(plan: RestorePlan, credentials: tuple[str, str] | None) -> ClauseC
     Raises BadInput.
     """
     client = client_for(ChassisTarget(plan.url, plan.ca, plan.insecure, plan.patience_s), credentials)
-    return ClauseContext(client, clauses_of(plan.dialect).face(client), limits=limits_of(plan))
+    judged = clauses_of(plan.dialect)
+    return ClauseContext(client, judged.face(client), limits=limits_of(plan), home=judged.home)

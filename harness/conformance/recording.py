@@ -1,8 +1,8 @@
 """Keeps what a chassis replied, and compares it with what another one does.
 
-A recording is a folder with one JSON file per clause, replies as they came (without credentials). A comparison looks
-at shapes: identifiers, addresses, numbers and times of one box are none of the other, and a list of any length is its
-different kinds of elements.
+A recording is a folder with an index and a line of JSON per exchange, in the order in which they were made, replies as
+they came (without credentials). A comparison looks at shapes: identifiers, addresses, numbers and times of one box are
+none of the other, and a list of any length is its different kinds of elements.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import ClauseResult
 from mews.harness.errors import BadInput
 
 INDEX = "recording.json"
+EXCHANGES = "exchanges.jsonl"
+VERSION = 2
 EMPTY = "an empty list"
 HEADERS = ("content-type", "allow", "odata-version", "www-authenticate", "retry-after", "cache-control", "link")
 """Reply headers that are compared; of others, such as Date and Server, nothing is expected."""
@@ -29,7 +32,7 @@ PATTERNS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r'(W/)?"[^"]*"'), "<etag>"),
     (re.compile(r"[0-9A-F]{2,}h", re.I), "<hex>h"),
     (re.compile(r"(?=.*\d)[0-9A-Fa-f]{6,}"), "<id>"),
-    (re.compile(r"\d+(\.\d+)*"), "<number>"),
+    (re.compile(r"-?\d+(\.\d+)*(e[+-]?\d+)?", re.I), "<number>"),
 )
 LITERAL = re.compile(
     r"(^@odata\.type$|Type$|State$|Health$|^LinkStatus$|^MessageId$|^code$|^remark$|^action$|^dev_type$)"
@@ -53,32 +56,56 @@ class RecordingDifference:
         )
 
 
-def record(folder: Path, dialect: str, results: Iterable[ClauseResult]) -> None:
+def record(folder: Path, dialect: str, log: Iterable[Exchange]) -> None:
     """Write the recording; the folder is made.
 
     Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / INDEX).write_text(json.dumps({"version": 1, "dialect": dialect}) + "\n", encoding="utf-8")
-    for result in results:
-        exchanges = [exchange.as_dict(most=None) for exchange in result.exchanges]
-        text = json.dumps({"clause": result.clause.id, "exchanges": exchanges}, indent=1)
-        (folder / f"{result.clause.id}.json").write_text(text + "\n", encoding="utf-8")
+    (folder / INDEX).write_text(json.dumps({"version": VERSION, "dialect": dialect}) + "\n", encoding="utf-8")
+    with (folder / EXCHANGES).open("w", encoding="utf-8") as file:
+        for exchange in log:
+            file.write(json.dumps({"clause": exchange.clause, **exchange.as_dict(most=None)}) + "\n")
 
 
 def load(folder: Path, dialect: str) -> dict[str, list[dict[str, Any]]]:
-    """Clause -> exchanges of a recording.
+    """Clause -> exchanges of a recording of that dialect.
 
     Raises BadInput.
     """
+    found, exchanges = load_exchanges(folder, "--diff")
+    if found != dialect:
+        raise BadInput(f"--diff {folder}: is a recording of {found}, must be of {dialect}")
+    by_clause: dict[str, list[dict[str, Any]]] = {}
+    for exchange in exchanges:
+        by_clause.setdefault(exchange["clause"], []).append(exchange)
+    return by_clause
+
+
+def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]]:
+    """The dialect of a recording and its exchanges, in the order in which they were made.
+
+    Raises BadInput.
+    """
+    wrong = f"{option} {folder}: is no recording of mews conform --record"
     try:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        if index.get("dialect") != dialect:
-            raise BadInput(f"--diff {folder}: is a recording of {index.get('dialect')}, must be of {dialect}")
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-        return {entry["clause"]: entry["exchanges"] for entry in found if "clause" in entry}
-    except (OSError, ValueError, AttributeError, KeyError) as error:
-        raise BadInput(f"--diff {folder}: is no recording of mews conform --record: {error}") from error
+        dialect, version = index["dialect"], index["version"]
+        if version != VERSION:
+            raise BadInput(
+                f"{option} {folder}: is a recording of version {version}, must be {VERSION}: record it again"
+            )
+        lines = (folder / EXCHANGES).read_text(encoding="utf-8").splitlines()
+        exchanges = [json.loads(line) for line in lines]
+        for number, exchange in enumerate(exchanges, 1):
+            request, reply = exchange["request"], exchange["reply"]
+            texts = (exchange["clause"], request["method"], request["path"], request["body"], reply["body"])
+            right = all(isinstance(text, str) for text in texts) and isinstance(reply["status"], int | None)
+            if not (right and isinstance(request["headers"], dict) and isinstance(reply["headers"], dict)):
+                raise BadInput(f"{folder / EXCHANGES}: line {number}: is no exchange")
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise BadInput(f"{wrong}: {type(error).__name__}: {error}") from error
+    return str(dialect), exchanges
 
 
 def compare(results: Sequence[ClauseResult], recorded: Mapping[str, list[dict[str, Any]]]) -> list[RecordingDifference]:

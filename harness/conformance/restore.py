@@ -22,7 +22,7 @@ from mews.harness.conformance.table import Limits, ListedTable
 from mews.harness.errors import BadInput, unreadable
 from mews.harness.leftovers import state_folder
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(slots=True)
@@ -35,7 +35,8 @@ class Moved:
 
 @dataclass(slots=True)
 class RestorePlan:
-    """What a restore file holds. ``unanswered``: writes begun whose answer was not seen. No credentials."""
+    """What a restore file holds. ``neighbours``: devices that were not to be moved; ``unanswered``: writes begun whose
+    answer was not seen. No credentials."""
 
     url: str
     dialect: str
@@ -47,6 +48,7 @@ class RestorePlan:
     born: str
     guard: int = 0
     devices: dict[str, Moved] = field(default_factory=dict)
+    neighbours: dict[str, Moved] = field(default_factory=dict)
     unanswered: int = 0
 
 
@@ -65,6 +67,9 @@ class RestoreFile:
         """Take down where the devices are, before anything is changed."""
         with self._lock:
             self.plan.devices = {device: Moved(table.port(device)) for device in devices}
+            self.plan.neighbours = {
+                device: Moved(row.port) for device, row in table.rows.items() if device not in devices
+            }
             self._write()
 
     def begin(self, device: str, port: str | None) -> None:
@@ -85,6 +90,14 @@ class RestoreFile:
         with self._lock:
             self.plan.unanswered -= 1
             self._write()
+
+    def knocked_off(self, device: str) -> None:
+        """A request of ours took a neighbour off its port."""
+        with self._lock:
+            moved = self.plan.neighbours.get(device)
+            if moved is not None and None not in moved.seen:
+                moved.seen.append(None)
+                self._write()
 
     def _saw(self, device: str, port: str | None) -> None:
         moved = self.plan.devices.get(device)
@@ -125,7 +138,8 @@ def read_file(path: Path) -> RestoreFile:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
         if value.pop("version") != VERSION:
             raise ValueError(f"version must be {VERSION}")
-        value["devices"] = {name: Moved(**moved) for name, moved in value["devices"].items()}
+        for each in ("devices", "neighbours"):
+            value[each] = {name: Moved(**moved) for name, moved in value[each].items()}
         return RestoreFile(path, RestorePlan(**value))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
@@ -156,7 +170,7 @@ def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
     left = []
     try:
         table = bench.read()
-        for device, moved in plan.devices.items():
+        for device, moved in (*plan.devices.items(), *touched(plan)):
             where = table.port(device)
             if device not in table.rows:
                 left.append(f"device {device} is not listed any more; it was on {moved.port!r}")
@@ -169,11 +183,26 @@ def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
     return left
 
 
+def touched(plan: RestorePlan) -> list[tuple[str, Moved]]:
+    """The neighbours that requests of ours took off their ports."""
+    return [(device, moved) for device, moved in plan.neighbours.items() if moved.seen]
+
+
+def put_back_neighbours(plan: RestorePlan, table: ListedTable) -> list[str]:
+    """The neighbours that were knocked off and are back, in words."""
+    return [
+        f"device {device} was taken off {moved.port!r} by a request about another one; it has been put back there"
+        for device, moved in touched(plan)
+        if table.port(device) == moved.port
+    ]
+
+
 def strangers(plan: RestorePlan, table: ListedTable) -> list[str]:
     """Devices that somebody else has moved since, in words."""
     return [
-        f"device {device} was on {moved.port!r}; somebody else has put it on {table.port(device)!r}, it is left there"
-        for device, moved in plan.devices.items()
+        f"device {device} was on {moved.port!r} and is on {table.port(device)!r}: the chassis or another client has"
+        " moved it, it is left there"
+        for device, moved in (*plan.devices.items(), *plan.neighbours.items())
         if device in table.rows and table.port(device) != moved.port and table.port(device) not in moved.seen
     ]
 

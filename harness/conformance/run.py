@@ -18,14 +18,23 @@ from typing import Any
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer
+from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged
 from mews.harness.conformance.expectations import Quirks, Waiver
 from mews.harness.conformance.guard import Guard
 from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.open import client_for
+from mews.harness.conformance.profiles import ConformProfile
+from mews.harness.conformance.recognise import recognise
 from mews.harness.conformance.recording import RecordingDifference, compare
 from mews.harness.conformance.report.outcome import ConformanceOutcome
-from mews.harness.conformance.restore import RestoreFile, RestorePlan, default_path, put_back, strangers
+from mews.harness.conformance.restore import (
+    RestoreFile,
+    RestorePlan,
+    default_path,
+    put_back,
+    put_back_neighbours,
+    strangers,
+)
 from mews.harness.conformance.suite import ClauseSuite, run_suite
 from mews.harness.conformance.table import ListedTable, Versions
 from mews.harness.errors import BadInput, Lacks
@@ -37,7 +46,8 @@ MOST_DEVICES = 2
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own."""
+    """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own;
+    ``profile`` None: all clauses by their own grades."""
 
     address: ChassisTarget
     dialect: str
@@ -45,6 +55,7 @@ class Order:
     changes: bool = False
     devices: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
+    profile: ConformProfile | None = None
     quirks: Quirks = field(default_factory=Quirks)
     waivers: tuple[Waiver, ...] = ()
     restore_file: Path | None = None
@@ -54,20 +65,24 @@ class Order:
 def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]) -> ConformanceOutcome:
     """Judge the chassis.
 
-    Raises BadInput, Lacks, KeyboardInterrupt; whatever it raises, the table is as before, or the guard sees to it.
+    Raises BadInput, Lacks (also where something answers that is no such chassis), KeyboardInterrupt; whatever it
+    raises, the table is as before, or the guard sees to it.
     """
     began_s = time.monotonic()
     suite = clauses_of(order.dialect)
     client = client_for(order.address, order.credentials)
     face = suite.face(client)
     try:
-        bench = ClauseContext(client, face, limits=order.quirks.limits)
+        bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home)
+        recognise(bench, order.dialect)
         table = _first_look(bench)
         devices, ports = choose(order, table) if order.changes else ((), ())
         with _protected(order, table, devices) as keeper:
             bench.allow(devices, ports, keeper.file)
-            judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes)
-            run = ClauseSuite(judge, suite.clauses, on_result)
+            profile = order.profile or ConformProfile("", suite.clauses)
+            grades = {clause.id: profile.grade(clause) for clause in profile.clauses}
+            judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes, grades)
+            run = ClauseSuite(judge, profile.clauses, on_result)
             with tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
                 run_suite(run, suite.file, Path(folder))
             versions = _versions(face.versions)
@@ -81,13 +96,16 @@ def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]
         dialect=order.dialect,
         changes=order.changes,
         devices=devices,
+        profile=profile.name,
         quirks=order.quirks.name,
         versions=versions,
         results=run.results,
         restored=tuple(left) if order.changes else None,
         differences=differences,
         remarks=tuple(keeper.remarks),
+        others=tuple(keeper.others),
         seconds=time.monotonic() - began_s,
+        log=tuple(client.log),
     )
 
 
@@ -98,10 +116,10 @@ def _first_look(bench: ClauseContext) -> ListedTable | None:
     """
     try:
         return bench.read()
-    except Malformed:
+    except (Malformed, NotJudged):
         return None
     except ListingUnavailable as error:
-        if any(exchange.status for exchange in bench.client.log):
+        if bench.answered():
             return None
         raise Lacks(f"{error}; no chassis answers there") from error
 
@@ -131,11 +149,12 @@ def choose(order: Order, table: ListedTable | None) -> tuple[tuple[str, ...], tu
 
 @dataclass(slots=True)
 class _Kept:
-    """What protects the table during a run; ``left``: what could not be put back."""
+    """What protects the table during a run; ``left``: what could not be put back; ``others``: what others moved."""
 
     file: RestoreFile | None = None
     left: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -182,11 +201,14 @@ def _protected(order: Order, table: ListedTable | None, devices: tuple[str, ...]
 def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
     """Put back with a bench of its own, whose observations count for no clause."""
     client = client_for(order.address, order.credentials)
-    face = clauses_of(order.dialect).face(client)
-    bench = ClauseContext(client, face, limits=order.quirks.limits)
+    judged = clauses_of(order.dialect)
+    face = judged.face(client)
+    bench = ClauseContext(client, face, limits=order.quirks.limits, home=judged.home)
     try:
         left = put_back(file, bench)
-        kept.remarks += strangers(file.plan, bench.read())
+        table = bench.read()
+        kept.remarks += put_back_neighbours(file.plan, table)
+        kept.others = strangers(file.plan, table)
     except (ListingUnavailable, Malformed) as error:
         left = [str(error)]
     finally:

@@ -13,6 +13,8 @@ STYLES = {
     "failed": "bold red",
     "error": "bold magenta",
     "skipped": "yellow",
+    "warning": "yellow",
+    "noted": "dim",
     "quirk": "yellow",
     "waived": "yellow",
 }

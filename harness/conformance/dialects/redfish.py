@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import Clause, must, noticed
+from mews.harness.conformance.clause import Clause, must, noticed, resting_on
 from mews.harness.conformance.client import HttpReply
-from mews.harness.conformance.dialects.redfish_model import MODEL, walk
+from mews.harness.conformance.dialects.redfish_model import ACCESS, MODEL, ROOT_CLAUSE, walk
 from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, ask, extended, status
-from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, RedfishTableClient, durable_name, tail
+from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, RedfishTableClient, durable_name, tail
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.fields import at, link_of, links, members, objects, text
 from mews.harness.conformance.moves import moving, watched
 
 __all__ = ["CLAUSES", "DIALECT_CLAUSES", "RedfishTableClient"]
@@ -46,12 +47,18 @@ def _etag_parameter(bench: ClauseContext) -> None:
             return replies[-1].status < 400
 
         bench.refused(device, port, add, f"AddEndpoint with a stale {name}")
-        status(replies[-1], 428, f"AddEndpoint with a stale {name}")
+        status(_last(replies), 428, f"AddEndpoint with a stale {name}")
+
+
+def _last(replies: list[HttpReply]) -> HttpReply:
+    if not replies:
+        raise NotJudged("the request was never answered")
+    return replies[-1]
 
 
 def _endpoints(bench: ClauseContext, port: str) -> list[dict[str, str]]:
     shown = ask(bench, "GET", bench.face.zone(port)).json()
-    return [{"@odata.id": each["@odata.id"]} for each in shown.get("Links", {}).get("Endpoints", [])]
+    return [{"@odata.id": each} for each in links(shown, "Links", "Endpoints")]
 
 
 def _patch(bench: ClauseContext, port: str, endpoints: list[dict[str, str]], **headers: str) -> HttpReply:
@@ -89,7 +96,7 @@ def _if_match(bench: ClauseContext) -> None:
         return replies[-1].status < 400
 
     bench.refused(device, port, patch, "PATCH of a zone with a stale If-Match")
-    status(replies[-1], 412, "PATCH of a zone with a stale If-Match")
+    status(_last(replies), 412, "PATCH of a zone with a stale If-Match")
 
 
 def _refusal_keeps(bench: ClauseContext) -> None:
@@ -111,20 +118,20 @@ def _refusal_keeps(bench: ClauseContext) -> None:
 def _pcie_device(bench: ClauseContext) -> Mapping[str, Any]:
     """A PCIeDevice with ReadyToRemove, of an idle device."""
     for value in walk(bench).of("PCIeDevice"):
-        if value.get("Id") in bench.devices and "ReadyToRemove" in value:
+        if text(value, "Id") in bench.devices and "ReadyToRemove" in value and link_of(value):
             return value
     raise NotJudged("no idle device has a PCIeDevice with ReadyToRemove")
 
 
 def _patched(bench: ClauseContext, body: Mapping[str, Any]) -> HttpReply:
     reply: HttpReply = bench.insist(
-        lambda: bench.face.follow(bench.face.send("PATCH", _pcie_device(bench)["@odata.id"], body))
+        lambda: bench.face.follow(bench.face.send("PATCH", link_of(_pcie_device(bench)), body))
     )
     return reply
 
 
 def _ready(bench: ClauseContext) -> bool:
-    return bool(ask(bench, "GET", _pcie_device(bench)["@odata.id"]).json()["ReadyToRemove"])
+    return bool(at(ask(bench, "GET", link_of(_pcie_device(bench))).json(), "ReadyToRemove"))
 
 
 def _writable(bench: ClauseContext) -> None:
@@ -140,15 +147,15 @@ def _patch_bad(bench: ClauseContext) -> None:
 def _patch_mixed(bench: ClauseContext) -> None:
     reply = _patched(bench, {"ReadyToRemove": _ready(bench), "MewsNoSuchProperty": 1})
     status(reply, 200, "PATCH of a known and an unknown property")
-    notes = [name for name in reply.json() if name.endswith("@Message.ExtendedInfo")]
+    notes = [name for name in members(reply.json()) if name.endswith("@Message.ExtendedInfo")]
     must(notes, "PATCH of a known and an unknown property: no annotation says what was wrong")
 
 
 def _patch_nothing(bench: ClauseContext) -> None:
     what = "PATCH of OData annotations only"
-    reply = _patched(bench, {"@odata.id": _pcie_device(bench)["@odata.id"]})
+    reply = _patched(bench, {"@odata.id": link_of(_pcie_device(bench))})
     status(reply, 400, what)
-    ids = [str(each.get("MessageId")) for each in extended(reply, what)["@Message.ExtendedInfo"]]
+    ids = [text(each, "MessageId") for each in objects(extended(reply, what), "@Message.ExtendedInfo")]
     must(any(name.endswith(".NoOperation") for name in ids), f"{what}: {', '.join(ids)}, must be NoOperation")
 
 
@@ -164,6 +171,7 @@ def _task(bench: ClauseContext) -> None:
     if not bench.move(device, bench.ports[0]):
         raise NotJudged(f"device {device} cannot be attached")
     replies: list[HttpReply] = bench.face.task
+    _last(replies)
     if replies[0].status != 202:
         raise NotJudged(f"an attach is answered at once, with HTTP {replies[0].status}")
     must(replies[0].headers.get("location"), "202 without the Location of a task monitor")
@@ -174,31 +182,29 @@ def _task(bench: ClauseContext) -> None:
 def _training(bench: ClauseContext) -> None:
     device = bench.free()
     shown = ask(bench, "GET", bench.face.endpoint(device)).json()
-    ports = shown.get("Links", {}).get("ConnectedPorts", [])
+    ports = links(shown, "Links", "ConnectedPorts")
     if not ports:
         raise NotJudged(f"the endpoint of device {device} names no port")
     statuses: list[str] = []
-    bench.face.during = lambda: statuses.append(ask(bench, "GET", ports[0]["@odata.id"]).json().get("LinkStatus"))
+    bench.face.during = lambda: statuses.append(text(ask(bench, "GET", ports[0]).json(), "LinkStatus"))
     try:
         bench.move(device, bench.ports[0])
     finally:
         bench.face.during = lambda: None
     if not statuses:
         raise NotJudged("an attach is answered at once")
-    must(
-        "Training" in statuses, f"{ports[0]['@odata.id']}: LinkStatus {', '.join(map(str, statuses))} during an attach"
-    )
+    must("Training" in statuses, f"{ports[0]}: LinkStatus {', '.join(statuses)} during an attach")
 
 
 def _taken_block(bench: ClauseContext) -> None:
     device, port = bench.attached()
-    blocks = [value["@odata.id"] for value in walk(bench).of("ResourceBlock") if value.get("Id") == device]
+    blocks = [link_of(value) for value in walk(bench).of("ResourceBlock") if text(value, "Id") == device]
     name = "#ComputerSystem.AddResourceBlock"
-    systems = [value for value in walk(bench).of("ComputerSystem") if name in value.get("Actions", {})]
-    if not blocks or not systems:
+    targets = [text(value, "Actions", name, "target") for value in walk(bench).of("ComputerSystem")]
+    if not any(blocks) or not any(targets):
         raise NotJudged(f"there is no resource block of device {device}, or no system with AddResourceBlock")
     other = [port] if len(bench.ports) == 1 else [each for each in bench.ports if each != port]
-    target = systems[-1]["Actions"][name]["target"]
+    target = next(filter(None, reversed(targets)))
     body = {"ResourceBlock": {"@odata.id": blocks[0]}}
     bench.refused(
         device,
@@ -228,9 +234,9 @@ def _changing(id_: str, title: str, reference: str, check: Any, *, assumed: bool
     return Clause(id_, title, reference, check, changes=True, assumed=assumed)
 
 
-CLAUSES: tuple[Clause, ...] = (
-    *PROTOCOL,
+RESTING: tuple[Clause, ...] = (
     *MODEL,
+    *PROTOCOL,
     *moving(4, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
     _changing("4.etag-changes", "an ETag changes on each write", RULES, _etag_changes),
     _changing("4.etag-parameter", "a mismatching ETag parameter is 428", f"{AT}: {ATTACH}, {DETACH}", _etag_parameter),
@@ -259,4 +265,14 @@ CLAUSES: tuple[Clause, ...] = (
     *watched(4, attach=ATTACH, detach=DETACH, read=READ),
 )
 
-DIALECT_CLAUSES = DialectClauses(RedfishTableClient, CLAUSES, __file__, login=True)
+CLAUSES = (ROOT_CLAUSE, *resting_on((ROOT_CLAUSE.id,), (ACCESS, *resting_on((ACCESS.id,), RESTING))))
+
+DIALECT_CLAUSES = DialectClauses(
+    RedfishTableClient,
+    CLAUSES,
+    __file__,
+    login=True,
+    home=ROOT,
+    words=("RedfishVersion", "@odata.id", "@odata.type"),
+    gates=("4.root", "4.access", "4.json", "4.form", "4.answers", "4.server-errors"),
+)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,10 +12,19 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, TYPE, durable_name, initiates
-from mews.harness.conformance.errors import NotJudged
+from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged, Unmet
+from mews.harness.conformance.fields import LINK, at, leaves, link_of, links, members, objects, text
 
 MOST = 1500
 """Resources of a walk."""
+NULL = type(None)
+JSON_NAMES: Mapping[type, str] = {
+    str: "a string",
+    dict: "an object",
+    list: "an array",
+    bool: "a boolean",
+    NULL: "null",
+}
 
 VERSIONS: Mapping[str, str] = {
     "ServiceRoot": "1.20.0",
@@ -40,27 +50,78 @@ VERSIONS: Mapping[str, str] = {
     "LogService": "1.9.0",
 }
 """Resources of the contract and their latest versions; Task has none to show while nothing runs."""
+ABOVE: Mapping[str, tuple[str, ...]] = {
+    "Switch": ("Fabric",),
+    "Port": ("Fabric", "Switch"),
+    "Zone": ("Fabric",),
+    "Endpoint": ("Fabric",),
+    "PCIeFunction": ("PCIeDevice",),
+    "ResourceBlock": ("CompositionService",),
+}
+"""Resources without which a resource cannot be reached."""
+
+
+TYPES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "ServiceRoot": {"RedfishVersion": (str,), "UUID": (str, NULL), "ProtocolFeaturesSupported": (dict,)},
+    "Fabric": {"Id": (str,), "FabricType": (str, NULL), "Zones": (dict,), "Endpoints": (dict,)},
+    "Zone": {"Id": (str,), "ZoneType": (str,), "Links": (dict,), "Links.Endpoints": (list,), "Actions": (dict,)},
+    "Endpoint": {
+        "Id": (str,),
+        "Links": (dict,),
+        "Links.Zones": (list,),
+        "Links.ConnectedPorts": (list,),
+        "Identifiers": (list,),
+        "Identifiers[].DurableName": (str, NULL),
+        "ConnectedEntities": (list,),
+        "ConnectedEntities[].EntityRole": (str, NULL),
+        "ConnectedEntities[].EntityLink": (dict, NULL),
+    },
+    "PCIeDevice": {"Id": (str,), "Status": (dict,), "Status.State": (str, NULL), "ReadyToRemove": (bool, NULL)},
+    "PCIeFunction": {"VendorId": (str, NULL), "ClassCode": (str, NULL)},
+    "Processor": {"ProcessorType": (str, NULL)},
+    "Port": {"LinkStatus": (str, NULL)},
+    "Role": {"RoleId": (str,)},
+    "EventService": {"ServerSentEventUri": (str,)},
+    "ComputerSystem": {"Id": (str,), "Actions": (dict,)},
+    "ResourceBlock": {"Id": (str,)},
+}
+"""Properties that the clauses and the stack read, and their types (DSP8010); those of inner objects by their place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Everything that can be reached from the root: path -> reply, and the resources among it."""
+    """Everything that can be reached from the root: path -> reply, the resources among it, what is no resource and why,
+    and the properties that are of another type than their schema's."""
 
     replies: Mapping[str, HttpReply]
     resources: Mapping[str, Mapping[str, Any]]
+    broken: Mapping[str, str]
+    mistyped: Mapping[str, Sequence[str]]
+
+    def all(self, schema: str) -> Iterator[Mapping[str, Any]]:
+        """The resources of a schema, collections left out."""
+        return (value for value in self.resources.values() if schema_of(value) == schema)
 
     def of(self, schema: str) -> Iterator[Mapping[str, Any]]:
-        """The resources of a schema, collections left out."""
-        for value in self.resources.values():
-            found = TYPE.fullmatch(str(value.get("@odata.type")))
-            if found and found[1] == schema:
-                yield value
+        """The same.
+
+        Raises NotJudged where one of them has properties of another type: another clause is about that.
+        """
+        if schema in self.mistyped:
+            raise NotJudged(f"4.types does not hold: {self.mistyped[schema][0]}")
+        return self.all(schema)
+
+
+def schema_of(value: Mapping[str, Any]) -> str:
+    """The unversioned name of a resource's type; empty where it has none with a version."""
+    found = TYPE.fullmatch(text(value, "@odata.type"))
+    return found[1] if found else ""
 
 
 def walk(bench: ClauseContext) -> Walk:
     """The walk, made once a run.
 
-    Raises NotJudged where nothing can be read with these credentials.
+    Raises ListingUnavailable where even the root cannot be had.
     """
     if "walk" not in bench.facts:
         bench.facts["walk"] = _walk(bench)
@@ -71,41 +132,107 @@ def walk(bench: ClauseContext) -> Walk:
 def _walk(bench: ClauseContext) -> Walk:
     replies: dict[str, HttpReply] = {}
     resources: dict[str, Mapping[str, Any]] = {}
-    waiting = [ROOT]
+    broken: dict[str, str] = {}
+    waiting, seen = [ROOT], {ROOT}
     while waiting and len(replies) < MOST:
         path = waiting.pop(0)
-        if path in replies:
+        try:
+            reply = bench.insist(partial(bench.face.send, "GET", path))
+        except ListingUnavailable:
+            if path == ROOT:
+                raise
             continue
-        reply = bench.insist(partial(bench.face.send, "GET", path))
         if reply.status == 404 and path != ROOT:
             continue
         replies[path] = reply
-        if reply.status == 401:
-            raise NotJudged("the credentials are refused")
-        value = reply.json() if "json" in reply.headers.get("content-type", "") and reply.status == 200 else None
-        if isinstance(value, dict) and "@odata.id" in value:
+        if reply.status != 200 or "json" not in reply.headers.get("content-type", "json"):
+            continue
+        try:
+            value = reply.json()
+        except Malformed as error:
+            broken[path] = str(error)
+            continue
+        if not isinstance(value, dict):
+            broken[path] = f"a JSON {type(value).__name__}, must be an object"
+            continue
+        if link_of(value):
             resources[path] = value
             bench.face.saw(value)
-            waiting += [link for link in _links(value) if link not in replies]
-    return Walk(replies, resources)
+        else:
+            broken[path] = "has no @odata.id"
+        found = [link for link in _links(value) if link not in seen]
+        seen.update(found)
+        waiting += dict.fromkeys(found)
+    return Walk(replies, resources, broken, _mistyped(resources))
+
+
+def _mistyped(resources: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path, value in resources.items():
+        schema = schema_of(value)
+        wanted = TYPES.get(schema, {})
+        for place, each in leaves(value) if wanted else ():
+            types = wanted.get(place)
+            right = types is None or (isinstance(each, types) and (not isinstance(each, bool) or bool in types))
+            if types is not None and not right:
+                names = " or ".join(JSON_NAMES[kind] for kind in types)
+                found.setdefault(schema, []).append(f"{path}: {place} is {json.dumps(each)[:60]}, must be {names}")
+    return found
 
 
 def _links(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, each in value.items():
-            if name == "@odata.id" and isinstance(each, str) and each.startswith("/redfish/v1/") and "#" not in each:
-                if "/$" not in each and "JsonSchemas" not in each:
-                    yield each
-            else:
-                yield from _links(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _links(each)
+    for place, each in leaves(value):
+        linked = place.endswith(LINK) and isinstance(each, str) and each.startswith("/redfish/v1/")
+        if linked and not any(part in each for part in ("#", "/$", "JsonSchemas")):
+            yield each
+
+
+def _root(bench: ClauseContext) -> None:
+    reply = bench.insist(partial(bench.face.send, "GET", ROOT, known=False))
+    must(reply.status == 200, f"GET {ROOT}: HTTP {reply.status}, must be 200")
+    try:
+        value = reply.json()
+    except Malformed as error:
+        raise Unmet(str(error)) from error
+    must(isinstance(value, dict), f"GET {ROOT}: a JSON {type(value).__name__}, must be an object")
+    inside = [name for name, each in value.items() if isinstance(each, dict) and "RedfishVersion" in each]
+    wrapped = f": it is wrapped as {', '.join(map(repr, inside))}" if inside else ""
+    must(text(value, "@odata.id") or text(value, "RedfishVersion"), f"GET {ROOT}: no service root{wrapped}")
+
+
+def _access(bench: ClauseContext) -> None:
+    root = bench.face.get(ROOT)
+    for name in ("Systems", "Chassis", "Fabrics", "Managers"):
+        path = link_of(root.get(name))
+        if path:
+            reply = bench.insist(partial(bench.face.send, "GET", path))
+            must(reply.status not in (401, 403), f"GET {path} with the credentials given: HTTP {reply.status}")
+            return
+
+
+def _json(bench: ClauseContext) -> None:
+    for path, why in walk(bench).broken.items():
+        raise Unmet(f"GET {path}: {why}")
+
+
+def _types(bench: ClauseContext) -> None:
+    wrong = [each for found in walk(bench).mistyped.values() for each in found]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    must(not wrong, f"{wrong[0] if wrong else ''}{more}")
+
+
+def _collections(bench: ClauseContext) -> None:
+    for path, value in walk(bench).resources.items():
+        if text(value, "@odata.type").partition(".")[0].endswith("Collection"):
+            listed = value.get("Members")
+            must(isinstance(listed, list), f"GET {path}: Members is {json.dumps(listed)[:60]}, must be a list")
+            for each in listed if isinstance(listed, list) else ():
+                must(link_of(each), f"GET {path}: the member {json.dumps(each)[:60]} is no link")
 
 
 def _present(schema: str) -> Callable[[ClauseContext], None]:
     def check(bench: ClauseContext) -> None:
-        must(any(walk(bench).of(schema)), f"no {schema} can be reached from {ROOT}")
+        must(any(walk(bench).all(schema)), f"no {schema} can be reached from {ROOT}")
 
     return check
 
@@ -113,8 +240,8 @@ def _present(schema: str) -> Callable[[ClauseContext], None]:
 def _versions(bench: ClauseContext) -> None:
     older = []
     for schema, wanted in VERSIONS.items():
-        for value in walk(bench).of(schema):
-            found = TYPE.fullmatch(str(value["@odata.type"]))
+        for value in walk(bench).all(schema):
+            found = TYPE.fullmatch(text(value, "@odata.type"))
             version = tuple(int(part) for part in found.groups()[1:]) if found else ()
             if version < tuple(map(int, wanted.split("."))):
                 older.append(f"{schema} {'.'.join(map(str, version))} (latest {wanted})")
@@ -123,15 +250,15 @@ def _versions(bench: ClauseContext) -> None:
 
 def _zones(bench: ClauseContext) -> None:
     seen = walk(bench)
-    endpoints = {value["@odata.id"]: value for value in seen.of("Endpoint")}
+    endpoints = {link_of(value): value for value in seen.of("Endpoint")}
     fabric = bench.face.path("Zones")
-    zones = [zone for zone in seen.of("Zone") if str(zone["@odata.id"]).startswith(fabric)]
+    zones = [zone for zone in seen.of("Zone") if link_of(zone).startswith(fabric)]
     hosts = [value for value in endpoints.values() if initiates(value)]
     must(len(zones) == len(hosts), f"{len(zones)} zones for {len(hosts)} host-port endpoints: must be one for each")
     for zone in zones:
-        where = zone["@odata.id"]
+        where = link_of(zone)
         must(zone.get("ZoneType") == "ZoneOfEndpoints", f"{where}: ZoneType {zone.get('ZoneType')!r}: ZoneOfEndpoints")
-        listed = [each["@odata.id"] for each in zone.get("Links", {}).get("Endpoints", [])]
+        listed = links(zone, "Links", "Endpoints")
         must(listed, f"{where}: has no endpoint, must hold its host port's")
         roles = [initiates(endpoints[name]) for name in listed if name in endpoints]
         must(roles and roles[0], f"{where}: its first endpoint must be the host port's")
@@ -142,7 +269,7 @@ def _actions(bench: ClauseContext) -> None:
     for port in bench.insist(bench.face.read).ports:
         zone = bench.insist(partial(bench.face.get, bench.face.zone(port)))
         for action in (ADD, REMOVE):
-            must(action in zone.get("Actions", {}), f"{zone['@odata.id']}: has no action {action}")
+            must(action in members(zone, "Actions"), f"{link_of(zone)}: has no action {action}")
 
 
 def _durable(bench: ClauseContext) -> None:
@@ -151,7 +278,7 @@ def _durable(bench: ClauseContext) -> None:
         raise NotJudged("there is no device")
     names = [durable_name(value) for value in devices]
     for value, name in zip(devices, names, strict=True):
-        must(name, f"{value['@odata.id']}: has no Identifiers with a DurableName")
+        must(name, f"{link_of(value)}: has no Identifiers with a DurableName")
     must(len(set(names)) == len(names), "two endpoints have the same DurableName")
 
 
@@ -163,7 +290,7 @@ def _functions(bench: ClauseContext) -> None:
     must(gpus, "no PCIeFunction has ClassCode 0x030200")
     for value in gpus:
         vendor = str(value.get("VendorId", "")).lower()
-        must(vendor == "0x10de", f"{value['@odata.id']}: VendorId {vendor}, must be 0x10de")
+        must(vendor == "0x10de", f"{link_of(value)}: VendorId {vendor}, must be 0x10de")
 
 
 def _processors(bench: ClauseContext) -> None:
@@ -172,46 +299,61 @@ def _processors(bench: ClauseContext) -> None:
 
 
 def _link_status(bench: ClauseContext) -> None:
-    for value in walk(bench).of("Port"):
-        must("LinkStatus" in value, f"{value['@odata.id']}: has no LinkStatus")
+    ports = list(walk(bench).of("Port"))
+    if not ports:
+        raise NotJudged("there is no port")
+    for value in ports:
+        must("LinkStatus" in value, f"{link_of(value)}: has no LinkStatus")
 
 
 def _absent(bench: ClauseContext) -> None:
-    states = {value["@odata.id"]: value.get("Status", {}).get("State") for value in walk(bench).of("PCIeDevice")}
+    states = {link_of(value): at(value, "Status", "State") for value in walk(bench).of("PCIeDevice")}
     empty = {name for name, state in states.items() if state == "Absent"}
     if not empty:
         raise NotJudged("no slot is empty")
     for value in walk(bench).of("PCIeDevice"):
-        if value["@odata.id"] in empty:
-            must(not value.get("SerialNumber"), f"{value['@odata.id']}: is Absent and has a serial number")
+        if link_of(value) in empty:
+            must(not value.get("SerialNumber"), f"{link_of(value)}: is Absent and has a serial number")
 
 
 def _hosts(bench: ClauseContext) -> None:
     systems = list(walk(bench).of("ComputerSystem"))
     hosts = [value for value in walk(bench).of("Endpoint") if initiates(value)]
     linked = {
-        entity["EntityLink"]["@odata.id"]
+        found
         for value in hosts
-        for entity in value.get("ConnectedEntities", [])
-        if isinstance(entity.get("EntityLink"), dict)
+        for entity in objects(value, "ConnectedEntities")
+        if (found := link_of(entity.get("EntityLink")))
     }
-    names = {value["@odata.id"] for value in systems}
+    names = {link_of(value) for value in systems}
     must(linked <= names, f"host endpoints lead to {', '.join(sorted(linked - names))}: no such ComputerSystem")
     must(names, "there is no ComputerSystem")
 
 
 def _outdated(bench: ClauseContext) -> None:
     for value in walk(bench).resources.values():
-        kind = str(value.get("@odata.type"))
-        must(not kind.startswith("#PCIeSlots."), f"{value['@odata.id']}: PCIeSlots is deprecated")
-        must(not kind.startswith("#Connection."), f"{value['@odata.id']}: Connection covers Storage and Memory only")
+        kind = text(value, "@odata.type")
+        must(not kind.startswith("#PCIeSlots."), f"{link_of(value)}: PCIeSlots is deprecated")
+        must(not kind.startswith("#Connection."), f"{link_of(value)}: Connection covers Storage and Memory only")
 
 
 AT = "chassis.md 4"
 
+ROOT_CLAUSE = Clause("4.root", "the service root is a JSON object", f"{AT}: rules of the protocol", _root)
+ACCESS = Clause("4.access", "the credentials open the service", f"{AT}: rules of the protocol", _access)
+
 MODEL: tuple[Clause, ...] = (
+    Clause("4.json", "every resource is a JSON object", f"{AT}: resources", _json),
+    Clause("4.types", "properties are of their schemas' types", f"{AT}: resources", _types),
+    Clause("4.collections", "a collection's Members are a list of links", f"{AT}: resources", _collections),
     *(
-        Clause(f"4.resource-{schema}", f"there is a {schema}", f"{AT}: resources", _present(schema))
+        Clause(
+            f"4.resource-{schema}",
+            f"there is a {schema}",
+            f"{AT}: resources",
+            _present(schema),
+            needs=tuple(f"4.resource-{above}" for above in ABOVE.get(schema, ())),
+        )
         for schema in VERSIONS
     ),
     Clause("4.versions", "schemas have the latest versions", f"{AT}: resources and their latest versions", _versions),
@@ -221,7 +363,13 @@ MODEL: tuple[Clause, ...] = (
     Clause(
         "4.functions", "a GPU's PCIeFunction has vendor 0x10de and class 0x030200", f"{AT}: PCIeFunction", _functions
     ),
-    Clause("4.processors", "a GPU is a Processor of ProcessorType GPU", f"{AT}: Processor", _processors),
+    Clause(
+        "4.processors",
+        "a GPU is a Processor of ProcessorType GPU",
+        f"{AT}: Processor",
+        _processors,
+        needs=("4.resource-Processor",),
+    ),
     Clause("4.link-status", "a port has a LinkStatus", f"{AT}: Port", _link_status),
     Clause("4.absent", "an empty slot is a PCIeDevice of State Absent", f"{AT}: PCIeDevice", _absent),
     Clause("4.hosts", "there is a ComputerSystem per host", f"{AT}: ComputerSystem per host", _hosts),

@@ -7,17 +7,21 @@ import json
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.harness.conformance.client import Client, HttpReply
-from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
+from mews.harness.conformance.client import Client, HttpReply, below_500
+from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, NotJudged
+from mews.harness.conformance.fields import at, link_of, links, objects, text
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
 ROOT = "/redfish/v1/"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 TYPE = re.compile(r"#(\w+)\.v(\d+)_(\d+)_(\d+)\.\w+")
 ADD, REMOVE = "#Zone.AddEndpoint", "#Zone.RemoveEndpoint"
+TRIES = 3
+"""Of one member of a collection."""
 
 
 class RedfishTableClient:
@@ -30,6 +34,7 @@ class RedfishTableClient:
         self._paths: dict[str, str] = {}
         self._zones: dict[str, str] = {}
         self._endpoints: dict[str, str] = {}
+        self._failed: Counter[str] = Counter()
         self.login: HttpReply | None = None
         """The reply to the login."""
         self.task: list[HttpReply] = []
@@ -55,11 +60,9 @@ class RedfishTableClient:
         reply = self._client.send(method, path, content, {**own, **(self.who() if known else {})})
         if reply.status == 401 and known and self.login is not None and self.login.status == 201:
             with self._lock:
-                self._headers = {}
+                self._headers, self.login = {}, None
             reply = self._client.send(method, path, content, {**own, **self.who()})
-        if reply.status >= 500 and reply.status != 501:
-            raise HttpServerError(f"{method} {path}: HTTP {reply.status}: {reply.text[:120]}")
-        return reply
+        return below_500(reply, f"{method} {path}", but=(501,))
 
     def get(self, path: str) -> dict[str, Any]:
         """A resource.
@@ -84,14 +87,14 @@ class RedfishTableClient:
     def who(self) -> Mapping[str, str]:
         """The headers of somebody who has logged in."""
         with self._lock:
-            if not self._headers and self._client.credentials is not None:
+            if not self._headers and self.login is None and self._client.credentials is not None:
                 self._log_in(*self._client.credentials)
             return dict(self._headers)
 
     def _log_in(self, user: str, password: str) -> None:
         body = json.dumps({"UserName": user, "Password": password}).encode()
         reply = self._client.send("POST", SESSIONS, body, {"Content-Type": "application/json"})
-        self.login = reply
+        self.login = below_500(reply, f"POST {SESSIONS}", but=(501,))
         token = reply.headers.get("x-auth-token", "")
         if reply.status == 201 and token:
             self._client.keep_secret(token)
@@ -111,30 +114,44 @@ class RedfishTableClient:
     def path(self, name: str) -> str:
         """Where Fabric, Zones or Endpoints are: those of the first PCIe fabric."""
         if not self._paths:
-            fabrics = self.get(link(self.get(ROOT), "Fabrics"))
-            found = [self.get(str(member["@odata.id"])) for member in fabrics.get("Members", [])]
-            fabric = next((each for each in found if each.get("FabricType") == "PCIe"), found[0] if found else None)
-            if fabric is None:
-                raise Malformed("the service has no fabric")
-            names = ("Zones", "Endpoints")
-            self._paths = {"Fabric": str(fabric["@odata.id"]), **{each: link(fabric, each) for each in names}}
+            root = self.get(ROOT)
+            if "Fabrics" not in root:
+                raise NoFabric("the service has no fabric: its root has no Fabrics")
+            fabrics = self.get(link(root, "Fabrics"))
+            found = [(path, self.get(path)) for path in links(fabrics, "Members")]
+            if not found:
+                raise NoFabric("the service has no fabric: Fabrics has no members")
+            path, fabric = next((each for each in found if each[1].get("FabricType") == "PCIe"), found[0])
+            self._paths = {"Fabric": path, **{each: link(fabric, each) for each in ("Zones", "Endpoints")}}
         return self._paths[name]
 
     def members(self, path: str) -> list[dict[str, Any]]:
         """The resources of a collection, expanded where the service can, over all its pages."""
-        features = self.get(ROOT).get("ProtocolFeaturesSupported") or {}
-        expands = bool((features.get("ExpandQuery") or {}).get("NoLinks"))
+        expands = at(self.get(ROOT), "ProtocolFeaturesSupported", "ExpandQuery", "NoLinks") is True
         page: str | None = f"{path}?$expand=.($levels=1)" if expands else path
         found: list[dict[str, Any]] = []
         while page is not None:
             value = self.get(page)
-            listed = value.get("Members")
-            if not isinstance(listed, list) or not all(isinstance(member, dict) for member in listed):
+            if not isinstance(value.get("Members"), list):
                 raise Malformed(f"GET {page}: must have Members")
-            found += [member if set(member) - {"@odata.id"} else self.get(member["@odata.id"]) for member in listed]
-            page = value.get("Members@odata.nextLink")
+            for member in objects(value, "Members"):
+                whole = dict(member) if set(member) - {"@odata.id"} else self._member(link_of(member))
+                found += [] if whole is None else [whole]
+            page = text(value, "Members@odata.nextLink") or None
         for member in found:
             self.saw(member)
+        return found
+
+    def _member(self, path: str) -> dict[str, Any] | None:
+        """A member of a collection; None where it cannot be had, time and again, while others can."""
+        try:
+            found = self.get(path) if path else None
+        except (HttpServerError, Malformed):
+            self._failed[path] += 1
+            if self._failed[path] < TRIES:
+                raise
+            return None
+        self._failed.pop(path, None)
         return found
 
     def read(self) -> ListedTable:
@@ -142,18 +159,17 @@ class RedfishTableClient:
         rows: dict[str, ListedDevice] = {}
         ports: list[str] = []
         for endpoint in self.members(self.path("Endpoints")):
-            try:
-                zones = [zone["@odata.id"] for zone in endpoint.get("Links", {}).get("Zones", [])]
-                port = tail(zones[0]) if zones else None
-                name = str(endpoint["Id"])
-                self._endpoints[name] = endpoint["@odata.id"]
-                if initiates(endpoint):
-                    if port is not None:
-                        ports.append(port)
-                        self._zones[port] = zones[0]
-                    continue
-            except (KeyError, TypeError, AttributeError) as error:
-                raise Malformed(f"an endpoint in another form: {error!r}: {json.dumps(endpoint)[:120]}") from error
+            zones = links(endpoint, "Links", "Zones")
+            port = tail(zones[0]) if zones else None
+            name = text(endpoint, "Id")
+            if not name:
+                continue
+            self._endpoints[name] = link_of(endpoint)
+            if initiates(endpoint):
+                if port is not None:
+                    ports.append(port)
+                    self._zones[port] = zones[0]
+                continue
             rows[name] = ListedDevice(durable_name(endpoint), port)
         return ListedTable(rows, tuple(ports))
 
@@ -174,8 +190,8 @@ class RedfishTableClient:
         reply = self.send("GET", self.endpoint(device))
         if reply.status >= 400:
             return False
-        zones = reply.json().get("Links", {}).get("Zones", [])
-        return not zones or self.act(zones[0]["@odata.id"], REMOVE, device).status < 400
+        zones = links(reply.json(), "Links", "Zones")
+        return not zones or self.act(zones[0], REMOVE, device).status < 400
 
     def act(self, zone: str, action: str, device: str, **parameters: str) -> HttpReply:
         """One of a zone's actions, followed to its end."""
@@ -193,8 +209,8 @@ class RedfishTableClient:
             if time.monotonic() - began_s > patience_s:
                 raise NoAnswer("timeout", f"{monitor}: still 202 after {patience_s:g} s")
             self.during()
-            text = reply.headers.get("retry-after", "")
-            threading.Event().wait(min(int(text), 5) if text.isdecimal() else 1.0)
+            after = reply.headers.get("retry-after", "")
+            threading.Event().wait(min(int(after), 5) if after.isdecimal() else 1.0)
             reply = self.send("GET", local(monitor))
             self.task.append(reply)
         return reply
@@ -202,11 +218,13 @@ class RedfishTableClient:
     def versions(self) -> Versions:
         """Of the root, the manager's firmware, and every schema that was seen."""
         root = self.send("GET", ROOT, known=False).json()
-        service = {name: str(root[name]) for name in ("RedfishVersion", "Vendor", "Product", "UUID") if root.get(name)}
+        service = {
+            name: found for name in ("RedfishVersion", "Vendor", "Product", "UUID") if (found := text(root, name))
+        }
         try:
             for manager in self.members(link(root, "Managers")):
-                if manager.get("FirmwareVersion"):
-                    service["FirmwareVersion"] = str(manager["FirmwareVersion"])
+                if text(manager, "FirmwareVersion"):
+                    service["FirmwareVersion"] = text(manager, "FirmwareVersion")
         except Malformed:
             pass
         return Versions(service, dict(sorted(self.seen.items())))
@@ -220,15 +238,19 @@ class RedfishTableClient:
             self._client.send("DELETE", local(where), None, who)
 
 
-def link(value: Mapping[str, Any], name: str) -> str:
+class NoFabric(NotJudged):
+    """There is no table: the service is no chassis of a fabric."""
+
+
+def link(value: Any, name: str) -> str:
     """Where a member of a resource leads.
 
     Raises Malformed.
     """
-    found = value.get(name)
-    if not isinstance(found, dict) or not isinstance(found.get("@odata.id"), str):
-        raise Malformed(f"{value.get('@odata.id')}: has no {name}")
-    return str(found["@odata.id"])
+    found = link_of(at(value, name))
+    if not found:
+        raise Malformed(f"{link_of(value) or 'a resource'}: {name} is no link")
+    return found
 
 
 def tail(path: str) -> str:
@@ -238,12 +260,12 @@ def tail(path: str) -> str:
 
 def initiates(endpoint: Mapping[str, Any]) -> bool:
     """Whether it is a host port's."""
-    return any(entity.get("EntityRole") == "Initiator" for entity in endpoint.get("ConnectedEntities", []))
+    return any(each.get("EntityRole") == "Initiator" for each in objects(endpoint, "ConnectedEntities"))
 
 
 def durable_name(endpoint: Mapping[str, Any]) -> str:
     """The first durable name of an endpoint: a GPU's UUID."""
-    names = [str(each.get("DurableName", "")) for each in endpoint.get("Identifiers", [])]
+    names = [text(each, "DurableName") for each in objects(endpoint, "Identifiers")]
     return names[0] if names else ""
 
 

@@ -19,6 +19,8 @@ class DialectClauses:
     module that its clauses are in.
 
     ``login``: it asks for credentials. ``lists_ports``: its listing names the host ports, also those without a device.
+    ``home``: a path that any such chassis answers, with one of the member names ``words`` somewhere, or with nothing;
+    by it one sees that something is no such chassis. ``gates``: clauses that are judged whatever a profile asks for.
     """
 
     face: Callable[[Client], TableClient]
@@ -26,6 +28,9 @@ class DialectClauses:
     file: str = __file__
     login: bool = False
     lists_ports: bool = True
+    home: str = ""
+    words: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
 
 
 def clauses_of(dialect: str) -> DialectClauses:

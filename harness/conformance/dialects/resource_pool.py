@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import Clause, must, unseen
-from mews.harness.conformance.client import Client, HttpReply
+from mews.harness.conformance.clause import MAY, Clause, must, resting_on, unseen
+from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import HttpServerError, Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.fields import text
 from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, watched
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
@@ -36,7 +37,9 @@ class ResourcePoolTableClient:
         """The listing."""
         records = _records(self._client.send("GET", RESOURCES))
         rows = {
-            record["devid"]: ListedDevice(record.get("uuid", ""), record.get("hostport") or None) for record in records
+            device: ListedDevice(text(record, "uuid"), text(record, "hostport") or None)
+            for record in records
+            if (device := text(record, "devid"))
         }
         return ListedTable(rows, tuple(dict.fromkeys(row.port for row in rows.values() if row.port is not None)))
 
@@ -57,63 +60,82 @@ class ResourcePoolTableClient:
         """Nothing is kept."""
 
     def _write(self, method: str, body: Mapping[str, str]) -> bool:
-        return _below_500(self._client.send(method, ALLOCATION, json.dumps(body).encode(), JSON)).status < 400
+        reply = self._client.send(method, ALLOCATION, json.dumps(body).encode(), JSON)
+        return below_500(reply, f"{method} {ALLOCATION}").status < 400
 
 
 def _records(reply: HttpReply) -> list[dict[str, Any]]:
-    records = _below_500(reply).json() or []
-    whole = isinstance(records, list) and all(isinstance(record, dict) and "devid" in record for record in records)
+    records = below_500(reply, f"GET {RESOURCES}").json()
+    records = [] if records is None else records
+    whole = isinstance(records, list) and all(isinstance(record, dict) for record in records)
     if reply.status >= 400 or not whole:
         raise Malformed(f"GET {RESOURCES}: HTTP {reply.status}: must be 200 and a list: {reply.text[:120]!r}")
     return list(records)
 
 
-def _below_500(reply: HttpReply) -> HttpReply:
-    if reply.status >= 500:
-        raise HttpServerError(f"HTTP {reply.status}: {reply.text[:120]}")
-    return reply
+def _listing(bench: ClauseContext) -> list[dict[str, Any]]:
+    return bench.insist(lambda: _records(bench.client.send("GET", RESOURCES)))
+
+
+def _no_authentication(bench: ClauseContext) -> None:
+    reply = bench.get(RESOURCES)
+    must(reply.status not in (401, 403), f"GET {RESOURCES} without credentials: HTTP {reply.status}")
 
 
 def _list(bench: ClauseContext) -> None:
     reply = bench.get(RESOURCES)
     must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
-    value = reply.json()
-    must(value is None or isinstance(value, list), f"a JSON {type(value).__name__}, must be a list, or null when empty")
+    try:
+        value = reply.json()
+    except Malformed as error:
+        raise Unmet(str(error)) from error
+    inside = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
+    wrapped = f" that wraps it as {', '.join(map(repr, inside))}" if inside else ""
+    whole = value is None or isinstance(value, list)
+    must(whole, f"a JSON {type(value).__name__}{wrapped}, must be a list, or null when empty")
+    for record in value or []:
+        must(isinstance(record, dict), f"element {record!r}: must be an object")
 
 
 def _members(bench: ClauseContext) -> None:
-    for record in bench.get(RESOURCES).json() or []:
-        must(isinstance(record, dict) and set(record) == NAMES, f"record {record}: must have devid, uuid and hostport")
+    for record in _listing(bench):
+        must(set(record) == NAMES, f"record {record}: must have devid, uuid and hostport, and no others")
 
 
 def _strings(bench: ClauseContext) -> None:
-    for record in bench.get(RESOURCES).json() or []:
-        for name, value in dict(record).items():
-            must(isinstance(value, str), f"{name} of {record}: {value!r} must be a string")
+    """A null where a device is free is what another clause is about."""
+    for record in _listing(bench):
+        for name, value in record.items():
+            right = isinstance(value, str) or (name == "hostport" and value is None)
+            must(right, f"{name} of {record}: {value!r} must be a string")
 
 
 def _unique(bench: ClauseContext) -> None:
-    devices = [record.get("devid") for record in bench.get(RESOURCES).json() or []]
-    twice = sorted({str(device) for device in devices if devices.count(device) > 1})
+    devices = [device for record in _listing(bench) if (device := text(record, "devid"))]
+    twice = sorted({device for device in devices if devices.count(device) > 1})
     must(not twice, f"devid {', '.join(twice)} is listed more than once")
 
 
 def _null(bench: ClauseContext) -> None:
-    reply = bench.get(RESOURCES)
-    if reply.json():
+    if _listing(bench):
         raise NotJudged("there are devices")
+    reply = bench.get(RESOURCES)
     must(reply.text.strip() == "null", f"{reply.text[:60]!r}: must be null")
 
 
 def _free(bench: ClauseContext) -> None:
-    free = [record for record in bench.get(RESOURCES).json() or [] if not record.get("hostport")]
+    free = [record for record in _listing(bench) if _is_free(record)]
     if not free and bench.devices:
         device = bench.free()
-        free = [record for record in bench.get(RESOURCES).json() or [] if record.get("devid") == device]
+        free = [record for record in _listing(bench) if text(record, "devid") == device and _is_free(record)]
     if not free:
         raise NotJudged("no device is free")
     for record in free:
-        must(record.get("hostport") == "", f"hostport of free device {record['devid']}: must be an empty string")
+        must(record["hostport"] == "", f"hostport of free device {record.get('devid')}: must be an empty string")
+
+
+def _is_free(record: Mapping[str, Any]) -> bool:
+    return "hostport" in record and record["hostport"] in (None, "")
 
 
 def _wrong_verbs(path: str, *verbs: str) -> Callable[[ClauseContext], None]:
@@ -135,7 +157,7 @@ def _no_content(bench: ClauseContext) -> None:
 
         def ask(target: str | None = target, replies: list[HttpReply] = replies) -> bool:
             method = "DELETE" if target is None else "POST"
-            replies.append(_below_500(bench.client.send(method, ALLOCATION, _body(device, target), JSON)))
+            replies.append(_written(bench, method, _body(device, target)))
             return replies[-1].status < 400
 
         if not bench.move(device, target, ask):
@@ -150,6 +172,10 @@ def _is_no_content(reply: HttpReply | None, what: str) -> None:
         must(good, f"{what}: HTTP {reply.status} {reply.text[:60]!r}, must be 204 without a body")
 
 
+def _written(bench: ClauseContext, method: str, body: bytes) -> HttpReply:
+    return below_500(bench.client.send(method, ALLOCATION, body, JSON), f"{method} {ALLOCATION}")
+
+
 def _body(device: str, port: str | None) -> bytes:
     return json.dumps({"devid": device} if port is None else {"devid": device, "hostport": port}).encode()
 
@@ -159,7 +185,7 @@ def _answered(bench: ClauseContext, device: str, port: str | None, method: str, 
     replies: list[HttpReply] = []
 
     def ask() -> bool:
-        replies.append(_below_500(bench.client.send(method, ALLOCATION, body, JSON)))
+        replies.append(_written(bench, method, body))
         return replies[0].status < 400
 
     bench.ask(device, port, ask)
@@ -239,26 +265,32 @@ def _both(*checks: Callable[[ClauseContext], None]) -> Callable[[ClauseContext],
 
 def _go_decodes(bench: ClauseContext) -> None:
     """What the published Go clients do: fail on a status of 400 or more, decode ``[]map[string]string``."""
-    reply = bench.get(RESOURCES)
-    must(reply.status < 400, f"GET {RESOURCES}: HTTP {reply.status}, the clients fail on it")
-    for record in reply.json() or []:
-        whole = isinstance(record, dict) and all(isinstance(value, str) for value in record.values())
-        must(whole, f"{record!r} does not decode into map[string]string")
+    for record in _listing(bench):
+        wrong = [name for name, value in record.items() if value is not None and not isinstance(value, str)]
+        must(not wrong, f"{record!r} does not decode into map[string]string: {', '.join(wrong)}")
 
 
 READ = "GET /resources"
 ATTACH = "POST /allocation"
 DETACH = "DELETE /allocation"
 
-CLAUSES: tuple[Clause, ...] = (
-    Clause("3.list", "the listing is 200 and a JSON list", f"chassis.md 3: {READ}", _list),
+NO_AUTH = Clause("3.no-auth", "no authentication is asked for", f"chassis.md 3: {READ}", _no_authentication)
+LIST = Clause("3.list", "the listing is 200 and a JSON list", f"chassis.md 3: {READ}", _list)
+
+RESTING: tuple[Clause, ...] = (
     Clause("3.members", "a record is devid, uuid and hostport", f"chassis.md 3: {READ}", _members),
     Clause("3.strings", "every value of the listing is a string", f"chassis.md 3: {READ}", _strings),
     Clause(
         "3.one-port", "a device is listed once: it is on at most one host port", f"chassis.md 1, 3: {READ}", _unique
     ),
     Clause("3.null", "an empty listing is null", f"chassis.md 3: {READ}", _null),
-    Clause("3.go-clients", "the published Go clients can read the listing", "chassis.md 3: Go clients", _go_decodes),
+    Clause(
+        "3.go-clients",
+        "the published Go clients can read the listing",
+        "chassis.md 3: Go clients",
+        _go_decodes,
+        needs=("3.strings",),
+    ),
     Clause(
         "3.verbs-read", "GET of the allocation is 405", "chassis.md 3: other verbs 405", _wrong_verbs(ALLOCATION, "GET")
     ),
@@ -312,13 +344,19 @@ CLAUSES: tuple[Clause, ...] = (
         "the table outlives the process",
         "chassis.md 3: gaps, not to be copied: no persistence",
         unseen("would need a restart of the chassis"),
+        grade=MAY,
     ),
     Clause(
         "3.start-file",
         "the table starts as the start file says",
         "chassis.md 3: start file",
         unseen("the start file is not on the wire"),
+        grade=MAY,
     ),
 )
 
-DIALECT_CLAUSES = DialectClauses(ResourcePoolTableClient, CLAUSES, __file__, lists_ports=False)
+CLAUSES = (NO_AUTH, *resting_on((NO_AUTH.id,), (LIST, *resting_on((LIST.id,), RESTING))))
+
+DIALECT_CLAUSES = DialectClauses(
+    ResourcePoolTableClient, CLAUSES, __file__, lists_ports=False, home=RESOURCES, words=("devid", "hostport")
+)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import READ_ONLY, VERDICTS, ClauseResult
 from mews.harness.conformance.recording import RecordingDifference
 from mews.harness.conformance.table import Versions
@@ -14,19 +15,24 @@ from mews.harness.conformance.table import Versions
 
 @dataclass(frozen=True, slots=True)
 class ConformanceOutcome:
-    """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth telling."""
+    """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth knowing;
+    ``others``: what the chassis or another client has moved meanwhile, which was left there."""
 
     url: str
     dialect: str
     changes: bool
     devices: tuple[str, ...]
+    profile: str
     quirks: str
     versions: Versions
     results: Sequence[ClauseResult]
     restored: tuple[str, ...] | None
     differences: Sequence[RecordingDifference]
     remarks: tuple[str, ...]
+    others: tuple[str, ...]
     seconds: float
+    log: Sequence[Exchange] = ()
+    """Every request in order, for a recording."""
 
     @property
     def verdict(self) -> str:
@@ -46,6 +52,7 @@ class ConformanceOutcome:
             "dialect": self.dialect,
             "allow_changes": self.changes,
             "devices": list(self.devices),
+            "profile": self.profile,
             "quirks": self.quirks,
             "versions": {"service": dict(self.versions.service), "schemas": dict(self.versions.schemas)},
             "verdict": self.verdict,
@@ -55,13 +62,14 @@ class ConformanceOutcome:
             "not_restored": list(self.restored or ()),
             "differences": [str(difference) for difference in self.differences],
             "remarks": list(self.remarks),
+            "moved_by_others": list(self.others),
             "seconds": round(self.seconds, 3),
         }
 
 
 def summary(outcome: ConformanceOutcome) -> str:
     """``12 passed, 1 failed``."""
-    words = {"quirk": "known quirk", "skipped": "not judged"}
+    words = {"quirk": "known quirk", "skipped": "not judged", "warning": "should be otherwise"}
     text = ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in outcome.counts().items() if n)
     withheld = sum(result.reason == READ_ONLY for result in outcome.results)
     return f"{text} ({withheld} of them for want of --allow-changes)" if withheld else text
@@ -71,6 +79,8 @@ def about(outcome: ConformanceOutcome) -> list[str]:
     """What was judged and how, line by line."""
     how = f"changes on {', '.join(outcome.devices)}" if outcome.changes else "read-only"
     lines = [f"{outcome.url}, dialect {outcome.dialect}, {how}"]
+    if outcome.profile:
+        lines.append(f"profile {outcome.profile}")
     if outcome.quirks:
         lines.append(f"quirk profile {outcome.quirks}")
     if outcome.versions.service:
@@ -83,7 +93,9 @@ def about(outcome: ConformanceOutcome) -> list[str]:
 def after(outcome: ConformanceOutcome) -> list[str]:
     """What is to be told at the end."""
     lines = [f"differs: {difference}" for difference in outcome.differences]
-    lines += list(outcome.remarks)
-    if outcome.restored is not None:
-        lines += [f"NOT RESTORED: {text}" for text in outcome.restored] or ["the table is as before"]
+    lines += [*outcome.remarks, *outcome.others]
+    if outcome.restored:
+        lines += [f"NOT RESTORED: {text}" for text in outcome.restored]
+    elif outcome.restored is not None:
+        lines.append("the table is as before" + (" but for what others moved" if outcome.others else ""))
     return lines

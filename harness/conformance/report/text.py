@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
+from mews.harness.conformance.clause import MUST
 from mews.harness.conformance.exchange import Exchange, cut
-from mews.harness.conformance.judge import PASSED, READ_ONLY, SKIPPED, ClauseResult
+from mews.harness.conformance.judge import NOTED, PASSED, READ_ONLY, SKIPPED, ClauseResult
 from mews.harness.conformance.report.outcome import ConformanceOutcome, about, after, summary
 from mews.harness.report.text_writer import STYLES, TextWriter
 
@@ -43,9 +44,10 @@ def details(result: ClauseResult) -> Iterator[str]:
         yield result.reason
     if result.note:
         yield result.note
-    if result.verdict in (PASSED, SKIPPED):
+    if result.verdict in (PASSED, SKIPPED, NOTED):
         return
-    yield result.clause.reference + (" (assumed)" if result.clause.assumed else "")
+    graded = "" if result.grade == MUST else f" ({result.grade})"
+    yield f"{result.clause.reference}{' (assumed)' if result.clause.assumed else ''}{graded}"
     for exchange in shown(result):
         yield f"> {exchange.method} {exchange.path} {cut(exchange.body, 200)}".rstrip()
         yield f"< {exchange.status or exchange.error} {cut(exchange.reply, 200)}".rstrip()

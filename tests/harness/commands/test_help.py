@@ -46,8 +46,7 @@ def test_options_are_grouped_and_no_group_names_what_is_not_there(capsys):
     assert shown.index("Arguments:") < shown.index("Results:") < shown.index("Examples:")
     grouped = {option for options in OPTION_PANELS.values() for option in options}
     completion = {"--install-completion", "--show-completion"}
-    planned = {"--profile", "--explain"}
-    assert grouped - OPTIONS - completion - planned == set()
+    assert grouped - OPTIONS - completion == set()
     named = {name for names in COMMAND_PANELS.values() for name in names}
     assert named <= {name.split()[0] for name in EVERY}
 

@@ -17,14 +17,14 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import Malformed
+from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.table import Limits
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "hardware"
 DAY = date(2026, 1, 1)
-BRISK = Limits(attach_s=2.0, detach_s=2.0, read_s=2.0, settle_s=0.4, outage_s=4.0, quiet_s=0.5)
+BRISK = Limits(attach_s=2.0, detach_s=2.0, read_s=2.0, settle_s=0.4, outage_s=30.0, quiet_s=0.5)
 """For chassis that answer at once."""
 IDLE = ("000100", "000200")
 
@@ -74,12 +74,26 @@ def judged(
     listed: Callable[[], None] = lambda: None,
 ) -> dict[str, ClauseResult]:
     """Clause -> result, as a run with ``--allow-changes`` finds them; ``listed`` is called once devices are known."""
-    suite = clauses_of(dialect)
     client = Mangled(ChassisTarget(url, ca, patience_s=patience_s), mangle)
     client.credentials = credentials
+    return judged_by(client, dialect, limits=limits, changes=changes, devices=devices, only=only, listed=listed)
+
+
+def judged_by(
+    client: Client,
+    dialect: str,
+    *,
+    limits: Limits = BRISK,
+    changes: bool = True,
+    devices: Any = IDLE,
+    only: Callable[[Clause], bool] = lambda clause: True,
+    listed: Callable[[], None] = lambda: None,
+) -> dict[str, ClauseResult]:
+    """The same over a client that is there."""
+    suite = clauses_of(dialect)
     face = suite.face(client)
-    bench = ClauseContext(client, face, limits=limits)
-    with suppress(Malformed):
+    bench = ClauseContext(client, face, limits=limits, home=suite.home)
+    with suppress(Malformed, ListingUnavailable, NotJudged):
         bench.read()
     listed()
     if changes:

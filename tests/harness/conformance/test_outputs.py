@@ -102,7 +102,7 @@ def test_a_known_quirk_does_not_fail_and_is_told_as_one(shared, url, tmp_path, c
 def test_the_shipped_profiles_are_valid_and_name_what_the_emulators_own_profile_does():
     assert "falcon-4005" in shipped_quirks()
     for name in shipped_quirks():
-        dialect = "redfish" if "redfish" in name else "h3api"
+        dialect = {"kubecomp-simulator": "resource-pool"}.get(name, "h3api")
         assert load_quirks(name, dialect, clauses_of(dialect).clauses).expect
     falcon = load_quirks("falcon-4005", "h3api", clauses_of("h3api").clauses)
     assert set(falcon.expect) == {"2.truth-attach", "2.answers", "2.complete"}
@@ -135,7 +135,7 @@ def test_a_waiver_holds_until_its_day_and_is_an_error_after_it(shared, url):
         ("{}", "must be a list of {clause, reason, expires}"),
         ("- 1", "[0]: 1: must be a mapping"),
         ("- {clause: 2.array, reason: x, until: 1}", "[0].until: unknown; allowed: clause, reason, expires"),
-        ("- {clause: 2.nothing, reason: x, expires: 2026-01-01}", "[0].clause: '2.nothing': must be one of 2.array,"),
+        ("- {clause: 2.nothing, reason: x, expires: 2026-01-01}", "[0].clause: '2.nothing': must be one of 2.no-auth,"),
         ("- {clause: 2.array, expires: 2026-01-01}", "[0].reason: None: must be a text"),
         ("- {clause: 2.array, reason: x, expires: soon}", "[0].expires: 'soon': must be a day, YYYY-MM-DD"),
     ],
@@ -217,10 +217,25 @@ def test_it_runs_from_the_package_alone_whatever_pytest_configuration_lies_aroun
     assert not list(tmp_path.rglob(".pytest_cache"))
 
 
-def test_an_answer_that_is_no_listing_fails_its_clause_and_refuses_changes(tmp_path, monkeypatch, capsys):
+def test_a_server_of_another_kind_is_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with wrong_server() as (url, _):
-        assert exit_code(["conform", url + "/nowhere", "--dialect", "resource-pool", "--patience", "2"]) == 1
-        assert "failed   3.list" in capsys.readouterr().out
-        assert exit_code(["conform", url + "/nowhere", "--dialect", "resource-pool", "--allow-changes"]) == 3
-        assert "so the table could not be restored" in capsys.readouterr().err
+        assert exit_code(["conform", url + "/nowhere", "--dialect", "resource-pool"]) == 3
+        [line] = capsys.readouterr().err.splitlines()
+        assert "this does not look like resource-pool: GET /resources: HTTP 405, text/plain" in line
+        assert exit_code(["conform", url, "--dialect", "redfish", "--credentials", str(credentials(tmp_path))]) == 3
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.endswith("; it looks like h3api: --dialect h3api")
+
+
+def credentials(folder: Path) -> Path:
+    file = folder / "credentials"
+    file.write_text("admin:word")
+    return file
+
+
+def test_a_host_that_is_not_there_is_one_line(capsys):
+    assert exit_code(["conform", "http://no-such-host.invalid"]) == 3
+    assert "cannot be resolved" in capsys.readouterr().err
+    assert exit_code(["conform", "http://127.0.0.1:9"]) == 3
+    assert "the connection is refused; no chassis answers there" in capsys.readouterr().err

@@ -51,7 +51,7 @@ CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
     ({"kind": "half-applied-attach", **EVER}, {H3API: {"attach"}, POOL: {"attach"}}),
     ({"kind": "never-trains", "wait_s": 0.0}, {H3API: {"attach"}, POOL: {"attach", "server-errors"}}),
     (
-        {"kind": "management-reboot", "operation": "attach", "down_s": 0.5},
+        {"kind": "management-reboot", "operation": "attach", "down_s": 2.0},  # the next read falls within it
         {H3API: {"answers"}, POOL: {"answers"}, REDFISH: {"answers", "server-errors"}},
     ),
     (
@@ -62,7 +62,8 @@ CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
     ({"kind": "wrong-uuid", "uuid": ""}, {H3API: {"uuid"}, POOL: {"uuid"}}),
     ({"kind": "lost-uuid", "device": "000C00"}, {H3API: set(), POOL: set()}),
     ({"kind": "events-out-of-order"}, {H3API: set(), POOL: set()}),
-    ({"kind": "read-aftermath", "within_s": 0.05, "partial": 0.0, **EVER}, {H3API: {"answers"}, POOL: {"answers"}}),
+    # Long enough for a read on a slow machine to fall within it, short enough for a fast one to be still reading.
+    ({"kind": "read-aftermath", "within_s": 0.3, "partial": 0.0, **EVER}, {H3API: {"answers"}, POOL: {"answers"}}),
 ]
 
 

@@ -77,7 +77,7 @@ def with_text(old: str, new: str) -> Callable[[HttpReply], HttpReply]:
         (without("odata-version"), {"4.odata-version"}),
         (without("allow"), {"4.allow"}),
         (without("link"), {"4.describedby"}),
-        (without("etag"), {"4.etag", "4.etag-stays"}),
+        (without("etag"), {"4.etag"}),
         (without("www-authenticate"), {"4.private"}),
         (with_status(401, 403), {"4.private"}),  # under TLS Basic is taken
         (with_status(501, 200), {"4.unknown-query"}),
@@ -117,7 +117,7 @@ def test_the_command_line_puts_versions_into_the_report_and_credentials_nowhere(
     assert report["versions"]["service"]["RedfishVersion"]
     assert report["versions"]["schemas"]["Zone"] == "1.6.3"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) > 50
+    assert {"r.json", "r.xml", "r.html", "recording.json", "exchanges.jsonl"} <= {path.name for path in written}
     on_result = capsys.readouterr().out
     assert "RedfishVersion" in on_result
     assert PASSWORD not in on_result

@@ -1,0 +1,63 @@
+"""Reads JSON of any type as the type that is wanted: what is of another one is as if it were not there.
+
+The clauses that are about types name it; all others go on with what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+LINK = "@odata.id"
+
+
+def at(value: Any, *names: str) -> Any:
+    """The member that these names lead to, one inside the other; None where one of them leads nowhere."""
+    for name in names:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
+
+
+def members(value: Any, *names: str) -> Mapping[str, Any]:
+    """The object there; an empty one where there is none."""
+    found = at(value, *names)
+    return found if isinstance(found, Mapping) else {}
+
+
+def objects(value: Any, *names: str) -> list[Mapping[str, Any]]:
+    """The objects of the list there."""
+    found = at(value, *names)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def text(value: Any, *names: str) -> str:
+    """The text there; a number is its digits; else an empty text."""
+    found = at(value, *names)
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        return f"{found:g}" if isinstance(found, float) else str(found)
+    return found if isinstance(found, str) else ""
+
+
+def links(value: Any, *names: str) -> list[str]:
+    """Where the objects of the list there link to."""
+    return [link for each in objects(value, *names) if (link := link_of(each))]
+
+
+def link_of(value: Any) -> str:
+    """What an object's ``@odata.id`` is; empty without one."""
+    found = at(value, LINK)
+    return found if isinstance(found, str) else ""
+
+
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every member of every object inside: its place, such as ``Links.Zones[]``, and its value."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            where = f"{place}.{name}" if place else str(name)
+            yield where, each
+            yield from leaves(each, where)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each, f"{place}[]")

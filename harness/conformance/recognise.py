@@ -1,0 +1,91 @@
+"""Sees at once that there is nothing to judge: no such host, nobody there, or a server of another kind."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+from mews.dialects import OURS
+from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.client import Client, HttpReply
+from mews.harness.conformance.dialects.registry import DialectClauses, clauses_of
+from mews.harness.conformance.errors import NoAnswer
+from mews.harness.errors import Lacks
+
+RESOLVED_WITHIN_S = 1.8
+"""Resolvers of unreachable name servers take half a minute to give up."""
+CONNECTED_WITHIN_S = 1.8
+EMPTY = ("", "[]", "{}", "null")
+
+
+def recognise(bench: ClauseContext, dialect: str) -> None:
+    """Look whether it is a chassis of that dialect; what goes wrong otherwise is noted.
+
+    Raises Lacks, one line, where it is surely none. What answers with 401, 403, 5xx or not at all may be one.
+    """
+    client: Client = bench.client
+    _reach(client)
+    judged = clauses_of(dialect)
+    if not judged.home:
+        return
+    why = _unlike(bench, judged)
+    if why:
+        other = next((name for name in OURS if name != dialect and _is_one(client, clauses_of(name))), None)
+        hint = "" if other is None else f"; it looks like {other}: --dialect {other}"
+        raise Lacks(f"{client.address.url}: this does not look like {dialect}: GET {judged.home}: {why}{hint}")
+
+
+def _reach(client: Client) -> None:
+    """Resolve the host and connect once, within bounds of its own."""
+    resolved: list[object] = []
+
+    def resolve() -> None:
+        try:
+            resolved.append(client.addresses())
+        except OSError as error:
+            resolved.append(error)
+
+    thread = threading.Thread(target=resolve, daemon=True)
+    thread.start()
+    thread.join(RESOLVED_WITHIN_S)
+    url = client.address.url
+    if not resolved or isinstance(resolved[0], OSError):
+        error = resolved[0] if resolved else None
+        why = error.strerror if isinstance(error, socket.gaierror) else f"no answer within {RESOLVED_WITHIN_S:g} s"
+        raise Lacks(f"{url}: the host's name cannot be resolved: {why}; no chassis answers there")
+    try:
+        client.connect_once(min(CONNECTED_WITHIN_S, client.address.patience_s))
+    except NoAnswer as error:
+        raise Lacks(f"{error}; no chassis answers there") from error
+
+
+def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
+    """Why it is no such chassis; empty where it may be one."""
+    try:
+        reply = bench.client.send("GET", judged.home)
+    except NoAnswer as error:
+        if error.kind in NoAnswer.HOPELESS:
+            raise Lacks(f"{error}; no chassis answers there") from error
+        bench.note("answers", str(error))
+        return ""
+    if reply.status >= 500:
+        bench.note("server-errors", f"GET {judged.home}: HTTP {reply.status}: {reply.text[:120]}")
+    if reply.status in (401, 403) or reply.status >= 500 or _names(reply, judged):
+        return ""
+    if reply.status < 300 and reply.text.strip() in EMPTY:
+        return ""
+    kind = reply.headers.get("content-type", "without a Content-Type").partition(";")[0]
+    return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}"
+
+
+def _is_one(client: Client, judged: DialectClauses) -> bool:
+    try:
+        reply = client.send("GET", judged.home)
+    except NoAnswer:
+        return False
+    return reply.status == 200 and _names(reply, judged)
+
+
+def _names(reply: HttpReply, judged: DialectClauses) -> bool:
+    """Whether one of the dialect's own member names stands anywhere in it, be it wrapped or cut short."""
+    return any(f'"{word}"' in reply.text for word in judged.words)

@@ -7,7 +7,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 export MEWS_NIGHTLY
 
 .PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-nightly test-fuse test-containers \
-  test-kind test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist bench clean
+  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
 # of the time that `mews up` takes.
@@ -41,6 +41,10 @@ test-kind: $(BIN)/.installed
 # Real images as containers of emulated nodes; skipped with the reason where no Docker engine answers
 test-containers: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/kube/emulated/kubelet/engine/test_engine.py tests/harness/commands/test_up_containers.py --durations=0
+
+# The commands that pages show of kind
+test-kind-docs: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/package/test_documented_commands.py --durations=0
 
 # What runs on kind, and on a cluster that is there already, leave behind when they end or are killed
 test-kind-leftovers: $(BIN)/.installed
@@ -101,6 +105,11 @@ bench: $(BIN)/.installed
 validate-redfish: $(BIN)/.installed
 	@test -n "$(SCHEMAS)" || { echo "validate-redfish: SCHEMAS=DIR is missing: the published CSDL files" >&2; exit 2; }
 	MEWS_REDFISH_SCHEMAS="$(abspath $(SCHEMAS))" $(BIN)/python -m pytest -v tests/contract/test_redfish_validators.py
+
+# The documentation site, into build/site; links and anchors are checked, nothing is fetched
+docs: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

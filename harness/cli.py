@@ -16,6 +16,8 @@ import typer
 from mews.dialects import DEFAULT, OURS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.commands import arguments as given
+from mews.harness.commands.global_options import global_options
+from mews.harness.commands.help_layout import MewsTyper
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.commands.serving import check_serves, serving_options
 from mews.harness.errors import BadInput, Lacks
@@ -30,15 +32,8 @@ from mews.harness.options import (
     time_of,
 )
 
-app = typer.Typer(
-    name="mews",
-    cls=MewsGroup,
-    help="A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = MewsTyper(name="mews", cls=MewsGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
+app.callback(invoke_without_command=True)(global_options)
 
 ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """Of the click that this typer brings along."""

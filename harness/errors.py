@@ -8,7 +8,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+
+EXIT_CODES: Mapping[int, str] = MappingProxyType(
+    {
+        0: "passed, or done",
+        1: "something that was judged failed: a scenario, a clause, a step",
+        2: "bad input: one line says the file, the place, the value, and what is allowed",
+        3: "this machine or this version lacks something: one line says what, and how to get it",
+        130: "interrupted",
+        141: "the reader of standard output has gone",
+    }
+)
+"""Of every command, but for those that run another program: they end as that does."""
 
 
 class BadInput(Exception):

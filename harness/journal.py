@@ -28,6 +28,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                link-down, link-up  *device*; the port stays, the host cannot see the device
                                device-changed    *device*, old_uuid
                                down, up          the management CPU's answers stop, and come again
+                               host-power        host, on, boot: a cabled server was switched, by Redfish
     host       host/host-1     table             devices {gpuid: *function*}; at the start
                                link-up, function-added, driver-bound, nvml-visible   *function*: it came up
                                nvml-hidden, driver-unbound, function-removed, link-down   *function*: it went
@@ -38,11 +39,14 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                stuck             *function*, arrow: a fault keeps that layer from coming up
                                draining, persistence   *function*, on
                                waiting           *function*, what: a write that blocks while the GPU is in use
+                               rescanned         below: the bridge below which was looked, None for everywhere
+                               virtual-functions  *function*, count: an adapter has so many from now on
     kubelet    kubelet/host-1  registered        resource
                                devices           resource, healthy [id], unhealthy [id]: a list of the plugin
                                allocated         pod (namespace/name), uid, container, resource, devices [id]
                                container-started pod, uid, container, env {name: value}: what device plugins gave,
                                                  or a runtime hook, as the process sees it
+                               container-updated  pod, uid, container: its resources were changed in place
                                hook-failed       pod, uid, container, message: nobody answered for a container
                                rejected          pod, uid, reason, message
                                pod-ended         pod, uid: it holds nothing any more

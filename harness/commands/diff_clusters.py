@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.clusters.session import ClusterSession
+from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.commands.run import load
@@ -45,13 +46,13 @@ def diff_clusters(
         raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
     scenarios = load(paths, allow_outside=allow_outside)
-    quiet = check_outputs({"--json": json_file})
+    shown = not check_outputs({"--json": json_file})
     for cluster in clusters:
         check_available(cluster)
     found: list[HistoryDifference] = []
     accounts: list[ClusterHistory] = []
     with (
-        progress_bar(len(scenarios) * len(clusters)) as bar,
+        progress_bar(len(scenarios) * len(clusters), quiet=is_quiet()) as bar,
         ClusterSession(keep=options.keep, notify=bar.print) as session,
     ):
         for scenario in scenarios:
@@ -63,10 +64,10 @@ def diff_clusters(
             accounts += histories
             differences = [each for other in histories[1:] for each in compare(histories[0], other)]
             found += differences
-            if not quiet:
+            if shown and not (is_quiet() and all(each.why for each in differences)):
                 sys.stdout.write("".join(f"{line}\n" for line in _report(histories, differences)))
                 sys.stdout.flush()
-    if not quiet:
+    if shown and not (is_quiet() and all(each.why for each in found)):
         sys.stdout.write("".join(f"{line}\n" for line in _summary(accounts, found)))
     _write(json_file, accounts, found)
     return 1 if any(each.why is None for each in found) else 0

@@ -159,4 +159,21 @@ def _run(
     return code if code >= 0 else 128 - code
 
 
-COMMAND = Command("envtest", SUMMARY, run, USAGE, passes_on=True)
+COMMAND = Command(
+    "envtest",
+    SUMMARY,
+    run,
+    USAGE,
+    passes_on=True,
+    options={
+        "--cluster embedded|control-plane": "which API server; default: embedded",
+        "--bare": "the API server alone: no nodes, no controllers, no scheduler",
+        "--scenario FILE": "hardware and stack of that scenario",
+        "--hardware FILE": "that inventory; default: the demo's",
+        "--stack NAME[,NAME]|none": "systems to run; none: a bare cluster",
+        "--images FILE": "images of yours, as images: of a scenario has them",
+        "--speed N": "emulated seconds per second of wall-clock time",
+        "--wait nodes|devices": "CMD starts when nodes are Ready, or devices there, too",
+    },
+    examples=("mews envtest -- go test ./...", "mews envtest --bare --cluster control-plane -- go test ./..."),
+)

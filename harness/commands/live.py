@@ -302,36 +302,128 @@ def _write_file(out: str, text: str) -> None:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 
 
+NAMED = {"--name NAME": "the `mews up` of that name; default: mews"}
+_AS_JSON = {"--json": "for programs"}
+
 LIVE = (
-    Command("status", "What of a running `mews up` is up, down and wrong.", status, f"{NAME} [--json]"),
+    Command(
+        "status",
+        "What of a running `mews up` is up, down and wrong.",
+        status,
+        f"{NAME} [--json]",
+        options={**NAMED, **_AS_JSON},
+        examples=("mews status", "mews status --name lab --json"),
+    ),
     Command(
         "events",
         "The journal of a running `mews up`; -f follows it.",
         events,
         f"{NAME} [-f] [--layer LAYER] [--since LINE] [--json] [TEXT]",
+        options={
+            **NAMED,
+            "-f, --follow": "and what is still to come",
+            "--layer LAYER": f"of that layer alone: {', '.join(LAYERS)}",
+            "--since LINE": "from the line of that number on",
+            **_AS_JSON,
+        },
+        examples=("mews events -f", "mews events --layer chassis attached"),
     ),
-    Command("fault list", "Faults that a running `mews up` has.", fault_list, f"{NAME} [--json]"),
+    Command(
+        "fault list",
+        "Faults that a running `mews up` has.",
+        fault_list,
+        f"{NAME} [--json]",
+        options={**NAMED, **_AS_JSON},
+        examples=("mews fault list",),
+    ),
     Command(
         "fault add",
         "Add a fault to its chassis (default: all) or a host.",
         fault_add,
         f"{NAME} [--chassis NAME | --host NAME] KIND [NAME=VALUE]…",
+        options={**NAMED, "--chassis NAME": "of that chassis; default: of all", "--host NAME": "of that host"},
+        examples=("mews fault add --chassis A lying-result count=1", "mews fault add --host host-1 xid device=000100"),
     ),
-    Command("fault clear", "Undo its faults.", fault_clear, f"{NAME} [CHASSIS|HOST|all]"),
-    Command("host", "What an operator does on one of its hosts.", host, f"{NAME} HOST ACTION [NAME=VALUE]…"),
+    Command(
+        "fault clear",
+        "Undo its faults.",
+        fault_clear,
+        f"{NAME} [CHASSIS|HOST|all]",
+        options=NAMED,
+        examples=("mews fault clear", "mews fault clear host-1"),
+    ),
+    Command(
+        "host",
+        "What an operator does on one of its hosts.",
+        host,
+        f"{NAME} HOST ACTION [NAME=VALUE]…",
+        options=NAMED,
+        examples=("mews host host-1 drain device=0-000100 on=true",),
+    ),
     Command(
         "chassis edit",
         "Move a device in its table, behind everybody's back.",
         chassis_edit,
         f"{NAME} CHASSIS DEVICE --port PORT | --host HOST | --free",
+        options={
+            **NAMED,
+            "--port PORT": "to that port",
+            "--host HOST": "to the port of that host",
+            "--free": "to no port",
+        },
+        examples=("mews chassis edit A 000C00 --host host-2", "mews chassis edit A 000C00 --free"),
     ),
-    Command("chassis reset", "Its hardware as it was at the start.", chassis_reset, NAME),
-    Command("step", "Do to it what a step of a scenario does.", step, f"{NAME} FILE|YAML"),
     Command(
-        "explain", "Why a pod of it waits, or where its devices are.", explain, f"{NAME} [--json] pod/[NAMESPACE/]NAME"
+        "chassis reset",
+        "Its hardware as it was at the start.",
+        chassis_reset,
+        NAME,
+        options=NAMED,
+        examples=("mews chassis reset",),
     ),
-    Command("record", "It so far, as a scenario file that replays it.", record, f"{NAME} [--out FILE] [--as NAME]"),
-    Command("report", "It so far, as one HTML page.", report, f"{NAME} --out FILE"),
-    Command("get table", "Which device is on which port.", get_table, f"{NAME} [--json]"),
+    Command(
+        "step",
+        "Do to it what a step of a scenario does.",
+        step,
+        f"{NAME} FILE|YAML",
+        options=NAMED,
+        examples=("mews step 'kill: scheduler'", "mews step steps.yaml"),
+    ),
+    Command(
+        "explain",
+        "Why a pod of it waits, or where its devices are.",
+        explain,
+        f"{NAME} [--json] pod/[NAMESPACE/]NAME",
+        options={**NAMED, **_AS_JSON},
+        examples=("mews explain pod/five",),
+    ),
+    Command(
+        "record",
+        "It so far, as a scenario file that replays it.",
+        record,
+        f"{NAME} [--out FILE] [--as NAME]",
+        options={
+            **NAMED,
+            "--out FILE": "written there; default: standard output",
+            "--as NAME": "the scenario's name; default: that of the file",
+        },
+        examples=("mews record --out lab.yaml",),
+    ),
+    Command(
+        "report",
+        "It so far, as one HTML page.",
+        report,
+        f"{NAME} --out FILE",
+        options={**NAMED, "--out FILE": "written there"},
+        examples=("mews report --out lab.html",),
+    ),
+    Command(
+        "get table",
+        "Which device is on which port.",
+        get_table,
+        f"{NAME} [--json]",
+        options={**NAMED, **_AS_JSON},
+        examples=("mews get table",),
+    ),
 )
 """In the order in which --help shows them."""

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 
+from mews.harness.commands.global_options import LOG_FORMAT, is_quiet
+
 
 def keep_quiet() -> None:
     """Nothing to the terminal: a run tells what went wrong in its report."""
@@ -13,10 +15,17 @@ def keep_quiet() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
-def to_stderr() -> None:
-    """Warnings to standard error, for servers in the foreground."""
+def stderr_handler(level: int) -> logging.Handler:
+    """Writes records of that level and above to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.getLogger("mews").addHandler(handler)
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    return handler
+
+
+def to_stderr() -> None:
+    """Warnings to standard error, for servers in the foreground; -q: errors alone; -v shows them already."""
+    logger = logging.getLogger("mews")
+    if not any(isinstance(each, logging.StreamHandler) and each.level for each in logger.handlers):
+        logger.addHandler(stderr_handler(logging.ERROR if is_quiet() else logging.WARNING))
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -51,4 +51,15 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     return exit_code_of(runs)
 
 
-COMMAND = Command("merge", SUMMARY, run, USAGE)
+COMMAND = Command(
+    "merge",
+    SUMMARY,
+    run,
+    USAGE,
+    options={
+        "--json FILE|-": "results, as `mews run --json` writes them",
+        "--results FILE|-": "all lines in one file",
+        "--junit FILE|-": "results as JUnit XML",
+    },
+    examples=("mews merge 1.jsonl 2.jsonl --json all.json",),
+)

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from mews.harness.commands.help_layout import COMMAND_PANELS, write_options
 from mews.harness.errors import BadInput, Lacks
 from mews.kube.system.command import Command, CommandContext
 
@@ -27,6 +28,25 @@ class MewsGroup(TyperGroup):
 
         own = super().list_commands(ctx)
         return [*own, *dict.fromkeys(word for name in all_commands() if (word := name.split()[0]) not in own)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The options of all commands, then the commands."""
+        write_options(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """By what they are for."""
+        names = self.list_commands(ctx)
+        left = [name for name in names if not any(name in panel for panel in COMMAND_PANELS.values())]
+        for title, panel in {**COMMAND_PANELS, "More": left}.items():
+            shown = [(name, self._summary(ctx, name)) for name in panel if name in names]
+            if shown:
+                with formatter.section(title):
+                    formatter.write_dl(shown)
+
+    def _summary(self, ctx: Any, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return str(command.help or "").partition("\n\n")[0].replace("\n", " ")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """A command of two words of which our own command line has the first: found before that."""
@@ -48,7 +68,7 @@ def _command_of_systems(word: str) -> Any:
         return None
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    help_text = "; ".join(command.summary for command in commands.values())
+    help_text = "; ".join(command.summary.removesuffix(".") for command in commands.values()) + "."
     usage = " | ".join(filter(None, (command.usage for command in commands.values())))
 
     @app.command(word, context_settings=settings, help=help_text, options_metavar=usage)
@@ -72,7 +92,7 @@ def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
 
 def _run(command: Command, arguments: Sequence[str]) -> int:
     if "--help" in (arguments[:1] if command.passes_on else arguments):
-        sys.stdout.write(f"Usage: mews {command.name} {command.usage}".rstrip() + f"\n\n  {command.summary}\n")
+        sys.stdout.write(command.help())
         return 0
     try:
         return command.run(arguments, CommandContext(sys.stdout.write, _kubeconfig))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from mews.harness.backends import backend_of
+from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outputs, write_output
 from mews.harness.commands.serving import warn_insecure, what_is_open
@@ -234,11 +235,11 @@ def _run_all(
     """The runs, one after the other, as they are reported; all skipped for what is ``missing``."""
     from mews.harness.report.text import TextReport
 
-    report = None if stream is None else TextReport(stream)
+    report = None if stream is None else TextReport(stream, quiet=is_quiet())
     if not plan:
         return
     jobs, runs = min(jobs, len(plan)), list[Run]()
-    with progress_bar(len(plan), threads=jobs == 1) as bar:
+    with progress_bar(len(plan), threads=jobs == 1, quiet=is_quiet()) as bar:
         ended: Iterator[Run]
         if missing:
             ended = (Engine(options).lacking(scenario, seed, missing) for scenario, seed in plan)

@@ -264,4 +264,29 @@ def _text(plan: SimulationPlan, outcomes: Sequence[TraceOutcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-COMMAND = Command("simulate", SUMMARY, run, USAGE)
+COMMAND = Command(
+    "simulate",
+    SUMMARY,
+    run,
+    USAGE,
+    options={
+        "--format mews|pai2020": "the trace's columns; default: as its first line has them",
+        "--policy NAME[,NAME]": "who places jobs, one play each; see --list",
+        "--order fcfs|backfill|any": "first come first served (default), EASY backfilling, or whoever fits",
+        "--retry immediate|kube": "when a job that did not fit is looked at again; kube: as a scheduler's queue does",
+        "--hardware FILE": "the machines; default: pool-24, or the scenario's",
+        "--pools N": "so many copies of the hardware's chassis and hosts",
+        "--select COLUMN=VALUE": "only rows with that value; may be repeated",
+        "--set NAME=VALUE": "an option of the policy; may be repeated",
+        "--costs none|kubelet|PROFILE": "what pods cost: nothing (default), the kubelet's time, or a testbed's",
+        "--window N": "how many waiting jobs are looked at; the rest stay in the file; default: 1000",
+        "--seed N": "of all chance",
+        "--json FILE|-": "all numbers",
+        "--out DIR": "CSV of each job, and plots",
+        "--list": "name policies and their options, and leave",
+    },
+    examples=(
+        "mews simulate scenarios/testbed/w3-pool.yaml",
+        "mews simulate trace.csv --policy default,kubecomp --pools 2 --out results",
+    ),
+)

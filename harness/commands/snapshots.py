@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from mews.harness.commands.live import NAME, ArgumentWords, answered, client_of
+from mews.harness.commands.live import NAME, NAMED, ArgumentWords, answered, client_of
 from mews.kube.system.command import Command, CommandContext
 
 _PARTS = ("early", "pods", "others", "late")
@@ -49,7 +49,21 @@ def restore(words: Sequence[str], context: CommandContext) -> int:
 
 
 SNAPSHOTS = (
-    Command("snapshot save", "It now, as a file: what users made, tables, faults, hosts.", save, f"{NAME} FILE"),
-    Command("snapshot restore", "Make it as such a file has it; what is there goes.", restore, f"{NAME} FILE"),
+    Command(
+        "snapshot save",
+        "It now, as a file: what users made, tables, faults, hosts.",
+        save,
+        f"{NAME} FILE",
+        options=NAMED,
+        examples=("mews snapshot save lab.json",),
+    ),
+    Command(
+        "snapshot restore",
+        "Make it as such a file has it; what is there goes.",
+        restore,
+        f"{NAME} FILE",
+        options=NAMED,
+        examples=("mews snapshot restore lab.json",),
+    ),
 )
 """In the order in which --help shows them."""

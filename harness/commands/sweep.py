@@ -133,4 +133,23 @@ def _text(path: Path) -> str:
         raise BadInput(unreadable(path, error)) from None
 
 
-COMMAND = Command("manifests sweep", SUMMARY, run, USAGE)
+COMMAND = Command(
+    "manifests sweep",
+    SUMMARY,
+    run,
+    USAGE,
+    options={
+        "--seeds A-B": "all seeds of the sweep",
+        "--shards N": "pods, each with every Nth seed",
+        "--parallelism N": "pods at once; default: all",
+        "--jobs N": "runs at once in a pod",
+        "--set KEY=VALUE": "override a value of the scenarios; may be repeated",
+        "--name NAME": "of the Job; default: mews-sweep",
+        "--namespace NAME": "where it runs; default: default",
+        "--image IMAGE": "the component image",
+        "--backoff-limit-per-index N": "how often a pod that died is tried again; default: 3",
+        "--claim NAME": "the PersistentVolumeClaim that results are written to",
+        "--folder DIR": "the nodes' folder that results are written to, instead of a claim",
+    },
+    examples=("mews manifests sweep scenarios/07-race-for-the-last.yaml --seeds 1-100 --shards 4 --claim results",),
+)

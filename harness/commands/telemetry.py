@@ -130,4 +130,15 @@ def _text(table: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     return "".join("  ".join(word.ljust(width) for word, width in line).rstrip() + "\n" for line in padded)
 
 
-COMMAND = Command("telemetry", SUMMARY, run, USAGE)
+COMMAND = Command(
+    "telemetry",
+    SUMMARY,
+    run,
+    USAGE,
+    options={
+        "--name NAME": "the `mews up` of that name; default: mews",
+        "--device ID|all": "the board of that device; default: all",
+        "--json": "for programs",
+    },
+    examples=("mews telemetry", "mews telemetry --device 000100 temperature=92 power=180.5", "mews telemetry all=none"),
+)

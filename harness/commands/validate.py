@@ -12,6 +12,7 @@ from typing import Any
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
+from mews.harness.commands.global_options import is_quiet
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, schema
@@ -36,7 +37,8 @@ def validate(paths: Sequence[Path], *, allow_outside: bool = False) -> int:
             errors.append(str(error))
     if errors:
         raise BadInput("\n".join(errors))
-    sys.stdout.write(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
+    if not is_quiet():
+        sys.stdout.write(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
     return 0
 
 

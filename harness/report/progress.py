@@ -20,14 +20,14 @@ class ProgressBar:
     """``begin(name)`` per run, ``step`` as the runner's observer. Without ``threads`` it moves when ``refresh`` is
     called, so that the process may still be forked."""
 
-    def __init__(self, total: int, *, threads: bool = True) -> None:
+    def __init__(self, total: int, *, threads: bool = True, quiet: bool = False) -> None:
         self._total = total
         self._threads = threads
         self._done = 0
         self._name = ""
         self._began_s = time.monotonic()
         self._bar: tuple[Progress, TaskID] | None = None
-        self._shown = sys.stderr.isatty()
+        self._shown = sys.stderr.isatty() and not quiet
 
     def begin(self, name: str) -> None:
         """A run begins."""
@@ -82,9 +82,9 @@ class ProgressBar:
 
 
 @contextmanager
-def progress_bar(total: int, *, threads: bool = True) -> Iterator[ProgressBar]:
-    """A bar that is gone when the work is done."""
-    bar = ProgressBar(total, threads=threads)
+def progress_bar(total: int, *, threads: bool = True, quiet: bool = False) -> Iterator[ProgressBar]:
+    """A bar that is gone when the work is done; with ``quiet`` it never shows."""
+    bar = ProgressBar(total, threads=threads, quiet=quiet)
     try:
         yield bar
     finally:

@@ -17,13 +17,16 @@ SHOWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "reconfigurations", 
 
 
 class TextReport:
-    """Writes to a stream; colours and a table only where that is a terminal."""
+    """Writes to a stream; colours and a table only where that is a terminal; with ``quiet`` only what went wrong."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._writer = TextWriter(sys.stdout if stream is None else stream)
 
     def ended(self, run: Run) -> None:
         """Tell one run; on a terminal only what went wrong, as the table follows."""
+        if self._quiet and run.good:
+            return
         if not self._writer.rich:
             self._writer.lines([headline(run.result), *(f"    {text}" for text in details(run))])
         elif not run.good:
@@ -32,6 +35,8 @@ class TextReport:
 
     def finish(self, runs: Sequence[Run]) -> None:
         """The table (terminal) and the count."""
+        if self._quiet and all(run.good for run in runs):
+            return
         if self._writer.rich:
             self._writer.console().print(_table(runs), soft_wrap=False)
         self._writer.lines([count(runs)])

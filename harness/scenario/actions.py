@@ -286,32 +286,37 @@ class Step(Model):
 
     model_config = ConfigDict(json_schema_extra=_exactly_one)
 
-    name: str = ""
-    timeout: TimeLimit | None = None
+    name: str = Field(default="", description="what the journal and reports call it")
+    timeout: TimeLimit | None = Field(default=None, description="of this step; default: the scenario's stepTimeout")
     outputs: dict[str, OutputSpec] = Field(
         default_factory=dict, description="${name} in later steps: a value of what this step came to, by JSONPath"
     )
     apply: Objects | None = Field(default=None, description="create, or merge into what is there")
-    create: Objects | None = None
+    create: Objects | None = Field(default=None, description="an object or a list that must not be there yet")
     delete: DeleteAction | None = None
     evict: EvictAction | None = None
     patch: PatchAction | None = None
-    wait: Checks | None = Field(default=None, description="until all of it holds")
+    wait: Checks | None = Field(
+        default=None,
+        description="until all of it holds at one moment; where nothing can end the wait any more, it fails at once",
+    )
     assert_: Checks | None = Field(default=None, alias="assert", description="all of it holds now")
     hold: HoldAction | None = None
     chassis: ChassisAction | None = None
     fault: FaultAction | None = None
     host: HostAction | None = None
     telemetry: TelemetryAction | None = None
-    kill: Component | None = None
-    start: Component | None = None
-    restart: Component | None = None
+    kill: Component | None = Field(default=None, description="end a component at once, as a crash does")
+    start: Component | None = Field(default=None, description="start a component that was killed")
+    restart: Component | None = Field(default=None, description="kill a component and start it anew")
     exec: ExecAction | None = None
     get: GetAction | None = Field(default=None, description="read objects, for outputs or as evidence")
     logs: LogsAction | None = Field(default=None, description="read a container's log")
     script: Script | None = Field(default=None, description="a program beside the cluster; wall-clock time")
     sleep: Seconds | None = Field(default=None, description="emulated seconds")
-    workload: Literal["start", "wait", "run"] | None = None
+    workload: Literal["start", "wait", "run"] | None = Field(
+        default=None, description="start the workload, wait for its end, or both; without such a step it runs at last"
+    )
 
     _given: Given | None = PrivateAttr(default=None)
     _written: Any = PrivateAttr(default=None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
@@ -165,7 +166,17 @@ def _bound(value: Any) -> Any:
 
 
 Bound = Annotated[MetricBound, BeforeValidator(_bound), OrScalar("number")]
-OWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "makespan_s", "cpu_utilisation", "mean_gpus_used")
+OWN_METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "mean_wait_s": "mean of each job's startTime less its planned arrival",
+        "mean_jct_s": "mean of each job's end less its planned arrival",
+        "moved_gpus": "attaches that were completed",
+        "makespan_s": "from the start of the workload to the last end of a job",
+        "cpu_utilisation": "CPU seconds asked for by running jobs, over those there were",
+        "mean_gpus_used": "GPUs in use, averaged over the time from the first arrival to the last end",
+    }
+)
+"""Those that the harness measures itself -> what each is; times in emulated seconds."""
 MetricName = Annotated[str, NameOf(OWN_METRICS, lambda system: system.metric_names)]
 BoundName = Annotated[
     str, NameOf(("allocatable_s", "scheduled_s", "unattached_s", "settle_s"), lambda system: system.bounds)

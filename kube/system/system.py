@@ -104,8 +104,9 @@ class System:
     ``monitored`` makes such that Prometheus reads, for a cluster that stays up, where ``measured`` is not asked; a
     system without has at ``metrics_service``, one of its components' services, an answer to GET /metrics.
     ``metrics(lines, speed)`` counts from the lines of a journal of whose seconds each holds ``speed`` emulated ones;
-    ``metric_names`` are all that either may find. ``steps(configuration, lines)``: by numbers of lines, which steps of
-    its authors' workflows they are; such a line bears them as its field ``paper`` where a journal is written out.
+    ``metric_names``: all that either may find, and what each is. ``steps(configuration, lines)``: by numbers of
+    lines, which steps of its authors' workflows they are; such a line bears them as its field ``paper`` where a
+    journal is written out.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
@@ -140,7 +141,7 @@ class System:
     metrics_service: str = ""
     metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}
     steps: Callable[[Any, Iterable[Line]], Mapping[int, str]] = lambda configuration, lines: {}
-    metric_names: tuple[str, ...] = ()
+    metric_names: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, float | None] = field(default_factory=dict)
     invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
     holds: Callable[[Any], Holds | None] = lambda configuration: None

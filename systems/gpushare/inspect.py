@@ -212,7 +212,18 @@ def _command(arguments: Sequence[str], context: CommandContext) -> int:
     return _run(request, file, context.write)
 
 
-COMMAND = Command("inspect gpushare", "shows which pods have which memory of shared GPUs", _command, USAGE)
+COMMAND = Command(
+    "inspect gpushare",
+    "Show which pods have which memory of shared GPUs.",
+    _command,
+    USAGE,
+    options={
+        "-d": "each pod, not the nodes' sums alone",
+        "--name NAME": "the `mews up` of that name",
+        "--kubeconfig FILE": "any cluster",
+    },
+    examples=("mews inspect gpushare --name main -d",),
+)
 
 
 def main() -> int:

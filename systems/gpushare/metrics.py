@@ -29,14 +29,18 @@ class ExtenderMetrics:
 
     def text(self) -> str:
         """All of them."""
-        lines = ["# TYPE gpushare_filter_nodes_total counter"]
+        lines = _head("gpushare_filter_nodes_total", "counter", "Nodes that filter calls let pass or refused.")
         lines += [f'gpushare_filter_nodes_total{{result="{name}"}} {count}' for name, count in self._nodes.items()]
-        lines.append("# TYPE gpushare_binds_total counter")
+        lines += _head("gpushare_binds_total", "counter", "Bind calls, by how they ended.")
         lines += [f'gpushare_binds_total{{result="{name}"}} {count}' for name, count in self._binds.items()]
-        lines.append("# TYPE gpushare_filter_seconds histogram")
+        lines += _head("gpushare_filter_seconds", "histogram", "How long a filter call took.")
         total = 0
         for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), self._buckets, strict=True):
             total += count
             lines.append(f'gpushare_filter_seconds_bucket{{le="{bound}"}} {total}')
         lines += [f"gpushare_filter_seconds_sum {self._sum_s}", f"gpushare_filter_seconds_count {total}"]
         return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, text: str) -> list[str]:
+    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]

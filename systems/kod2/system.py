@@ -148,7 +148,12 @@ SYSTEM = System(
     watched=_watched,
     monitored=_monitored,
     metrics=_metrics,
-    metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
+    metric_names={
+        "finished_jobs": "TFJobs that came to COMPLETED",
+        "failed_jobs": "TFJobs that failed",
+        "added_workers": "workers that running TFJobs were given",
+        "removed_workers": "workers that running TFJobs gave up",
+    },
     bounds={"progress_s": 300.0},
     invariants=_invariants,
     experiments=_experiments,

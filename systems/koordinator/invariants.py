@@ -12,11 +12,8 @@ from mews.systems.koordinator.allocations import DeviceAllocation, parse_allocat
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
 from mews.systems.koordinator.errors import BadDeviceObject
 from mews.systems.koordinator.holdings import held_by_annotation
+from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN
 from mews.systems.koordinator.names import ALLOCATED, DOMAIN, MEMORY
-
-DEVICE_EVENTS = ("device-published", "device-withdrawn")
-"""Journal lines of Device objects (``System.watched``)."""
-
 
 UNLISTED_BOUND = "unlisted_s"
 """How long a Device may not list what a pod has (``System.bounds``): it takes koordlet a report to put it right."""
@@ -61,13 +58,13 @@ class DevicesGiven(Invariant[RunState]):
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """A Device came, changed or went."""
-        if line.event == DEVICE_EVENTS[0]:
+        if line.event == DEVICE_PUBLISHED:
             device = {"metadata": {"name": line.fields["node"]}, "spec": {"devices": line.fields["devices"]}}
             try:
                 self._reports[line.fields["node"]] = parse(device)
             except BadDeviceObject as bad:
                 yield Breach((line.fields["node"], "unreadable"), str(bad), line)
-        elif line.event == DEVICE_EVENTS[1]:
+        elif line.event == DEVICE_WITHDRAWN:
             self._reports.pop(line.fields["node"], None)
         else:
             return

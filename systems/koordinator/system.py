@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
-from mews.kube.api.objects import Object, name_of
+from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
 from mews.kube.runtimehook.places import HOOK_FOLDER, HOOK_SOCKET, RUNTIME_SOCKET
@@ -29,7 +29,7 @@ from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Holds, Invariant, RunState
 from mews.kube.system.ports import Ports
-from mews.kube.system.system import Component, KindLine, System, Watched
+from mews.kube.system.system import Component, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
@@ -130,21 +130,9 @@ def _kinds() -> Sequence[Object]:
 
 
 def _watched() -> Sequence[Watched]:
-    return (Watched(DEVICES, _device_lines),)
+    from mews.systems.koordinator.journal import device_news
 
-
-def _device_lines(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """A Device's devices, when they are other ones than before, or its going."""
-    from mews.systems.koordinator.invariants import DEVICE_EVENTS
-
-    published, withdrawn = DEVICE_EVENTS
-    if new is None:
-        if old is not None:
-            yield "devices", withdrawn, {"node": name_of(old)}
-        return
-    devices = (new.get("spec") or {}).get("devices") or []
-    if old is None or devices != ((old.get("spec") or {}).get("devices") or []):
-        yield "devices", published, {"node": name_of(new), "devices": devices}
+    return (Watched(DEVICES, device_news),)
 
 
 def _document(config: KoordinatorConfig) -> Mapping[str, Any]:

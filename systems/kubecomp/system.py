@@ -249,7 +249,7 @@ SYSTEM = System(
     measured=_measured,
     monitored=_monitored,
     metrics=_counted,
-    metric_names=("reconfigurations",),
+    metric_names={"reconfigurations": "moves of GPUs that Reconfig-Mgr began because a pod needed them"},
     steps=_steps,
     deployment=SystemDeployment(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"

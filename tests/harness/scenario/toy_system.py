@@ -101,5 +101,5 @@ SYSTEM = System(
     kinds=lambda: (DEFINITION,),
     measures=list,
     measured=lambda measures: {"most_pods": max(measures, default=0)},
-    metric_names=("most_pods",),
+    metric_names={"most_pods": "pods at once"},
 )

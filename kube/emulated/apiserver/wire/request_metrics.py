@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from aiohttp import web
 
@@ -14,6 +15,18 @@ from mews.kube.emulated.apiserver.wire.routes import Route
 
 _Labels = tuple[tuple[str, str], ...]
 _KINDS = {"apiserver_request_total": "counter", "process_cpu_seconds_total": "counter"}
+HELP: Mapping[str, str] = MappingProxyType(
+    {
+        "apiserver_request_total": "Requests for resources that have their answer.",
+        "apiserver_current_inflight_requests": "Requests without one yet, watches left out.",
+        "apiserver_registered_watchers": "Open watches.",
+        "apiserver_storage_objects": "Stored objects, by kind.",
+        "kubernetes_build_info": "The version of Kubernetes that the server follows.",
+        "process_cpu_seconds_total": "CPU time of the process.",
+        "process_resident_memory_bytes": "Memory that the process holds.",
+    }
+)
+"""Every metric of the server -> its help."""
 
 
 class RequestMetrics:
@@ -47,7 +60,7 @@ class RequestMetrics:
         """All of it as text."""
         lines: list[str] = []
         for name, samples in self._families(store, watches).items():
-            lines.append(f"# TYPE {name} {_KINDS.get(name, 'gauge')}")
+            lines += [f"# HELP {name} {HELP[name]}", f"# TYPE {name} {_KINDS.get(name, 'gauge')}"]
             lines += [f"{name}{_shown(labels)} {value}" for labels, value in samples.items()]
         text = "\n".join(lines) + "\n"
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

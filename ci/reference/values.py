@@ -1,0 +1,111 @@
+"""What fits in a table each: invariants, metrics, exit codes, environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ci.reference.markdown import code, doc, line, paragraphs, table
+from mews import environment
+from mews.emulator.telemetry.exposition import METRICS
+from mews.harness.errors import EXIT_CODES
+from mews.harness.invariants.judge import LAWS
+from mews.harness.invariants.scheduled import Scheduled
+from mews.harness.invariants.watches import Watches
+from mews.harness.scenario.model import OWN_METRICS
+from mews.kube.emulated.apiserver.wire.request_metrics import HELP
+from mews.systems import registry
+from mews.systems.gpushare.metrics import ExtenderMetrics
+from mews.systems.koordinator import metrics as koordinator
+
+Metric = tuple[str, str]
+
+
+def invariants_page() -> str:
+    """Each with its number."""
+    sections = [
+        paragraphs(f'## {law.number} {law.name} {{: id="{law.number}" }}', doc(law), owner) for law, owner in laws()
+    ]
+    return paragraphs(
+        "# Invariants",
+        "Laws that hold in every run, whatever the scenario does; a violation names the first event that broke one. "
+        "[Faults](faults.md) name those that they may break, and a scenario's `expects` those that it breaks on "
+        "purpose; `bounds` says how long things may take.",
+        *sections,
+    )
+
+
+def laws() -> list[tuple[Any, str]]:
+    """Each law and, where it is a system's, whose; by number."""
+    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled)]
+    for name in registry.names():
+        own += [(type(law), f"Judged where `{name}` runs.") for law in registry.system(name).invariants()]
+    return sorted(own, key=lambda each: int(each[0].number))
+
+
+def metrics_page() -> str:
+    """Those of a run, then those that Prometheus reads."""
+    heads = ("metric", "what it is")
+    sections = []
+    for name in registry.names():
+        rows = [(code(metric), text) for metric, text in _exposed(name)]
+        if rows:
+            sections.append(f"### {name}\n\n{table(heads, rows)}")
+    own = [(code(name), text) for name, text in OWN_METRICS.items()]
+    for name in registry.names():
+        own += [(code(metric), f"{text} ({name})") for metric, text in registry.system(name).metric_names.items()]
+    return paragraphs(
+        "# Metrics",
+        "## Of a run",
+        "In results and reports; a scenario's [`metrics`](scenario.md) bounds them.",
+        table(heads, own),
+        "## For Prometheus",
+        "`mews status` names the addresses of a running `mews up`.",
+        *sections,
+        "### The API server",
+        table(heads, [(code(name), text) for name, text in HELP.items()]),
+        "### GPUs, as dcgm-exporter shows them",
+        table(heads, [(code(metric.name), metric.help) for metric in METRICS]),
+    )
+
+
+def _exposed(system: str) -> Iterator[Metric]:
+    """What a system's components expose, by name."""
+    monitored = registry.system(system).monitored
+    if monitored is not None:
+        yield from _in(monitored().exposition().decode())
+    elif system == "gpushare":
+        yield from _in(ExtenderMetrics().text())
+    elif system == "koordinator":
+        yield from _in(koordinator.exposition({}))
+
+
+def _in(text: str) -> Iterable[Metric]:
+    """Metrics of a text for Prometheus; when each was made is no metric of its own."""
+    found = re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE)
+    return [(name, what) for name, what in found if not name.endswith("_created")]
+
+
+def exit_codes_page() -> str:
+    """Each code."""
+    from mews.harness import errors
+
+    return paragraphs(
+        "# Exit codes",
+        line(doc(errors).partition("\n")[0]),
+        table(("code", "what it says"), [(code(number), text) for number, text in EXIT_CODES.items()]),
+        "Commands that run another program (`mews envtest -- CMD…`, `mews nvidia-smi`) end with its exit code.",
+    )
+
+
+def environment_page() -> str:
+    """Both tables."""
+    heads = ("variable", "what it does")
+    return paragraphs(
+        "# Environment variables",
+        "## That Mews reads",
+        table(heads, [(code(name), text) for name, text in environment.READ.items()]),
+        "## That programs find set",
+        table(heads, [(code(name), text) for name, text in environment.GIVEN.items()]),
+    )

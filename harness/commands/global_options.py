@@ -1,0 +1,91 @@
+"""What stands before every command: ``mews -q run demo``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextvars import ContextVar
+from typing import Annotated
+
+import typer
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_quiet: ContextVar[bool] = ContextVar("mews_quiet", default=False)
+
+
+def is_quiet() -> bool:
+    """Whether only what goes wrong is to be shown."""
+    return _quiet.get()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from mews import __version__
+
+        sys.stdout.write(f"mews {__version__}\n")
+        raise typer.Exit
+
+
+def global_options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version and leave")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="no progress, nothing of what passed; of servers errors alone")
+    ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "-v",
+            "--verbose",
+            count=True,
+            show_default=False,
+            help="what components log, on standard error; -vv: all of it",
+        ),
+    ] = 0,
+    no_color: Annotated[bool, typer.Option("--no-color", help="no colours; as NO_COLOR in the environment")] = False,
+) -> None:
+    """A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it."""
+    if quiet and verbose:
+        raise typer.BadParameter("-q and -v: only one of the two", ctx=context)
+    token = _quiet.set(quiet)
+    context.call_on_close(lambda: _quiet.reset(token))
+    if no_color:
+        _without_color(context)
+    if verbose:
+        _log_to_stderr(context, "INFO" if verbose == 1 else "DEBUG")
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
+        raise typer.Exit
+
+
+def _without_color(context: typer.Context) -> None:
+    """By the environment, so that programs that are started know it, too."""
+    before = os.environ.get("NO_COLOR")
+    os.environ["NO_COLOR"] = "1"
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop("NO_COLOR", None)
+        else:
+            os.environ["NO_COLOR"] = before
+
+    context.call_on_close(restore)
+
+
+def _log_to_stderr(context: typer.Context, level: str) -> None:
+    import logging  # not before it is needed: every start would pay for it
+
+    logger, handler = logging.getLogger("mews"), logging.StreamHandler(sys.stderr)
+    before = logger.level
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setLevel(level)
+    logger.addHandler(handler)
+    logger.setLevel(level)
+
+    def restore() -> None:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+    context.call_on_close(restore)

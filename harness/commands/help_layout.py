@@ -1,0 +1,146 @@
+"""How ``--help`` is laid out: commands and options by what they are for, and examples below.
+
+Plain text of click's own formatter: neither colours nor another import, so that asking for help is as fast as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+ARGUMENTS, OPTIONS, COMPLETION = "Arguments", "Options", "Shell completion"
+"""The first panel, that of what is in no other, and the last."""
+
+OPTION_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "What is run": (
+            "--hardware",
+            "--scenario",
+            "--stack",
+            "--images",
+            "--unknown-images",
+            "--set",
+            "--seed",
+            "--seeds",
+        ),
+        "Where and how fast": (
+            *("--cluster", "--clusters", "--time", "--speed", "--dialect", "--kubeconfig", "--context", "--timeout"),
+            *("--jobs", "--keep", "--wait", "--name", "--dir"),
+        ),
+        "Results": ("--json", "--junit", "--html", "--journal", "--markdown", "--plots", "--out", "--record", "--diff"),
+        "Sweeps": ("--results", "--resume", "--shard"),
+        "Changes to the chassis": ("--allow-changes", "--device", "--port", "--restore", "--restore-file"),
+        "What is expected": ("--profile", "--quirks", "--waivers", "--patience", "--explain"),
+        "Who may ask": (
+            *("--tls", "--insecure", "--allow-host", "--certificate", "--key", "--ca", "--credentials"),
+            *("--allow-outside", "--listen", "--api-port"),
+        ),
+        COMPLETION: ("--install-completion", "--show-completion"),
+    }
+)
+"""Panel -> options; one that no command has is an error of the table."""
+
+COMMAND_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Run scenarios": ("run", "validate", "diff-clusters", "merge", "simulate", "experiment"),
+        "Keep a cluster": ("up", "down", "envtest", "serve", "demo"),
+        "Look into a running `mews up`, and act on it": (
+            *("status", "events", "explain", "get", "fault", "host", "chassis", "step", "telemetry"),
+            *("record", "report", "snapshot", "nvidia-smi"),
+        ),
+        "Judge a chassis": ("conform",),
+        "Write files": ("new", "manifests"),
+    }
+)
+"""Panel -> commands; those that are in none come last."""
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "run": (
+            "mews run demo",
+            "mews run scenarios/ --jobs 2 --junit results.xml",
+            "mews run mine.yaml --set stack.kubecomp.scheduler.policy=best-fit --seeds 1-20",
+            "mews run demo --time wall --speed 20 --html demo.html",
+        ),
+        "validate": ("mews validate mine.yaml", "mews validate --schema hardware > hardware.schema.json"),
+        "demo": ("mews demo", "mews demo --dialect redfish --speed 10"),
+        "up": (
+            "mews up --hardware demo --speed 10",
+            "mews up --stack none --name bare",
+            "mews up --scenario mine.yaml --wait devices --web",
+        ),
+        "down": ("mews down", "mews down --all"),
+        "diff-clusters": ("mews diff-clusters demo --clusters embedded,control-plane",),
+        "serve": (
+            "mews serve --hardware demo --listen 127.0.0.1:8099",
+            "mews serve --dialect redfish --state table.json",
+            "mews serve --openapi h3api",
+        ),
+        "conform": (
+            "mews conform http://box",
+            "mews conform http://box --allow-changes --device 000C00 --quirks falcon-4005",
+            "mews conform https://box --dialect redfish --ca chassis.crt --record box",
+        ),
+        "nvidia-smi": ("mews nvidia-smi --host host-1 -L", "mews nvidia-smi --hardware demo --host host-2 -q"),
+        "manifests": ("mews manifests --hardware demo --image registry.example/mews:1 --out deploy",),
+        "experiment": ("mews experiment --list", "mews experiment kubecomp-fig8 --seeds 3 --out fig8"),
+        "new": ("mews new scenario my-scenario", "mews new system my-system"),
+        "version": ("mews version",),
+    }
+)
+"""Command -> command lines."""
+
+
+class MewsCommand(TyperCommand):
+    """A command whose help has panels and examples."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then options by panel."""
+        write_options(self.get_params(ctx), ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples."""
+        write_examples(EXAMPLES.get(self.name or "", ()), formatter)
+
+
+class MewsTyper(typer.Typer):
+    """Makes commands of that class."""
+
+    def command(self, name: str | None = None, **given: Any) -> Callable[[Function], Function]:
+        """As typer has it."""
+        return super().command(name, cls=MewsCommand, **given)
+
+
+def write_options(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:
+    """What parameters say of themselves, by panel."""
+    names = (ARGUMENTS, *(name for name in OPTION_PANELS if name != COMPLETION), OPTIONS, COMPLETION)
+    panels: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
+    for each in parameters:
+        record = each.get_help_record(ctx)
+        if record is not None:
+            panels[panel_of(each)].append(record)
+    for name, records in panels.items():
+        if records:
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def panel_of(parameter: Any) -> str:
+    """Where it is shown."""
+    if parameter.param_type_name == "argument":
+        return ARGUMENTS
+    return next((name for name, options in OPTION_PANELS.items() if parameter.opts[0] in options), OPTIONS)
+
+
+def write_examples(examples: Iterable[str], formatter: Any) -> None:
+    """Each on a line of its own, as it is typed."""
+    lines = list(examples)
+    if lines:
+        with formatter.section("Examples"):
+            formatter.write("".join(f"{'':{formatter.current_indent}}{line}\n" for line in lines))

@@ -1,0 +1,69 @@
+"""The documentation site is built without a warning and without a network; its drawing is that of the imports."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci.architecture import BOXES, FILE, arrows, arrows_in, box_of, drawing, imports
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    made = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(made)]
+    environment = {
+        **os.environ,
+        "NO_MKDOCS_2_WARNING": "1",
+        "http_proxy": "http://127.0.0.1:1",
+        "https_proxy": "http://127.0.0.1:1",
+    }
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    assert "WARNING" not in done.stderr, done.stderr[-6000:]
+    return made
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"", text)
+        loaded += re.findall(r"<link\b(?![^>]*rel=\"canonical\")[^>]*\bhref=\"([^\"]+)\"", text)
+        assert [each for each in loaded if re.match(r"(https?:)?//", each)] == [], page.name
+
+
+def test_every_page_can_be_reached_from_the_navigation(site):
+    home = (site / "index.html").read_text(encoding="utf-8")
+    linked = set(re.findall(r'href="([^"#:]+\.html)"', home))
+    there = {str(page.relative_to(site)) for page in site.rglob("*.html")} - {"404.html", "index.html"}
+    assert there - linked == set()
+
+
+def test_the_drawing_has_the_arrows_of_the_code_and_no_others():
+    real, drawn = arrows(imports()), arrows_in(FILE.read_text(encoding="utf-8"))
+    assert sorted(real - drawn) == [], "draw it anew: python -m ci.architecture docs/architecture.svg"
+    assert sorted(drawn - real) == [], "draw it anew: python -m ci.architecture docs/architecture.svg"
+    assert drawing(drawn) == FILE.read_text(encoding="utf-8")
+
+
+def test_all_arrows_of_the_drawing_point_down_or_aside():
+    drawn = arrows_in(FILE.read_text(encoding="utf-8"))
+    assert len(drawn) > 50
+    assert [arrow for arrow in drawn if BOXES[arrow[0]].y > BOXES[arrow[1]].y] == []
+    assert [arrow for arrow in drawn if arrow[::-1] in drawn] == []
+
+
+def test_an_arrow_that_the_drawing_lacks_is_seen():
+    drawn = arrows_in(FILE.read_text(encoding="utf-8"))
+    assert arrows({"mews.emulator.rack": ["mews.kube.clock"]}) - drawn == {("faces", "objects")}
+    with pytest.raises(LookupError, match="no box"):
+        box_of("mews.newroom.part")

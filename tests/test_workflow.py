@@ -1,0 +1,54 @@
+"""The workflow file runs what is there: targets of the Makefile, markers of the tests, Pythons of the package."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import mews
+
+ROOT = Path(__file__).parent.parent
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+COMMANDS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]
+
+
+def test_its_tiers_are_those_of_the_tests():
+    assert {"unit", "wall", "differential", "kind"} <= set(WORKFLOW["jobs"])
+    declared = {line.partition(":")[0] for line in PROJECT["tool"]["pytest"]["ini_options"]["markers"]}
+    for command in COMMANDS:
+        for expression in re.findall(r'-m "([^"]+)"', command):
+            assert set(re.findall(r"\w+", expression)) - {"not", "and", "or"} <= declared, expression
+
+
+def test_it_calls_targets_and_modules_that_there_are():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        for target in re.findall(r"\bmake ([\w./-]+)", command):
+            name = target.replace(".venv/bin", "$(BIN)")
+            assert re.search(rf"^{re.escape(name)}:", makefile, re.MULTILINE), target
+        for path in re.findall(r"\btests[/.](\w+)", command):
+            assert (ROOT / "tests" / path).is_dir(), path
+
+
+def test_its_pythons_are_those_that_the_package_names():
+    named = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["project"]["classifiers"]), re.MULTILINE)
+    assert WORKFLOW["jobs"]["unit"]["strategy"]["matrix"]["python"] == named
+
+
+@pytest.mark.parametrize("name", WORKFLOW["jobs"])
+def test_a_job_ends_by_itself_and_names_no_registry(name: str):
+    job = WORKFLOW["jobs"][name]
+    assert job["timeout-minutes"] <= 120
+    assert not re.search(r"(docker\.io|ghcr\.io|gcr\.io|quay\.io|index-url|registry\.)", yaml.safe_dump(job))
+
+
+def test_the_newest_release_of_the_notes_is_the_version_of_the_package():
+    notes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (\d+\.\d+\.\d+)\b", notes, re.MULTILINE)
+    assert releases[0] == mews.__version__
+    assert "version" not in PROJECT["project"], "the version has one source: src/mews/__init__.py"

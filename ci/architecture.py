@@ -46,7 +46,12 @@ BOXES: Mapping[str, Box] = {
     for box in (
         Box("command line", "cli, commands", ("harness.cli", "harness.commands"), "harness", 270, 66),
         Box(
-            "pytest plugin", "pytest_plugin, testkit", ("harness.pytest_plugin", "harness.testkit"), "harness", 620, 66
+            "tests",
+            "testing, pytest_plugin, testkit",
+            ("testing", "harness.pytest_plugin", "harness.testkit"),
+            "harness",
+            620,
+            66,
         ),
         Box(
             "engines",
@@ -59,7 +64,14 @@ BOXES: Mapping[str, Box] = {
             445,
             150,
         ),
-        Box("conformance", "clauses of a chassis", ("harness.conformance",), "harness", 970, 150),
+        Box(
+            "conformance",
+            "clauses, recordings served",
+            ("harness.conformance", "harness.replay"),
+            "harness",
+            970,
+            150,
+        ),
         Box("clusters", "backends, manifests", ("harness.clusters", "harness.manifests"), "harness", 270, 234),
         Box("live and reports", "live, report", ("harness.live", "harness.report"), "harness", 620, 234),
         Box("scenarios", "steps, checks, metrics", ("harness.scenario",), "harness", 445, 318),

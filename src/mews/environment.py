@@ -33,17 +33,22 @@ READ: Mapping[str, str] = MappingProxyType(
 
 GIVEN: Mapping[str, str] = MappingProxyType(
     {
-        "KUBECONFIG": "for replacements and `mews envtest`: the kubeconfig of the cluster that they belong to",
+        "KUBECONFIG": "for replacements, scripts and `mews envtest`: the kubeconfig of the cluster that they belong to",
         "KUBERNETES_SERVICE_HOST": "for containers: the API server, as Kubernetes gives it",
         "KUBERNETES_SERVICE_PORT": "for containers: its port; KUBERNETES_SERVICE_PORT_HTTPS is the same",
+        "MEWS_API": "for scripts of a scenario: the address of the API server",
+        "MEWS_CLUSTER": "for scripts of a scenario: the backend that it runs on, as `--cluster` names it",
+        "MEWS_CONTEXT": "for scripts of a scenario: the context in the kubeconfig, where it has more than one",
         "MEWS_HOSTS": "for processes of pods: a file with the addresses of names in the cluster",
         "MEWS_HOST_ROOT": "for programs on a node: the folder with its sys, proc and dev",
         "MEWS_INSTANCE": "marks the processes of a `mews up`, by which `mews down` knows them",
         "MEWS_NVML_DEV": "for containers: the folder whose device files say which GPUs they see",
         "MEWS_NVML_STATE": "for programs that load libnvidia-ml.so.1 of ours: the state of the host that they are on",
         "MEWS_OWNER": "marks what a run leaves on the machine, so that another can remove it once the run is dead",
-        "MEWS_READY": "for the command of `mews envtest`: the file that names all addresses",
+        "MEWS_READY": "for scripts and the command of `mews envtest`: the file that names all addresses",
+        "MEWS_SCENARIO": "for scripts of a scenario: its name",
         "MEWS_SERVICE_ACCOUNT": "for processes of pods: the folder for /var/run/secrets/kubernetes.io/serviceaccount",
+        "MEWS_SPEED": "for scripts of a scenario: emulated seconds in a real one",
     }
 )
 """What programs that Mews starts may read -> what it is."""

@@ -94,7 +94,7 @@ crash-points: $(BIN)/.installed
 	$(BIN)/python -m tests.crash_points --pairs 2000
 	test ! -f tests/oracle/__main__.py || $(BIN)/python -m tests.oracle --pairs 2000 --schedules 2000 --jobs "$$(nproc)"
 
-# GPU Share through sequences of chance, ten thousand of them; 200 are among the tests
+# GPU Share through sequences of chance, ten thousand of them; 60 are among the tests
 gpushare-sequences: $(BIN)/.installed
 	MEWS_GPUSHARE_SEQUENCES=10000 $(BIN)/python -m benchmarks.gpushare sequences
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.oracle.sweeps import Case, run, singles
 
-PAIRS, SCHEDULES = 50, 50
+PAIRS, SCHEDULES = 30, 30
 CHUNK = 6
 ALONE = 6
 """Worlds with one fault alone, spread over all faults and scenarios."""

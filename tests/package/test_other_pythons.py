@@ -15,6 +15,8 @@ from tests.package.environment import Environment, made
 
 VERSIONS = [f"3.{minor}" for minor in range(11, 15)]
 """Those that the package is for."""
+DAILY = "3.13"
+"""The one that is not left to the night: a fresh environment each takes a minute and more."""
 
 TEST = """
 def test_a_scenario_runs(mews_run):
@@ -52,7 +54,9 @@ def fresh(version: str, distributions: Distributions, folder: Path) -> Environme
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version", [pytest.param(each, marks=() if each == DAILY else pytest.mark.nightly) for each in VERSIONS]
+)
 def test_a_scenario_runs_by_command_and_by_fixture(version: str, distributions: Distributions, tmp_path: Path):
     environment = fresh(version, distributions, tmp_path)
     assert environment.check("mews", "run", "demo").endswith("1 passed\n")

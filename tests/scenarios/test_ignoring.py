@@ -52,7 +52,13 @@ def planted(path: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+DAILY = UNASKED | WITH_SCHEDULER | UNFIT_FIRST | UNOFFERED | KILLED | set(SHIPPED[::5])
+"""What the rules above name, and of the others each fifth."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in SHIPPED]
+)
 def test_a_scheduler_that_ignores_pods_is_found(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="mews")
     Ignoring.ignored.clear()

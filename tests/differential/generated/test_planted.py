@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.differential.generated import fields, planted
 from tests.differential.generated.planted import furnished, judged, notices, rule_functions
 
 _CASES, _PLANTED, _FOUND = 12_000, 20, 18
 
 
+@pytest.mark.nightly
 def test_of_twenty_removed_rules_eighteen_are_noticed() -> None:
     store = furnished()
     cases = [case for case in fields.drawn(1, _CASES) if case.base.updates]

@@ -93,11 +93,12 @@ class SharedGpusInTrouble(RuleBasedStateMachine):
             self._runner.close()
 
 
-def test_nothing_is_given_twice_and_nothing_that_fits_is_stuck() -> None:
+@pytest.mark.parametrize("sequences", [60, pytest.param(200, marks=pytest.mark.nightly)])
+def test_nothing_is_given_twice_and_nothing_that_fits_is_stuck(sequences: int) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         SharedGpusInTrouble,
         settings=settings(
-            max_examples=200,
+            max_examples=sequences,
             stateful_step_count=16,
             deadline=None,
             derandomize=True,

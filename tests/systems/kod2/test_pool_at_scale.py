@@ -2,12 +2,15 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
 from benchmarks.kod2_pool import GPUS_PER_HOST, HOSTS_PER_POOL, at, figure, gpus_over_time, run
 
 JOBS, POOLS = 8, 2
 GPUS = POOLS * HOSTS_PER_POOL * GPUS_PER_HOST
 
 
+@pytest.mark.nightly
 def test_no_job_is_lost_on_pools_whose_operator_restarts_and_whose_chassis_reboots():
     found = run(jobs=JOBS, pools=POOLS, seed=1)
     assert found.good, found.result.reason

@@ -84,11 +84,16 @@ def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
     _make_folder(outputs.record)
     _finish_earlier(order)
     report = ConformanceTextReport(sys.stdout)
-    outcome = run(order, today(), (lambda result: None) if quiet else report.ended)
+    outcome = run(order, today(), (lambda result: None) if quiet else report.ended, _show)
     if not quiet:
         report.finish(outcome)
     _write_reports(outcome, outputs)
     return 0 if outcome.verdict == "passed" else 1
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def restore(file: Path, credentials: Path | None) -> int:

@@ -42,6 +42,8 @@ class UndoLog(Protocol):
         ...
 
 
+SHOWN_AFTER_S = 1.5
+"""After so long without an answer the user is shown what is waited for."""
 MISSING_READS = 8
 """A device that so many listings in a row lack is lost."""
 TRIES = 3
@@ -64,6 +66,8 @@ class ClauseContext:
         self.home = home
         """A path that any chassis of the dialect answers; empty where there is none beside that of the listing."""
         self.limits = limits or Limits()
+        self.on_wait: Callable[[str], None] = lambda text: None
+        """Called with one line when an answer is long in coming."""
         self.devices: tuple[str, ...] = ()
         self.ports: tuple[str, ...] = ()
         self.ledger = Observations()
@@ -127,6 +131,7 @@ class ClauseContext:
             raise ListingUnavailable(self._dead)
         began_s, rest_s = time.monotonic(), 0.05
         silent = failed = malformed = 0
+        shown = False
         while True:
             asked_s = time.monotonic()
             try:
@@ -152,7 +157,11 @@ class ClauseContext:
                 if malformed >= TRIES or text in self._malformed:
                     self._malformed.add(text)
                     raise
-            if time.monotonic() - began_s > self.limits.outage_s:
+            waited_s = time.monotonic() - began_s
+            if waited_s > SHOWN_AFTER_S and not shown:
+                shown = True
+                self.on_wait(f"{text}; asked again for up to {self.limits.outage_s:g} s")
+            if waited_s > self.limits.outage_s:
                 self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
                 raise ListingUnavailable(self._dead)
             _rest(rest_s)

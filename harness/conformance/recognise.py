@@ -6,7 +6,7 @@ import socket
 import threading
 
 from mews.dialects import OURS
-from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.bench import SHOWN_AFTER_S, ClauseContext
 from mews.harness.conformance.client import Client, HttpReply
 from mews.harness.conformance.dialects.registry import DialectClauses, clauses_of
 from mews.harness.conformance.errors import NoAnswer
@@ -15,6 +15,8 @@ from mews.harness.errors import Lacks
 RESOLVED_WITHIN_S = 1.8
 """Resolvers of unreachable name servers take half a minute to give up."""
 CONNECTED_WITHIN_S = 1.8
+DROPPED_TRIES = 4
+"""A port that closes so many connections in a row, and has answered none, is nobody's; together 1.2 s apart."""
 EMPTY = ("", "[]", "{}", "null")
 
 
@@ -61,13 +63,19 @@ def _reach(client: Client) -> None:
 
 def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
     """Why it is no such chassis; empty where it may be one."""
+    patience = f"up to {bench.client.address.patience_s:g} s"
+    notice = threading.Timer(SHOWN_AFTER_S, bench.on_wait, (f"GET {judged.home}: no answer yet; waiting {patience}",))
+    notice.daemon = True
+    notice.start()
     try:
-        reply = bench.client.send("GET", judged.home)
+        reply = _first_reply(bench, judged.home)
     except NoAnswer as error:
-        if error.kind in NoAnswer.HOPELESS:
+        if error.kind in (*NoAnswer.HOPELESS, "dropped"):
             raise Lacks(f"{error}; no chassis answers there") from error
         bench.note("answers", str(error))
         return ""
+    finally:
+        notice.cancel()
     if reply.status >= 500:
         bench.note("server-errors", f"GET {judged.home}: HTTP {reply.status}: {reply.text[:120]}")
     if reply.status in (401, 403) or reply.status >= 500 or _names(reply, judged):
@@ -76,6 +84,22 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
         return ""
     kind = reply.headers.get("content-type", "without a Content-Type").partition(";")[0]
     return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}"
+
+
+def _first_reply(bench: ClauseContext, path: str) -> HttpReply:
+    """The first reply, asked for again where the connection is closed without one.
+
+    Raises NoAnswer.
+    """
+    for attempt in range(1, DROPPED_TRIES):
+        try:
+            return bench.client.send("GET", path)
+        except NoAnswer as error:
+            if error.kind != "dropped":
+                raise
+            bench.note("answers", str(error))
+            threading.Event().wait(0.2 * attempt)
+    return bench.client.send("GET", path)
 
 
 def _is_one(client: Client, judged: DialectClauses) -> bool:

@@ -145,7 +145,9 @@ def read_file(path: Path) -> RestoreFile:
         raise BadInput(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(unreadable(path, error)) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except KeyError as error:
+        raise BadInput(f"{path}: is not a restore file: it has no {error}") from error
+    except (ValueError, TypeError, AttributeError) as error:
         raise BadInput(f"{path}: is not a restore file: {error}") from error
 
 

@@ -62,8 +62,13 @@ class Order:
     recorded: dict[str, list[dict[str, Any]]] | None = None
 
 
-def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]) -> ConformanceOutcome:
-    """Judge the chassis.
+def conform(
+    order: Order,
+    today: date,
+    on_result: Callable[[ClauseResult], None],
+    on_wait: Callable[[str], None] = lambda text: None,
+) -> ConformanceOutcome:
+    """Judge the chassis. ``on_wait`` is called with one line when an answer is long in coming.
 
     Raises BadInput, Lacks (also where something answers that is no such chassis), KeyboardInterrupt; whatever it
     raises, the table is as before, or the guard sees to it.
@@ -74,6 +79,7 @@ def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]
     face = suite.face(client)
     try:
         bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home)
+        bench.on_wait = on_wait
         recognise(bench, order.dialect)
         table = _first_look(bench)
         devices, ports = choose(order, table) if order.changes else ((), ())

@@ -28,7 +28,7 @@ UNASKED = {
 """Those without a pod. In ``elastic`` (but for two) and ``kubelet`` pods come to their nodes without a scheduler."""
 WITH_SCHEDULER = {"elastic/12-with-the-pool.yaml", "elastic/13-baseline-deadlock.yaml"}
 
-UNFIT_FIRST = {"09-over-ask.yaml", "11-stuck-pod.yaml"}
+UNFIT_FIRST = {"09-over-ask.yaml", "11-stuck-pod.yaml", "language/04-catch.yaml"}
 """Their first pod fits nowhere and waits for a refusal in the right words: that step finds the wrong scheduler."""
 
 UNOFFERED = {f"koordinator/{name}.yaml" for name in ("04-partial", "06-gang", "08-links", "09-preemption")}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -226,6 +229,33 @@ def test_a_server_of_another_kind_is_one_line(tmp_path, monkeypatch, capsys):
         assert exit_code(["conform", url, "--dialect", "redfish", "--credentials", str(credentials(tmp_path))]) == 3
         [line] = capsys.readouterr().err.splitlines()
         assert line.endswith("; it looks like h3api: --dialect h3api")
+
+
+@pytest.fixture
+def closing_server():
+    """A port that takes connections and closes them without a word."""
+    with socket.create_server(("127.0.0.1", 0)) as port:
+
+        def close_all():
+            with contextlib.suppress(OSError):
+                while True:
+                    wire, _ = port.accept()
+                    with wire:
+                        wire.recv(4096)
+
+        thread = threading.Thread(target=close_all, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{port.getsockname()[1]}"
+        port.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_a_port_that_answers_nobody_is_one_line(closing_server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert exit_code(["conform", closing_server]) == 3
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("GET /h3api/v1/resources: no answer: ")
+    assert line.endswith("; no chassis answers there")
 
 
 def credentials(folder: Path) -> Path:

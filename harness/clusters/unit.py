@@ -103,9 +103,14 @@ class Unit:
             if fence.is_cut or _only_fenced(error):
                 return
             self.crash = error
-            log.exception("%s crashed", self.name)
             first = _first(error)
-            more = {"output": list(first.output)} if isinstance(first, ProcessEnded) and first.output else {}
+            more: dict[str, list[str]] = {}
+            if isinstance(first, ProcessEnded):
+                # Not ours to trace: where the program went wrong its own last lines show.
+                log.error("%s: %s", self.name, first)
+                more = {"output": list(first.output)} if first.output else {}
+            else:
+                log.exception("%s crashed", self.name)
             self._journal.write("component", self.name, "crashed", cause=_cause(error), **more)
             fence.cut()
         if self.revives and self.crash is not None:

@@ -248,10 +248,11 @@ def _run_all(
         for run in ended:
             kept = files.journal(run, alone=len(plan) == 1)
             runs.append(kept)
-            if report is not None:
+            # What one scenario alone lacks is one line on standard error.
+            if report is not None and not (kept.lacks and len(plan) == 1):
                 report.ended(kept)
             yield kept
-    if report is not None:
+    if report is not None and not (runs[0].lacks and len(plan) == 1):
         report.finish(runs)
 
 

@@ -86,7 +86,7 @@ def test_a_scheduler_that_cannot_be_started_is_named_before_a_step_waits_for_it(
     argv = [*MEWS, "run", "01-cpu-pod", "--cluster", "control-plane", "--speed", "10"]
     done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=180)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"{tmp_path}/kube-scheduler: cannot be started: Exec format error\n"
+    assert done.stderr == f"default-scheduler: {tmp_path}/kube-scheduler: cannot be started: Exec format error\n"
 
 
 @pytest.fixture

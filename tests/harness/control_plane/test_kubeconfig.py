@@ -137,7 +137,7 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(capsys, tmp_pat
 def test_a_file_that_is_no_kubeconfig_is_named(capsys, tmp_path, text):
     (tmp_path / "file").write_text(text)
     code, told = refused(capsys, tmp_path / "file")
-    assert (code, told.startswith(f"kubeconfig {tmp_path}/file: ")) == (3, True)
+    assert (code, told.startswith(f"--kubeconfig {tmp_path}/file:")) == (2, True)
 
 
 def test_a_kubeconfig_is_for_its_own_cluster_only(capsys, tmp_path):

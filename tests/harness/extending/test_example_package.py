@@ -54,7 +54,8 @@ def test_the_schema_includes_what_it_brings(mews):
     definitions = schema["$defs"]
     assert "toy" in json.dumps(definitions["Stack"]["properties"]["dialect"])
     assert "toy-slow-reads" in json.dumps(definitions["FaultAction"]["properties"]["add"])
-    assert definitions["Step"]["properties"]["toy-pods"]["properties"]["count"]["minimum"] == 1
+    pods = definitions["Step"]["properties"]["toy-pods"]["anyOf"][0]  # the other: ${name}
+    assert pods["properties"]["count"]["anyOf"][0]["minimum"] == 1
     assert {"required": ["toy-pods"]} in definitions["Step"]["oneOf"]
     assert definitions["Check"]["properties"]["toy-marked"] == {"type": "string"}
 
@@ -66,7 +67,7 @@ def test_the_schema_includes_what_it_brings(mews):
         ("toy-pods: {number: 1}", "steps.0.toy-pods.count: missing"),
         ("toy-marked: a", "toy-marked is a check: it belongs below wait, assert or hold"),
         ("wait: {toy-pods: {count: 1}}", "toy-pods is a step, not a check"),
-        ("toy-podz: {count: 1}", "steps.0.toy-podz: unknown key; allowed: name, timeout, apply"),
+        ("toy-podz: {count: 1}", "toy-pods (did you mean toy-pods?)"),
         ("fault: {add: {kind: toy-slow}}", "fault kind 'toy-slow': must be one of slow-operation"),
         ("fault: {host: host-1, add: {kind: toy-slow-reads}}", "'toy-slow-reads': sits in a chassis, not in a host"),
         ("fault: {add: {kind: toy-slow-reads, extra: 1}}", "fault toy-slow-reads: unknown key 'extra'"),

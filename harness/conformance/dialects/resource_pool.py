@@ -336,6 +336,7 @@ RESTING: tuple[Clause, ...] = (
         "chassis.md 3: other verbs 405",
         _both(_wrong_verbs(ALLOCATION, "PUT", "PATCH"), _wrong_verbs(RESOURCES, "POST", "PUT", "PATCH", "DELETE")),
         changes=True,
+        needs=("3.verbs-read",),
     ),
     *moving(3, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
     *watched(3, attach=ATTACH, detach=DETACH, read=READ),

@@ -132,10 +132,13 @@ def _check_marker(item: pytest.Item, used: Sequence[str]) -> None:
     for marker in item.iter_markers("mews"):
         if marker.args:
             _refuse(item, f"@pytest.mark.mews({marker.args[0]!r}): takes words with values alone, such as stack='none'")
+        wrong = ""
         try:
             settings_of(marker.kwargs, [item.path.parent])
         except BadInput as error:
-            name, _, rest = str(error).partition(": ")
+            wrong = str(error)
+        if wrong:  # not while it is handled: pytest would show the one as the cause of the other
+            name, _, rest = wrong.partition(": ")
             _refuse(item, f"@pytest.mark.mews({name}): {rest}")
     for marker in item.own_markers:
         for word in [word for word in marker.kwargs if marker.name == "mews" and word not in taken]:

@@ -8,13 +8,14 @@ import pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests in wall-clock time get a second try: what a loaded machine delays is not the product's fault. The summary
-    names each one that needed it (R), and one that always does has found something; without pytest-rerunfailures there
-    is no second try. Those marked nightly run where MEWS_NIGHTLY is set, those marked kind when asked for."""
+    """Tests in wall-clock time get a second try, and a third: what a loaded machine delays is not the product's fault.
+    The summary names each one that needed it (R), and one that always does has found something; without
+    pytest-rerunfailures there is none. Those marked nightly run where MEWS_NIGHTLY is set, those marked kind when asked
+    for."""
     on_kind = "kind" in (config.option.markexpr or "")
     for item in items:
         if item.get_closest_marker("wall") is not None or item.get_closest_marker("kind") is not None:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
         if item.get_closest_marker("nightly") is not None and not os.environ.get("MEWS_NIGHTLY"):
             item.add_marker(pytest.mark.skip(reason="one of many of its kind: runs nightly (MEWS_NIGHTLY=1)"))
         if item.get_closest_marker("kind") is not None and not on_kind:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mews.harness.clock import today
+from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
@@ -83,7 +84,7 @@ def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
     quiet = check_outputs({"--json": outputs.json, "--junit": outputs.junit, "--html": outputs.html})
     _make_folder(outputs.record)
     _finish_earlier(order)
-    report = ConformanceTextReport(sys.stdout)
+    report = ConformanceTextReport(sys.stdout, quiet=is_quiet())
     outcome = run(order, today(), (lambda result: None) if quiet else report.ended, _show)
     if not quiet:
         report.finish(outcome)

@@ -15,19 +15,24 @@ MOST_EXCHANGES = 3
 
 
 class ConformanceTextReport:
-    """Writes each result as it comes; in colour on a terminal."""
+    """Writes each result as it comes; in colour on a terminal; with ``quiet`` only what went wrong."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._writer = TextWriter(stream)
 
     def ended(self, result: ClauseResult) -> None:
         """One clause."""
+        if self._quiet and result.good:
+            return
         title = f"{result.clause.id:27} {result.clause.title}"
         self._writer.line(f"{result.verdict:8} ", _style(result.verdict), title)
         self._writer.lines(f"         {text}" for text in (() if result.reason == READ_ONLY else details(result)))
 
     def finish(self, outcome: ConformanceOutcome) -> None:
         """The end."""
+        if self._quiet and outcome.verdict == "passed":
+            return
         self._writer.lines(("", *about(outcome), *after(outcome)))
         head = f"{outcome.verdict.upper()} "
         self._writer.line(head, _style(outcome.verdict), f"in {outcome.seconds:.1f} s: {summary(outcome)}")

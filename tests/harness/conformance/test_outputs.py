@@ -264,6 +264,19 @@ def credentials(folder: Path) -> Path:
     return file
 
 
+def test_quietly_only_what_went_wrong_is_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with served() as server:
+        assert exit_code(["-q", "conform", url_of(server, "h3api")]) == 0
+        assert capsys.readouterr().out == ""
+        with server.rack.box("A") as box:
+            box.faults.add({"kind": "http-error", "operation": "read", "status": 502}, server.rack.clock.now())
+        assert exit_code(["-q", "conform", url_of(server, "h3api")]) == 1
+        out = capsys.readouterr().out
+    assert out.startswith("failed   2.server-errors ")
+    assert "passed " not in out.partition("FAILED")[0]
+
+
 def test_a_host_that_is_not_there_is_one_line(capsys):
     assert exit_code(["conform", "http://no-such-host.invalid"]) == 3
     assert "cannot be resolved" in capsys.readouterr().err

@@ -248,11 +248,12 @@ def _run_all(
         for run in ended:
             kept = files.journal(run, alone=len(plan) == 1)
             runs.append(kept)
-            # What one scenario alone lacks is one line on standard error.
-            if report is not None and not (kept.lacks and len(plan) == 1):
+            if kept.lacks and len(plan) == 1:
+                report = None  # what one scenario alone lacks is one line on standard error
+            if report is not None:
                 report.ended(kept)
             yield kept
-    if report is not None and not (runs[0].lacks and len(plan) == 1):
+    if report is not None:
         report.finish(runs)
 
 

@@ -93,7 +93,6 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
 
 def _up(arguments: UpArguments, *, as_json: bool) -> int:
     backend = backend_of(arguments.cluster)
-    backend.check_available()
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
         raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
@@ -106,6 +105,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
         check_images(scenario)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
+    backend.check_available()  # Last: what was given wrong is as wrong on a machine without Docker.
     instance = _claim(arguments)
     sweep()
     options = RunOptions(

@@ -106,11 +106,17 @@ class JobSpot:
 
 
 class JobPlacer(Protocol):
-    """Where jobs go. ``moved`` and ``reconfigurations`` count the devices that it moved, and the times it began
-    to."""
+    """Where jobs go."""
 
-    moved: int
-    reconfigurations: int
+    @property
+    def moved(self) -> int:
+        """How many devices it moved."""
+        ...
+
+    @property
+    def reconfigurations(self) -> int:
+        """How often it moved some."""
+        ...
 
     @property
     def gives_up(self) -> bool:

@@ -29,17 +29,13 @@ class PooledNode:
     """A node: its books, the devices that it can hand out, those that jobs hold, what jobs asked for in all, and those
     that wait here for devices."""
 
+    name: str
     books: BareNode
     pool: str
     usable: set[str]
     held: dict[str, str] = field(default_factory=dict)
     requested: int = 0
     awaited: list[AwaitedDevices] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The node's."""
-        return self.books.name
 
 
 @dataclass(slots=True, eq=False)
@@ -97,6 +93,7 @@ class SimulatedPool:
         self._due_s: float | None = None
         self._rests = False
         self._delay_s = 0.0
+        self._refused: set[str] = set()
         self._arriving: list[tuple[float, str, PooledNode]] = []
         self._leaving: list[tuple[float, str, PooledNode]] = []
         self._bound: dict[str, JobSpot] = {}
@@ -144,6 +141,8 @@ class SimulatedPool:
 
     def next_s(self) -> float | None:
         """When something happens next; 0 for now."""
+        if not (self._line or self._arriving or self._leaving):
+            return self._due_s
         if any(self._satisfied(awaited) for awaited in self._line):
             return 0.0
         times = [at_s for at_s, _, _ in (*self._arriving, *self._leaving)]
@@ -214,6 +213,7 @@ class SimulatedPool:
     def _serve_job(self, awaited: AwaitedDevices, now_s: float) -> Steps:
         """Until the job lacks nothing; too few candidates: again after a rest."""
         began, self._delay_s = False, 0.0
+        self._refused.clear()
         now_s = yield self._moves.read(self.name, now_s)
         while self._shortfall(awaited):
             now_s = yield from self._ask_pods(now_s)
@@ -273,6 +273,7 @@ class SimulatedPool:
             target.name,
             holdings={node.name: believed or NodeHoldings(node.held, fresh=True) for node in self.nodes},
             claims={} if believed else {node.name: _claims(node) for node in self.nodes},
+            excluded=self._refused,
         )
         return policy.plan(found, shortfall, partial=self._partial)
 
@@ -284,7 +285,8 @@ class SimulatedPool:
         if origin is not None:
             unasked = self._has(KubeCompFault.UNASKED_MOVE)
             if not unasked and (gpu.gpuid in origin.held or _keeps(origin)):
-                return now_s  # its node needs it by now: planned anew
+                self._refused.add(gpu.gpuid)
+                return now_s  # its node needs it by now: planned anew without it
             if not unasked:
                 origin.usable.discard(gpu.gpuid)
             now_s, detached_s = self._until(

@@ -95,7 +95,8 @@ class PooledPlacer:
 
     def _node(self, node: SimulatedNode) -> PooledNode:
         usable = {device.gpuid for device in node.devices}
-        made = PooledNode(BareNode(node.name, node.cpu_milli, node.memory_mib), str(node.pool), usable)
+        books = BareNode(node.name, node.cpu_milli, node.memory_mib)
+        made = PooledNode(node.name, books, str(node.pool), usable)
         if made.pool not in self._pools:
             self._pools[made.pool] = SimulatedPool(made.pool, self._moves, self._rules, self._rng)
         pool = self._pools[made.pool]

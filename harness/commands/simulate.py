@@ -179,7 +179,8 @@ def _played(plan: SimulationPlan, policy: TracePolicy, trace: TraceFile, folder:
 
     with progress_bar(trace.scan().rows) as bar, _rows_file(folder, policy.name) as on_job:
         bar.begin(f"{plan.trace.name} by {policy.name}")
-        return simulate(plan, policy, trace, on_job=on_job, on_progress=bar.reached)
+        # The bar counts rows, of which each may be several jobs.
+        return simulate(plan, policy, trace, on_job=on_job, on_progress=lambda jobs: bar.reached(trace.given))
 
 
 @contextmanager

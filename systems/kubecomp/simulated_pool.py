@@ -274,6 +274,7 @@ class SimulatedPool:
             holdings={node.name: believed or NodeHoldings(node.held, fresh=True) for node in self.nodes},
             claims={} if believed else {node.name: _claims(node) for node in self.nodes},
             excluded=self._refused,
+            out_of_reach={gpu.gpuid for gpu in gpus if not self._moves.can_reach(gpu.gpuid, target.name)},
         )
         return policy.plan(found, shortfall, partial=self._partial)
 

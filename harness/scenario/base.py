@@ -30,7 +30,7 @@ class Model(BaseModel):
     """Frozen; unknown keys are refused; several-word keys are camelCase in the file."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, alias_generator=to_camel, strict=False
+        frozen=True, extra="forbid", populate_by_name=True, alias_generator=to_camel, strict=False, defer_build=True
     )
 
 

@@ -57,7 +57,7 @@ class InvariantJudge:
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
         laws = (*own, Scheduled(self.state.systems.schedulers), *_distinct(self.state.systems.invariants))
-        # Each law by what it looks at, which is one thing or two: lines are written by the hundred, even in a small world.
+        # Each law by what it looks at, which is one thing or two: lines are written by the hundred in a small world.
         self._of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]
         self._of_time = [law for law in laws if type(law).on_time is not Invariant.on_time]
         self._of_objects = [law for law in laws if type(law).on_objects is not Invariant.on_objects]

@@ -137,7 +137,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             ready.append(timer)
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle._cancelled:  # type: ignore[attr-defined]
+            if not handle._cancelled:
                 handle._run()
 
     def _forget_cancelled(self) -> None:

@@ -59,7 +59,7 @@ class _Fenced:
         def call(*args: Any, **kwargs: Any) -> Any:
             fence.check()
             result = value(*args, **kwargs)
-            guard = _guard_of(type(result))
+            guard = _guard_of(type(result))  # type: ignore[arg-type]  # mypy takes a class for one of its instances
             return result if guard is None else guard(result, fence)
 
         # A port's methods are the same for an incarnation's life: the next call does not come here.

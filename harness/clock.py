@@ -123,7 +123,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """One turn: forget cancelled timers, jump when nothing is ready, call what was ready as the turn began."""
-        self._forget_cancelled()
+        if self._cancelled_timers:
+            self._forget_cancelled()
         timers, ready = self._timers, self._ready
         if not ready and not self._stopping:  # type: ignore[attr-defined]
             if not timers:
@@ -136,7 +137,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             ready.append(timer)
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle.cancelled():
+            if not handle._cancelled:
                 handle._run()
 
     def _forget_cancelled(self) -> None:

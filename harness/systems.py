@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.system.command import Command
 from mews.kube.system.configured import ConfiguredSystem
-from mews.kube.system.experiment import Experiment
 from mews.kube.system.journal import Line
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
@@ -20,6 +19,7 @@ from mews.kube.system.system import System, Watched
 from mews.systems import registry
 
 if TYPE_CHECKING:
+    from mews.kube.system.experiment import Experiment
     from mews.kube.system.simulation import TracePolicy
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.telemetry.chassis import ChassisTelemetry
-from mews.emulator.telemetry.store import TelemetryStore
+
+if TYPE_CHECKING:
+    from mews.emulator.telemetry.store import TelemetryStore
 
 
 class Fleet:

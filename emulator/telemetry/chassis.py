@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
@@ -18,8 +18,10 @@ from mews.emulator.telemetry.load import GpuLoad, parse_load
 from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.settings import ALL
-from mews.emulator.telemetry.store import TelemetryStore
 from mews.emulator.telemetry.units import ns
+
+if TYPE_CHECKING:
+    from mews.emulator.telemetry.store import TelemetryStore
 
 SPANS_AHEAD = 64
 """Spans of a record; whoever has used them up asks again."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.ports.cluster import HardwareControl
 from mews.harness.ports.fence import Fence
 from mews.kube.chassis.port import ChassisApi
@@ -27,6 +26,9 @@ from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.nvml import NvmlPort
 from mews.kube.system.services import ServicePort, ServiceReply
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.programs.control_plane import Program
 
 
 class ChassisPort(Protocol):

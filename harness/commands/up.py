@@ -128,6 +128,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
         if not reported:
             _report(ready, arguments.name, as_json=as_json, web=arguments.web)
             gc.freeze()
+            gc.set_threshold(20_000)  # a fifth of a command's: it stays up for days, and its memory is looked at
             gc.enable()
         elif not as_json:
             sys.stdout.write(f"  devices announced after {ready['devices_s']:g} s\n")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from types import CoroutineType
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 P = TypeVar("P")
@@ -60,15 +59,20 @@ class _Fenced:
         def call(*args: Any, **kwargs: Any) -> Any:
             fence.check()
             result = value(*args, **kwargs)
-            if isinstance(result, CoroutineType) or inspect.isawaitable(result):
-                return _awaited(result, fence)
-            if hasattr(result, "__anext__"):
-                return _stream(result, fence)
-            return result
+            guard = _guard_of(type(result))  # type: ignore[arg-type]  # mypy takes a class for one of its instances
+            return result if guard is None else guard(result, fence)
 
         # A port's methods are the same for an incarnation's life: the next call does not come here.
         self.__dict__[name] = call
         return call
+
+
+@lru_cache(maxsize=1024)
+def _guard_of(kind: type) -> Callable[[Any, Fence], Any] | None:
+    """How a result of that type is guarded: what can be waited for, and each step of a stream; None for a value."""
+    if issubclass(kind, Awaitable):
+        return _awaited
+    return _stream if hasattr(kind, "__anext__") else None
 
 
 async def _awaited(result: Any, fence: Fence) -> Any:

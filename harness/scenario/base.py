@@ -30,7 +30,12 @@ class Model(BaseModel):
     """Frozen; unknown keys are refused; several-word keys are camelCase in the file."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, alias_generator=to_camel, strict=False
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        alias_generator=to_camel,
+        strict=False,
+        defer_build=True,  # once, as parts of the scenario, and not each by itself as it is imported
     )
 
 

@@ -69,7 +69,7 @@ async def _object(stage: StepContext, expected: dict[str, Any]) -> Finding:
 
 async def _pod(stage: StepContext, expected: PodExpectation) -> Finding:
     about = f"pod/{expected.namespace}/{expected.name}"
-    awaited = f"{about} with {_described(expected)}"
+    awaited = f"{about} with {expected.described}"
     try:
         pod = await stage.cluster.kube.get(PODS, expected.name, namespace=expected.namespace)
     except NotFound:
@@ -77,11 +77,6 @@ async def _pod(stage: StepContext, expected: PodExpectation) -> Finding:
     wrong = _pod_mismatch(stage, expected, pod)
     seen = f"{wrong}; phase {phase_of(pod)}, node {node_name_of(pod) or 'none'}" if wrong else ""
     return Finding(wrong is None, awaited, seen, (about,))
-
-
-def _described(expected: PodExpectation) -> str:
-    given = expected.model_dump(exclude_unset=True, by_alias=True, exclude={"name", "namespace"})
-    return ", ".join(f"{key} {show(value)}" for key, value in given.items()) or "any state"
 
 
 def _pod_mismatch(stage: StepContext, expected: PodExpectation, pod: Object) -> Mismatch | None:

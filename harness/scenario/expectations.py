@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, Pattern
 from mews.harness.scenario.extension import STEPS, CheckKind, Given, split
-from mews.harness.scenario.match import check_pattern
+from mews.harness.scenario.match import check_pattern, show
 
 
 class PodExpectation(Model):
@@ -26,6 +27,12 @@ class PodExpectation(Model):
     annotations: dict[str, Pattern] = Field(default_factory=dict)
     scheduled: bool | None = None
     unschedulable: Pattern = Field(default=None, description="the message of condition PodScheduled=False")
+
+    @cached_property
+    def described(self) -> str:
+        """What is asked of it, on a line; a wait asks with every look."""
+        given = self.model_dump(exclude_unset=True, by_alias=True, exclude={"name", "namespace"})
+        return ", ".join(f"{key} {show(value)}" for key, value in given.items()) or "any state"
 
 
 class NodeExpectation(Model):

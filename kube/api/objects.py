@@ -101,19 +101,18 @@ def condition_of(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _written(unix_s: float, form: str) -> str:
-    moment = datetime.fromtimestamp(unix_s, UTC)
-    return f"{moment.year:04}-{moment.strftime(form)}"  # %Y does not fill up years of the first millennium
+def _written(unix_s: float, timespec: str) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def timestamp(unix_s: float) -> str:
     """RFC 3339 in whole seconds, as metav1.Time: ``2026-01-01T00:00:00Z``."""
-    return _written(unix_s, "%m-%dT%H:%M:%SZ")
+    return _written(unix_s, "seconds")
 
 
 def micro_timestamp(unix_s: float) -> str:
     """RFC 3339 with six decimals, as metav1.MicroTime."""
-    return _written(unix_s, "%m-%dT%H:%M:%S.%fZ")
+    return _written(unix_s, "microseconds")
 
 
 def seconds(stamp: str) -> float:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 class OptionsModel(BaseModel):
     """Options of a system or of a part of it. Keys are the names of the fields, as in the system's own file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     def given(self) -> dict[str, Any]:
         """What was said, without the defaults."""

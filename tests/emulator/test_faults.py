@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mews.emulator.chassis.faults.registry import OURS as FAULTS
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.operation import OperationOutcome
 from tests.emulator.boxes import TIMED, box, done, ports
 
@@ -288,9 +288,9 @@ def test_every_firing_is_told_with_the_invariants_it_may_break():
     ]
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", CHASSIS_FAULTS.ours())
 def test_every_fault_has_the_same_shape(kind):
-    fault = FAULTS[kind]
+    fault = CHASSIS_FAULTS.find(kind)
     assert fault.kind == kind
     assert set(fault.on) <= {"attach", "detach", "read"}
     assert set(fault.may_break) <= set(range(1, 11))

@@ -1,5 +1,5 @@
-"""Run as a program: every shipped scenario in virtual time, one JSON object
-{name: [verdict, reason, sha256, XIDs, bound of law 8, length]}."""
+"""Run as a program, with a seed and ``forward`` or ``backward``: every shipped scenario in virtual time, in that order,
+one JSON object {name: [verdict, reason, sha256, XIDs, bound of law 8, length]}."""
 
 import hashlib
 import json
@@ -29,8 +29,8 @@ def outcome(path: Path, seed: int) -> list[Any]:
 def main() -> None:
     logging.getLogger("mews").addHandler(logging.NullHandler())
     logging.getLogger("mews").propagate = False
-    seed = int(sys.argv[1])
-    paths = find_scenarios([FOLDER])
+    seed, order = int(sys.argv[1]), {"forward": 1, "backward": -1}[sys.argv[2]]
+    paths = find_scenarios([FOLDER])[::order]
     json.dump({str(path.relative_to(FOLDER)): outcome(path, seed) for path in paths}, sys.stdout)
 
 

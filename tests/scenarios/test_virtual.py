@@ -23,15 +23,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def runs() -> list[dict[str, list[str]]]:
-    """The same seed in two processes at once, with different orders of hashing."""
+    """The same seed in two processes at once, with different hashing, and in different orders: a scenario that is
+    among the first in one of them is late in the other, so what a process keeps from one world for the next shows."""
     children = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.scenarios.journals", SEED],
+            [sys.executable, "-m", "tests.scenarios.journals", SEED, order],
             stdout=subprocess.PIPE,
             cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": hashing, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         )
-        for hashing in ("1", "2")
+        for hashing, order in (("1", "forward"), ("2", "backward"))
     ]
     return [json.loads(child.communicate(timeout=600)[0]) for child in children]
 

@@ -42,8 +42,9 @@ DECLARED = ("kind", "on", "count", "may_break", "grace_s")
 FILTERS = ("operation", "device", "count", "skip", "probability", "expires_s")
 
 
-def fault_registry(ours: Mapping[str, type[Any]], sits_in: Literal["chassis", "host"]) -> ValueRegistry[type[Any]]:
-    """The faults that sit in a chassis or in a host: ours, and those of other packages that say so by ``sits_in``."""
+def fault_registry(ours: Mapping[str, str], sits_in: Literal["chassis", "host"]) -> ValueRegistry[type[Any]]:
+    """The faults that sit in a chassis or in a host: ours by ``module:attribute``, and those of other packages that
+    say so by ``sits_in``."""
 
     def accept(name: str, value: Any) -> type[Any]:
         if not isinstance(value, type) or not is_dataclass(value):

@@ -1,22 +1,20 @@
-"""All faults of a host by kind."""
+"""All faults of a host by kind; one is imported when it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from mews.emulator.chassis.faults.spec import fault_registry
-from mews.emulator.host.faults.gpu import EccErrors, FallenOffBus, NvmlUnknownError, Xid
-from mews.emulator.host.faults.layers import DriverFails, LayerCut, LayerSlow
 
-OURS: Mapping[str, type[Any]] = {
-    "layer-cut": LayerCut,
-    "layer-slow": LayerSlow,
-    "driver-fails": DriverFails,
-    "xid": Xid,
-    "fallen-off-bus": FallenOffBus,
-    "ecc-errors": EccErrors,
-    "nvml-unknown-error": NvmlUnknownError,
+OURS: Mapping[str, str] = {
+    "layer-cut": "mews.emulator.host.faults.layers:LayerCut",
+    "layer-slow": "mews.emulator.host.faults.layers:LayerSlow",
+    "driver-fails": "mews.emulator.host.faults.layers:DriverFails",
+    "xid": "mews.emulator.host.faults.gpu:Xid",
+    "fallen-off-bus": "mews.emulator.host.faults.gpu:FallenOffBus",
+    "ecc-errors": "mews.emulator.host.faults.gpu:EccErrors",
+    "nvml-unknown-error": "mews.emulator.host.faults.gpu:NvmlUnknownError",
 }
 
 HOST_FAULTS: Final = fault_registry(OURS, "host")

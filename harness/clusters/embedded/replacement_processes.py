@@ -8,12 +8,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mews
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.process import ProcessComponent
-from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
@@ -22,6 +21,9 @@ from mews.harness.scenario.requirements import check_images, image_argv
 from mews.kube.component import Runnable
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.facility import Facility
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.programs.control_plane import Program
 
 FacilityAt = Callable[[Mapping[str, str], str], Facility]
 """What the systems are installed on, with the chassis' base URLs by name and the certificates to trust there."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint
@@ -14,7 +14,6 @@ from mews.harness.clusters.embedded.forwarding import ForwardedService
 from mews.harness.clusters.embedded.hook_sockets import NodeHookSocket
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.ports import ClusterPorts, ReleasedNvml
-from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -37,6 +36,9 @@ from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.ports import NodeAccess, Ports
 from mews.kube.system.system import Component
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.programs.control_plane import Program
 
 
 class _ChassisClients(Mapping[str, ChassisApi]):

@@ -8,12 +8,10 @@ from functools import partial
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
-from mews.kube.emulated.apiserver.admission import type_checking
 from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.shelf import HISTORY
 from mews.kube.emulated.apiserver.store.store import Store
@@ -50,13 +48,19 @@ def fresh_store(
     store.admission = AdmissionChain(disabled={*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)})
     store.listen(partial(namespaces.attend, store))
     if attended:
+        from mews.kube.emulated.apiserver.admission import type_checking
+
         store.listen(partial(type_checking.attend, store))
     _furnish(store)
     return store
 
 
 def _rules_of(kind: Kind) -> Rules:
-    return custom_rules(kind) if kind.custom else rules_of(kind)
+    if not kind.custom:
+        return rules_of(kind)
+    from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules  # and with it schemas and their CEL
+
+    return custom_rules(kind)
 
 
 def _furnish(store: Store) -> None:

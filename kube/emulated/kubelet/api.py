@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
@@ -10,9 +11,11 @@ from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.errors import ExecRefused, NoSuchContainer
 from mews.kube.emulated.kubelet.runtime import Process
-from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import StreamSession
-from mews.kube.streaming.usage import PodUsage
+
+if TYPE_CHECKING:
+    from mews.kube.streaming.port_forward import Dial
+    from mews.kube.streaming.usage import PodUsage
 
 
 class EmulatedKubeletApi:

@@ -16,10 +16,10 @@ from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_lis
 from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
 from mews.kube.emulated.kubelet.runtime import EnginePort, ImageStore, Launch, LogMark, Process, Runtime
 from mews.kube.runtimehook.port import RunningEnvironment
-from mews.kube.streaming.usage import PodUsage
 
 if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.usage import UsageMeter
+    from mews.kube.streaming.usage import PodUsage
 
 
 @dataclass(frozen=True, slots=True)

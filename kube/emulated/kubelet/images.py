@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -147,10 +148,21 @@ def load_images(
 
     Raises ImagesError.
     """
-    if path is None:
-        text, where = files("mews.fixtures").joinpath("images.yaml").read_text("utf-8"), "images.yaml"
-    else:
-        text, where = _read(path), str(path)
+    book = dict(_shipped() if path is None else _book(_read(path), str(path)))
+    book |= {name: _image(name, entry, f"image {name}") for name, entry in further.items()}
+    mine = {name: own_image(name, entry) for name, entry in own.items()}
+    patterns = {name: image for name, image in mine.items() if _is_pattern(name)}
+    named = {name: image for name, image in mine.items() if name not in patterns}
+    return ImageBook(book | named, patterns, unknown=unknown)
+
+
+@cache
+def _shipped() -> Mapping[str, Image]:
+    """Those that Mews ships: each world asks, and they are the same for all."""
+    return _book(files("mews.fixtures").joinpath("images.yaml").read_text("utf-8"), "images.yaml")
+
+
+def _book(text: str, where: str) -> Mapping[str, Image]:
     try:
         check_extent(text)
         document = yaml.load(text, _Loader)
@@ -159,12 +171,7 @@ def load_images(
     images = document.get("images") if isinstance(document, dict) else None
     if not isinstance(images, dict):
         raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image, load")
-    book = {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
-    book |= {name: _image(name, entry, f"image {name}") for name, entry in further.items()}
-    mine = {name: own_image(name, entry) for name, entry in own.items()}
-    patterns = {name: image for name, image in mine.items() if _is_pattern(name)}
-    named = {name: image for name, image in mine.items() if name not in patterns}
-    return ImageBook(book | named, patterns, unknown=unknown)
+    return {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
 
 
 def _is_pattern(name: str) -> bool:

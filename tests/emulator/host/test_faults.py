@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.emulator.host.faults.registry import OURS as HOST_FAULTS
+from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.profiles import ARROWS
@@ -138,9 +138,9 @@ def test_count_skip_and_device_choose_whom_a_fault_strikes():
     assert [f.stuck for f in pair.host.functions()] == ["", "driver", ""]
 
 
-@pytest.mark.parametrize("kind", sorted(HOST_FAULTS))
+@pytest.mark.parametrize("kind", sorted(HOST_FAULTS.ours()))
 def test_every_fault_declares_what_it_may_break(kind):
-    fault = HOST_FAULTS[kind]
+    fault = HOST_FAULTS.find(kind)
     assert fault.kind == kind
     assert set(fault.may_break) <= {2, 4, 6, 8}
     assert set(fault.on) <= set(ARROWS)

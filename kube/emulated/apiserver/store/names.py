@@ -131,7 +131,13 @@ def label_value_faults(path: str, value: str) -> list[FieldError]:
 
 def label_pair_faults(path: str, key: str, value: str) -> list[FieldError]:
     """What is wrong with a label."""
-    return [*qualified_faults(path, key), *label_value_faults(path, value)]
+    return [] if _is_label_pair(key, value) else [*qualified_faults(path, key), *label_value_faults(path, value)]
+
+
+@lru_cache(maxsize=_NAMES_KNOWN)
+def _is_label_pair(key: str, value: str) -> bool:
+    """Labels are looked at with each write of the object that has them."""
+    return not qualified_faults("", key) and not label_value_texts(value)
 
 
 def subdomain_faults(path: str, text: str) -> list[FieldError]:

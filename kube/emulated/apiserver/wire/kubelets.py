@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
-from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import StreamSession
-from mews.kube.streaming.usage import PodUsage
+
+if TYPE_CHECKING:
+    from mews.kube.streaming.port_forward import Dial
+    from mews.kube.streaming.usage import PodUsage
 
 
 class KubeletApi(Protocol):

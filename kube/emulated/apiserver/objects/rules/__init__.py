@@ -1,38 +1,17 @@
-"""Rules of kinds, by the name in the table of kinds; of plain ones by the qualified plural."""
+"""Rules of kinds, by the name in the table of kinds; of plain ones by the qualified plural.
+
+A kind's rules are imported with the first of its objects: most clusters see a dozen of the sixty kinds, and importing
+the validation of all of them was a tenth of a virtual run's start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from mews.kube.emulated.apiserver.objects.rules import (
-    access,
-    autoscaling,
-    certificates,
-    claims,
-    crds,
-    devices,
-    endpoints,
-    events,
-    flow_control,
-    held_data,
-    leases,
-    limits,
-    namespaces,
-    networking,
-    nodes,
-    plain_kinds,
-    pods,
-    policies,
-    priority_classes,
-    quotas,
-    services,
-    storage,
-    webhook_configurations,
-    workloads,
-)
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
@@ -47,67 +26,68 @@ from mews.kube.emulated.apiserver.store.metadata_faults import (
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
 
-RULES: Mapping[str, Rules] = {
-    "plain": Rules(),
-    "crds": crds.RULES,
-    "events": events.RULES,
-    "newevents": events.NEW_EVENTS,
-    "leases": leases.RULES,
-    "namespaces": namespaces.RULES,
-    "nodes": nodes.RULES,
-    "pods": pods.RULES,
-    "priorityclasses": priority_classes.RULES,
-    "secrets": held_data.SECRETS,
-    "services": services.RULES,
-    "configmaps": held_data.CONFIGMAPS,
-    "clusterroles.rbac.authorization.k8s.io": access.CLUSTER_ROLES,
-    "clusterrolebindings.rbac.authorization.k8s.io": access.CLUSTER_ROLE_BINDINGS,
-    "horizontalpodautoscalers.autoscaling": autoscaling.RULES,
-    "limitranges": limits.LIMIT_RANGES,
-    "networkpolicies.networking.k8s.io": networking.POLICIES,
-    "persistentvolumeclaims": claims.RULES,
-    "controllerrevisions.apps": plain_kinds.REVISIONS,
-    "runtimeclasses.node.k8s.io": plain_kinds.RUNTIME_CLASSES,
-    "apiservices.apiregistration.k8s.io": plain_kinds.API_SERVICES,
-    "certificatesigningrequests.certificates.k8s.io": certificates.RULES,
-    "persistentvolumes": claims.VOLUMES,
-    "endpoints": endpoints.ENDPOINTS,
-    "endpointslices.discovery.k8s.io": endpoints.SLICES,
-    "ingresses.networking.k8s.io": networking.INGRESSES,
-    "ingressclasses.networking.k8s.io": networking.CLASSES,
-    "ipaddresses.networking.k8s.io": networking.ADDRESSES,
-    "servicecidrs.networking.k8s.io": networking.RANGES,
-    "storageclasses.storage.k8s.io": storage.CLASSES,
-    "volumeattributesclasses.storage.k8s.io": storage.ATTRIBUTES_CLASSES,
-    "volumeattachments.storage.k8s.io": storage.ATTACHMENTS,
-    "csinodes.storage.k8s.io": storage.NODES,
-    "csidrivers.storage.k8s.io": storage.DRIVERS,
-    "csistoragecapacities.storage.k8s.io": storage.CAPACITIES,
-    "flowschemas.flowcontrol.apiserver.k8s.io": flow_control.SCHEMAS,
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": flow_control.LEVELS,
-    "mutatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICIES,
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": webhook_configurations.WEBHOOKS,
-    "validatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICIES,
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": webhook_configurations.WEBHOOKS,
-    "podtemplates": workloads.POD_TEMPLATES,
-    "deviceclasses.resource.k8s.io": devices.CLASSES,
-    "resourceclaims.resource.k8s.io": devices.CLAIMS,
-    "resourceclaimtemplates.resource.k8s.io": devices.CLAIM_TEMPLATES,
-    "resourceslices.resource.k8s.io": devices.SLICES,
-    "poddisruptionbudgets.policy": limits.BUDGETS,
-    "resourcequotas": quotas.RULES,
-    "rolebindings.rbac.authorization.k8s.io": access.ROLE_BINDINGS,
-    "roles.rbac.authorization.k8s.io": access.ROLES,
-    "cronjobs": workloads.CRON_JOBS,
-    "daemonsets": workloads.DAEMON_SETS,
-    "deployments": workloads.DEPLOYMENTS,
-    "jobs": workloads.JOBS,
-    "replicasets": workloads.REPLICA_SETS,
-    "replicationcontrollers": workloads.REPLICATION_CONTROLLERS,
-    "statefulsets": workloads.STATEFUL_SETS,
+RULES: Mapping[str, str] = {
+    "plain": "base:PLAIN",
+    "crds": "crds:RULES",
+    "events": "events:RULES",
+    "newevents": "events:NEW_EVENTS",
+    "leases": "leases:RULES",
+    "namespaces": "namespaces:RULES",
+    "nodes": "nodes:RULES",
+    "pods": "pods:RULES",
+    "priorityclasses": "priority_classes:RULES",
+    "secrets": "held_data:SECRETS",
+    "services": "services:RULES",
+    "configmaps": "held_data:CONFIGMAPS",
+    "clusterroles.rbac.authorization.k8s.io": "access:CLUSTER_ROLES",
+    "clusterrolebindings.rbac.authorization.k8s.io": "access:CLUSTER_ROLE_BINDINGS",
+    "horizontalpodautoscalers.autoscaling": "autoscaling:RULES",
+    "limitranges": "limits:LIMIT_RANGES",
+    "networkpolicies.networking.k8s.io": "networking:POLICIES",
+    "persistentvolumeclaims": "claims:RULES",
+    "controllerrevisions.apps": "plain_kinds:REVISIONS",
+    "runtimeclasses.node.k8s.io": "plain_kinds:RUNTIME_CLASSES",
+    "apiservices.apiregistration.k8s.io": "plain_kinds:API_SERVICES",
+    "certificatesigningrequests.certificates.k8s.io": "certificates:RULES",
+    "persistentvolumes": "claims:VOLUMES",
+    "endpoints": "endpoints:ENDPOINTS",
+    "endpointslices.discovery.k8s.io": "endpoints:SLICES",
+    "ingresses.networking.k8s.io": "networking:INGRESSES",
+    "ingressclasses.networking.k8s.io": "networking:CLASSES",
+    "ipaddresses.networking.k8s.io": "networking:ADDRESSES",
+    "servicecidrs.networking.k8s.io": "networking:RANGES",
+    "storageclasses.storage.k8s.io": "storage:CLASSES",
+    "volumeattributesclasses.storage.k8s.io": "storage:ATTRIBUTES_CLASSES",
+    "volumeattachments.storage.k8s.io": "storage:ATTACHMENTS",
+    "csinodes.storage.k8s.io": "storage:NODES",
+    "csidrivers.storage.k8s.io": "storage:DRIVERS",
+    "csistoragecapacities.storage.k8s.io": "storage:CAPACITIES",
+    "flowschemas.flowcontrol.apiserver.k8s.io": "flow_control:SCHEMAS",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "flow_control:LEVELS",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": "policies:POLICIES",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": "policies:BINDINGS",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": "webhook_configurations:WEBHOOKS",
+    "validatingadmissionpolicies.admissionregistration.k8s.io": "policies:POLICIES",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": "policies:BINDINGS",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": "webhook_configurations:WEBHOOKS",
+    "podtemplates": "workloads:POD_TEMPLATES",
+    "deviceclasses.resource.k8s.io": "devices:CLASSES",
+    "resourceclaims.resource.k8s.io": "devices:CLAIMS",
+    "resourceclaimtemplates.resource.k8s.io": "devices:CLAIM_TEMPLATES",
+    "resourceslices.resource.k8s.io": "devices:SLICES",
+    "poddisruptionbudgets.policy": "limits:BUDGETS",
+    "resourcequotas": "quotas:RULES",
+    "rolebindings.rbac.authorization.k8s.io": "access:ROLE_BINDINGS",
+    "roles.rbac.authorization.k8s.io": "access:ROLES",
+    "cronjobs": "workloads:CRON_JOBS",
+    "daemonsets": "workloads:DAEMON_SETS",
+    "deployments": "workloads:DEPLOYMENTS",
+    "jobs": "workloads:JOBS",
+    "replicasets": "workloads:REPLICA_SETS",
+    "replicationcontrollers": "workloads:REPLICATION_CONTROLLERS",
+    "statefulsets": "workloads:STATEFUL_SETS",
 }
+"""``module:attribute`` in this package."""
 
 _UPDATES: Mapping[str, tuple[str, ...]] = {
     "": ("events", "poddisruptionbudgets.policy"),
@@ -201,7 +181,7 @@ _PLAIN_FINALIZERS = frozenset(
 )
 """Groups whose validation asks no more of finalizers than that they are qualified names."""
 
-_NAMED: Mapping[str, NameTexts] = {
+_NAMED: Mapping[str, NameTexts | str] = {
     "namespaces": label_named,
     "services": dns_1035_named,
     "statefulsets.apps": label_named,
@@ -210,20 +190,21 @@ _NAMED: Mapping[str, NameTexts] = {
     "rolebindings.rbac.authorization.k8s.io": segment_named,
     "roles.rbac.authorization.k8s.io": segment_named,
     "certificatesigningrequests.certificates.k8s.io": anyhow_named,
-    "apiservices.apiregistration.k8s.io": plain_kinds.named_by_group_and_version,
-    "customresourcedefinitions.apiextensions.k8s.io": crds.named_by_plural_and_group,
-    "ipaddresses.networking.k8s.io": networking.named_by_address,
+    "apiservices.apiregistration.k8s.io": "plain_kinds:named_by_group_and_version",
+    "customresourcedefinitions.apiextensions.k8s.io": "crds:named_by_plural_and_group",
+    "ipaddresses.networking.k8s.io": "networking:named_by_address",
 }
-"""How names are made, where they are not RFC 1123 subdomains."""
+"""How names are made, where they are not RFC 1123 subdomains; a ``module:attribute`` like those of the rules."""
 
 
 @cache
 def _of(name: str, qualified: str, group: str) -> Rules:
     name = "newevents" if qualified == "events.events.k8s.io" else name
-    found = RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"])
+    found: Rules = _load(RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"]))
+    named = _NAMED.get(qualified, subdomain_named)
     leaves: tuple[str, ...] = _entry(_STATUS_LEAVES, qualified, ())
     checks = MetadataChecks(
-        name_texts=_NAMED.get(qualified, subdomain_named),
+        name_texts=_load(named) if isinstance(named, str) else named,
         on_create=qualified not in _UPDATES[""],
         on_update=_entry(_UPDATES, qualified, "u"),
         on_status=_entry(_STATUS_UPDATES, qualified, "u"),
@@ -231,6 +212,11 @@ def _of(name: str, qualified: str, group: str) -> Rules:
         status_leaves=leaves,
     )
     return replace(found, metadata=checks)
+
+
+def _load(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(f".{module}", __name__), attribute)
 
 
 E = TypeVar("E")

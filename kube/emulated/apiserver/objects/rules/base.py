@@ -10,3 +10,7 @@ class Rules(KindRules[Store]):
     """What one kind brings into the life cycle of this store's objects."""
 
     __slots__ = ()
+
+
+PLAIN = Rules()
+"""Of a kind that asks for nothing beyond what every object does."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from mews.kube.emulated.apiserver.admission import (
     certificates,
     claims,
+    escalation,
     lifecycle,
     limit_ranger,
     node_restriction,
@@ -24,6 +25,8 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 
 PLUGINS: Sequence[AdmissionPlugin] = (
+    escalation.PLUGIN,
+    lifecycle.SYSTEM_PRIORITY_CLASSES,
     lifecycle.PLUGIN,
     limit_ranger.PLUGIN,
     service_accounts.PLUGIN,

@@ -220,7 +220,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("networking.k8s.io/v1", "ingressclasses", "IngressClass", namespaced=False, generation=True),
     _kind("networking.k8s.io/v1", "ingresses", "Ingress", "ing", status=True, generation=True),
     _kind("networking.k8s.io/v1", "ipaddresses", "IPAddress", "ip", namespaced=False, generation=True),
-    _kind("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR", namespaced=False, status=True, generation=True),
+    _kind("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR", namespaced=False, status=True),
     _kind("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", "netpol", generation=True),
     _kind("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", namespaced=False),
     _kind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", status=True, generation=True),
@@ -242,7 +242,7 @@ _KINDS: tuple[Kind, ...] = (
         selectable=("spec.nodeName", "spec.driver"), **_STORED,
     ),
     _kind(
-        "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc", namespaced=False, generation=True,
+        "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc", namespaced=False,
         rules="priorityclasses", table="priorityclasses",
     ),
     _kind("storage.k8s.io/v1", "csidrivers", "CSIDriver", namespaced=False, **_STORED),

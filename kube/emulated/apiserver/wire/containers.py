@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object, all_containers_of, containers_of, init_containers_of, name_of, node_name_of
-from mews.kube.api.resources import PODS
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
 
@@ -31,6 +32,8 @@ def find(
     node = node_name_of(pod)
     if not node:
         return ContainerTarget(chosen, None)
+    if store.find(store.kinds.of(NODES), "", node) is None:
+        raise refusals.missing(store.kinds.of(PODS), node)  # as upstream: it looks for a node, and says pods
     return ContainerTarget(chosen, kubelet_of(kubelets, node))
 
 

@@ -51,8 +51,8 @@ PLUGIN = AdmissionPlugin("NamespaceLifecycle", _handles, mutate=_admit)
 def _keep_class(_store: Store, attributes: AdmissionAttributes) -> None:
     if attributes.name in priority_classes.SYSTEM:
         text = "this is a system priority class and cannot be deleted"
-        what = {"name": attributes.name, "kind": "priorityclasses"}
         group = attributes.kind.resource.group
+        what = {"name": attributes.name, "group": group, "kind": "priorityclasses"}
         raise Forbidden(f'priorityclasses.{group} "{attributes.name}" is forbidden: {text}', details=what)
 
 

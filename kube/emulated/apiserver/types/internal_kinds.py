@@ -58,9 +58,14 @@ def _struct(value: Mapping[str, Any], line: str) -> dict[str, Any]:
         if name:
             found[name] = internal(given.get(name.lower()), type_)
         elif type_ == "metav1.ObjectMeta":
-            found.update(_ordered({key: item for key, item in (value.get("metadata") or {}).items()}, _METADATA))
+            found.update(_ordered(_metadata(value), _METADATA))
         elif type_ != "metav1.TypeMeta":
             found.update(internal(value, type_))
+    return found
+
+
+def _metadata(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = value.get("metadata") or {}
     return found
 
 

@@ -32,9 +32,18 @@ def find(
     node = node_name_of(pod)
     if not node:
         return ContainerTarget(chosen, None)
-    if store.find(store.kinds.of(NODES), "", node) is None:
+    return ContainerTarget(chosen, kubelet_of_pod(store, kubelets, pod))
+
+
+def kubelet_of_pod(store: Store, kubelets: KubeletDirectory, pod: Object) -> KubeletApi:
+    """The kubelet of a bound pod's node.
+
+    Raises NotFound where there is no such node, ServerError where no kubelet answers.
+    """
+    node = node_name_of(pod)
+    if kubelets.kubelet_of(node) is None and store.find(store.kinds.of(NODES), "", node) is None:
         raise refusals.missing(store.kinds.of(PODS), node)  # as upstream: it looks for a node, and says pods
-    return ContainerTarget(chosen, kubelet_of(kubelets, node))
+    return kubelet_of(kubelets, node)
 
 
 def kubelet_of(kubelets: KubeletDirectory, node: str) -> KubeletApi:

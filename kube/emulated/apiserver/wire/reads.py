@@ -26,7 +26,7 @@ from mews.kube.emulated.apiserver.wire.negotiation import Form
 _META = "meta.k8s.io"
 _PATIENCE_S = 3.0
 _SCALE_COLUMNS = (
-    ColumnSpec("Name", format="name"),
+    ColumnSpec("Name"),
     ColumnSpec("Desired", type="integer"),
     ColumnSpec("Available", type="integer"),
     ColumnSpec("Age"),

@@ -160,7 +160,7 @@ def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
     ):
         given = (body.get("metadata") or {}).get(name) or value
         if given != value:
-            raise _unfit(refusals.bad(f"metadata.{name}", given, text))
+            raise _unfit(refusals.bad(f"metadata.{name}", given, text), call.route.name)
     spec = body.get("spec") or {}
     lifetime_s = spec.get("expirationSeconds") or _HOUR_S
     if lifetime_s < _SHORTEST_S:
@@ -210,7 +210,8 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
     return bound
 
 
-def _unfit(fault: FieldError) -> Invalid:
+def _unfit(fault: FieldError, name: str = "") -> Invalid:
     causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
-    details = {"group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
-    return Invalid(f'TokenRequest.authentication.k8s.io "" is invalid: {fault}', details=details)
+    named = {"name": name} if name else {}
+    details = {**named, "group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
+    return Invalid(f'TokenRequest.authentication.k8s.io "{name}" is invalid: {fault}', details=details)

@@ -245,7 +245,7 @@ async def delete(call: Call) -> web.StreamResponse:
             lambda request: deletion.delete(store, call.kind, call.namespace, route.name, options, request), request
         )
     except ApiError as error:
-        error.warnings = [*error.warnings, *(text for text in request.warnings if text not in error.warnings)]
+        call.warnings.extend(text for text in request.warnings if text not in error.warnings)
         raise
     return _warned(written(call, gone), request)
 

@@ -61,11 +61,11 @@ def _origin_faults(spec: Part, path: str) -> Iterator[FieldError]:
             yield from _reference_faults(given, f"{path}.{name}")
     if source is None or reference is None:
         return
-    if reference.get("namespace"):
+    if reference.get("namespace"):  # the value is a path, of which JSON shows nothing
         text = "may not be specified when dataSourceRef.namespace is specified"
-        yield refusals.bad(path, _path_shown(path), text)
+        yield refusals.bad(path, {}, text)
     elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        yield refusals.bad(path, {}, "must match dataSourceRef")  # upstream prints a path, of which JSON shows nothing
+        yield refusals.bad(path, {}, "must match dataSourceRef")
 
 
 def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:

@@ -116,11 +116,14 @@ def _claim_change_faults(new: Object, old: Object, subresource: str) -> list[Fie
     return [*_claim_faults(new), *checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec"), *again]
 
 
+_TEMPLATE_TYPE = "resource.ResourceClaimTemplateSpec"
+
+
 def _template_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
     again = _template_spec_faults(new["spec"], stored=True)
     return [
         *_template_faults(new),
-        *checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimTemplateSpec"),
+        *checks.fixed("spec", new["spec"], old["spec"], _TEMPLATE_TYPE),
         *again,
     ]
 

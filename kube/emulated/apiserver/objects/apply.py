@@ -85,7 +85,8 @@ def apply(
     new["metadata"]["managedFields"] = entries_of(times, {**left, me: wanted}, me, "" if same else now)
     if request.manager == KUBECTL:
         note_applied(new, config)
-    return store_patched(store, kind, old, new, subresource=subresource, request=request, recorded=True)
+    half = "" if subresource == "scale" else subresource  # replicas are of the spec
+    return store_patched(store, kind, old, new, subresource=half, request=request, recorded=True)
 
 
 def _checked(kind: Kind, name: str, config: Any) -> Object:

@@ -46,7 +46,7 @@ def _check(store: Store, attributes: AdmissionAttributes) -> None:
     new, old = attributes.obj or {}, attributes.old or {}
     authorizer = Authorizer(store)
     if attributes.kind.resource.plural in ("rolebindings", "clusterrolebindings"):
-        granted = _bound(store, authorizer, attributes, new.get("roleRef") or {})
+        granted = _bound(authorizer, attributes, new.get("roleRef") or {})
     elif all(new.get(part) == old.get(part) for part in ("rules", "aggregationRule")):
         return
     else:
@@ -54,8 +54,11 @@ def _check(store: Store, attributes: AdmissionAttributes) -> None:
         asked = Attributes("escalate", GROUP, plural, namespace=attributes.namespace, name=attributes.name)
         if authorizer.decide(attributes.user, asked).allowed:
             return
-        granted = _EVERYTHING if new.get("aggregationRule") else new.get("rules") or ()
-    lacking = _lacking(authorizer.rules_of(attributes.user, attributes.namespace), granted)
+        granted = new.get("rules") or ()
+    owned = authorizer.rules_of(attributes.user, attributes.namespace)
+    if new.get("aggregationRule") and _lacking(owned, _EVERYTHING):
+        raise refused(attributes, "must have cluster-admin privileges to use the aggregationRule")
+    lacking = _lacking(owned, granted)
     if lacking:
         user = attributes.user
         groups = " ".join(refusals.shown(group) for group in user.groups)
@@ -64,9 +67,7 @@ def _check(store: Store, attributes: AdmissionAttributes) -> None:
         raise refused(attributes, f"{who} {text}")
 
 
-def _bound(
-    store: Store, authorizer: Authorizer, attributes: AdmissionAttributes, reference: Mapping[str, str]
-) -> Sequence[Rule]:
+def _bound(authorizer: Authorizer, attributes: AdmissionAttributes, reference: Mapping[str, str]) -> Sequence[Rule]:
     """What the role of a binding allows; nothing where the user may bind it anyway. 404 where there is none."""
     role = ROLES if reference.get("kind") == "Role" else CLUSTER_ROLES
     name = reference.get("name", "")
@@ -75,7 +76,7 @@ def _bound(
         return ()
     rules = authorizer.rules_of_role(reference, attributes.namespace)
     if rules is None:
-        raise refusals.missing(store.kinds.of(role), name)
+        raise refusals.missing(attributes.kind, name)  # as upstream: what is not there it calls by the binding's kind
     return rules
 
 

@@ -83,6 +83,14 @@ def apply(
     gone = changed | changes.removed
     left = {owner: paths - gone if paths & gone else paths for owner, paths in others.items()}
     new["metadata"]["managedFields"] = entries_of(times, {**left, me: wanted}, me, "" if same else now)
+    if subresource == "scale":  # upstream keeps no time of such an entry
+        for entry in new["metadata"]["managedFields"]:
+            if (entry.get("manager"), entry["operation"], entry.get("subresource")) == (
+                request.manager,
+                "Apply",
+                "scale",
+            ):
+                entry.pop("time", None)
     if request.manager == KUBECTL:
         note_applied(new, config)
     half = "" if subresource == "scale" else subresource  # replicas are of the spec

@@ -84,7 +84,10 @@ _ASKED: dict[str, Any] = {"verbs": ("create",)}
 
 _KINDS: tuple[Kind, ...] = (
     _kind("v1", "bindings", "Binding", **_ASKED),
-    _kind("v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list")),
+    _kind(
+        "v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list"),
+        warning="v1 ComponentStatus is deprecated in v1.19+",
+    ),
     _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
     _kind("v1", "endpoints", "Endpoints", "ep", warning=_OLD_ENDPOINTS),
     _kind(

@@ -51,7 +51,8 @@ async def proxy(call: Call) -> web.StreamResponse:
     match call.route.plural:
         case "nodes":
             node = call.world.store.get(call.kind, "", name)
-            if not (node.get("status") or {}).get("addresses"):
+            addresses = (node.get("status") or {}).get("addresses")
+            if not addresses and call.world.kubelets.kubelet_of(node["metadata"]["name"]) is None:
                 raise ServerError("no preferred addresses found; known addresses: []", reason="")
             kubelet = containers.kubelet_of(call.world.kubelets, node["metadata"]["name"])
             return await answer_as_kubelet(kubelet, call.request, call.route.rest, now=call.world.store.now())

@@ -1,4 +1,4 @@
-"""Since when a service's endpoints ought to be other, for an annotation (k8s.io/endpointslice, trigger_time_tracker.go)."""
+"""Since when a service's endpoints ought to be other, for an annotation (k8s.io/endpointslice trigger_time_tracker)."""
 
 from __future__ import annotations
 

@@ -43,11 +43,12 @@ def internal(value: Any, type_: str) -> Any:
 
 def difference(before: Any, after: Any, type_: str) -> str:
     """The two as upstream's diff shows them (apimachinery's util/diff): lines of JSON, three around each change."""
-    lines = [_text(internal(each, type_)).splitlines(keepends=True) for each in (before, after)]
-    for each in lines:
-        each[-1] += "\n"
-    found = [*difflib.unified_diff(*lines, n=3)]
+    found = [*difflib.unified_diff(_lines(before, type_), _lines(after, type_), n=3)]
     return "".join(found[2:])  # without the names of two files
+
+
+def _lines(value: Any, type_: str) -> list[str]:
+    return f"{_text(internal(value, type_))}\n".splitlines(keepends=True)
 
 
 def _struct(value: Mapping[str, Any], line: str) -> dict[str, Any]:

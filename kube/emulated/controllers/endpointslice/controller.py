@@ -141,8 +141,8 @@ class EndpointsController:
             body = {"metadata": annotated(metadata, since), **({"subsets": subsets} if subsets else {})}
             written = await self._kube.create(ENDPOINTS, body, namespace=namespace_of(service), field_manager=MANAGER)
         elif (found.get("subsets") or []) != subsets or labels_of(found) != labels:
-            metadata = annotated({**found["metadata"], "labels": labels}, since)
-            changed = {**found, "metadata": metadata, "subsets": subsets}
+            fresh = annotated({**found["metadata"], "labels": labels}, since)
+            changed = {**found, "metadata": fresh, "subsets": subsets}
             written = await self._kube.replace(ENDPOINTS, changed, field_manager=MANAGER)
         else:
             return

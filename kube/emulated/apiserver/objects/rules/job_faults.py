@@ -322,7 +322,7 @@ def _fixed_faults(spec: Part, old: Object) -> Iterator[FieldError]:
     elif completions not in (None, before.get("completions"), spec.get("parallelism")):
         yield refusals.bad("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
     selectors = [None if part.get("selector") is None else shown_selector(part["selector"]) for part in (spec, before)]
-    yield from checks.fixed("spec.selector", *selectors)
+    yield from checks.fixed("spec.selector", selectors[0], selectors[1])
     template, former = spec.get("template") or {}, before.get("template") or {}
     if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
         former = _with_directives_of(template, former)

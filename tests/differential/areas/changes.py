@@ -30,6 +30,13 @@ _POD_SPEC = {
 _OTHER_PROBE = {"httpGet": {"port": "web", "path": "/"}}
 
 
+_TORN = {
+    "name": "c",
+    "image": "i",
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"add": ["CAP_SYS_ADMIN"]}},
+}
+
+
 def _create(name: str, path: str, body: Mapping[str, Any], **words: Any) -> Sent:
     return Sent(name, "POST", path, body, **words)
 
@@ -109,6 +116,7 @@ def _of_pods() -> tuple[Case, ...]:
         _change("another address first", f"{_PODS}/p/status", {"status": {"podIPs": [{"ip": "10.0.0.9"}]}}, MERGE),
         _create("evict another", f"{_PODS}/p/eviction", _EVICTION),
         Sent("pod that was not evicted", "GET", f"{_PODS}/p"),
+        _create("pod that may and may not", _PODS, _named("x", spec={"containers": [_TORN]})),
         Sent("logs where there is no node", "GET", f"{_PODS}/p/log"),
     )
 

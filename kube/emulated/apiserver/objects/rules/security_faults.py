@@ -47,6 +47,11 @@ def container_security_faults(context: Part | None, path: str, *, host_users: bo
     if context.get("allowPrivilegeEscalation") is False and context.get("privileged"):
         text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
         yield refusals.bad(path, internal_kinds.internal(context, "core.SecurityContext"), text)
+    if context.get("allowPrivilegeEscalation") is False:
+        for name in items(context.get("capabilities") or {}, "add"):
+            if name == "CAP_SYS_ADMIN":
+                text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+                yield refusals.bad(path, internal_kinds.internal(context, "core.SecurityContext"), text)
     yield from windows_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
     yield from _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 

@@ -78,8 +78,9 @@ def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
 
 def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], outputs: ExperimentOutputs) -> None:
     from mews.harness.experiments.tables import document, json_text
+    from mews.kube.system.comparing import report as report_of
 
-    report = experiment.report(tables, seeds)
+    report = report_of(experiment, tables, seeds)
     if outputs.json is not None:
         write_output("--json", outputs.json, json_text(document(experiment, tables, seeds)))
     if outputs.markdown is not None:

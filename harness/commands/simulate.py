@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from mews.harness.simulation.run import SimulationPlan, TraceOutcome
     from mews.harness.simulation.statistics import JobRow
+    from mews.harness.simulation.trace_file import TraceFile
     from mews.kube.system.simulation import TracePolicy
 
 SUMMARY = "Play a trace by policies alone: Alibaba PAI 2020's task table, our own CSV, or a scenario's workload."
@@ -53,7 +54,8 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     names = [name.strip() for name in given.policy.split(",")] if given.policy else [policy_of_scenario or "fcfs"]
     policies = [find_policy(name) for name in dict.fromkeys(names)]
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
-    outcomes = [_played(plans[policy.name], policy, given.out) for policy in policies]
+    trace = plan.open()
+    outcomes = [_played(plans[policy.name], policy, trace, given.out) for policy in policies]
     if given.json is not None:
         write_output("--json", given.json, json.dumps(_documents(plan, outcomes), indent=2) + "\n")
     if given.out is not None:
@@ -74,7 +76,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     for name in ("hardware", "out"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--order", choices=("fcfs", "backfill", "any"))
-    parser.add_argument("--retry", choices=("immediate", "kube"), default="immediate")
+    parser.add_argument("--retry", choices=("immediate", "kube"))
     parser.add_argument("--costs")
     for name in ("select", "set"):
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME=VALUE")
@@ -164,20 +166,21 @@ def _fitted(
         if not any(name in each.options for each in others):
             known = ", ".join(dict.fromkeys(option for each in others for option in each.options)) or "(none)"
             raise BadInput(f"--set {name}: no option of {', '.join(each.name for each in others)}; there are {known}")
-    return replace(plan, options={name: value for name, value in options.items() if name in policy.options})
+    both = {**plan.options, **options}
+    return replace(plan, options={name: value for name, value in both.items() if name in policy.options})
 
 
 # --------------------------------------------------------------------------------------------------------- the playing
 
 
-def _played(plan: SimulationPlan, policy: TracePolicy, folder: Path | None) -> TraceOutcome:
+def _played(plan: SimulationPlan, policy: TracePolicy, trace: TraceFile, folder: Path | None) -> TraceOutcome:
     from mews.harness.report.progress import progress_bar
     from mews.harness.simulation.run import simulate
 
-    rows = plan.open().scan().rows
-    with progress_bar(rows) as bar, _rows_file(folder, policy.name) as on_job:
+    with progress_bar(trace.scan().rows) as bar, _rows_file(folder, policy.name) as on_job:
         bar.begin(f"{plan.trace.name} by {policy.name}")
-        return simulate(plan, policy, on_job=on_job, on_progress=bar.reached)
+        # The bar counts rows, of which each may be several jobs.
+        return simulate(plan, policy, trace, on_job=on_job, on_progress=lambda jobs: bar.reached(trace.given))
 
 
 @contextmanager

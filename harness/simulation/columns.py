@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mews.kube.api.quantities import parse
 from mews.kube.system.simulation import WHOLE, SimulatedJob
@@ -23,6 +24,7 @@ PAI_JOBS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
 """``pai_job_table.header``: who asked for what is not in it, only when a job was submitted."""
 
 _MOST = 1e12
+_SHAPES = 4096
 
 
 class BadCell(ValueError):
@@ -157,6 +159,8 @@ def _pai(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence[st
     job, start, end = places["job_name"], places["start_time"], places["end_time"]
     cpu, gpu, instances = places["plan_cpu"], places["plan_gpu"], places["inst_num"]
     task, memory = places.get("task_name", -1), places.get("plan_mem", -1)
+    # A trace has few shapes of jobs beside its rows: each is read once.
+    shape_of = lru_cache(maxsize=_SHAPES)(_pai_shape)
 
     def read(cells: Sequence[str]) -> SimulatedJob | None:
         if not cells[start] or not cells[end]:
@@ -165,19 +169,23 @@ def _pai(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence[st
         ends = number("end_time", cells[end])
         if ends < begins:
             raise BadCell(f"end_time: {cells[end]!r}: must not be before start_time, {cells[start]}")
-        share = round(number("plan_gpu", cells[gpu])) if cells[gpu] else 0
-        return SimulatedJob(
-            name=cells[job] if task < 0 else f"{cells[job]}/{cells[task]}",
-            arrival_s=begins,
-            duration_s=ends - begins,
-            devices=-(-share // WHOLE),
-            share=share,
-            cpu_milli=round(number("plan_cpu", cells[cpu]) * 10) if cells[cpu] else 0,
-            memory_mib=round(number("plan_mem", cells[memory]) * 1024) if memory >= 0 and cells[memory] else 0,
-            instances=_instances(cells[instances], "inst_num") if cells[instances] else 1,
-        )
+        name = cells[job] if task < 0 else f"{cells[job]}/{cells[task]}"
+        shape = shape_of(cells[gpu], cells[cpu], cells[memory] if memory >= 0 else "", cells[instances])
+        return SimulatedJob(name, begins, ends - begins, *shape)
 
     return read
+
+
+def _pai_shape(gpu: str, cpu: str, memory: str, instances: str) -> tuple[int, int, int, int, int]:
+    """Devices, share, CPU, memory and instances, as a job has them."""
+    share = round(number("plan_gpu", gpu)) if gpu else 0
+    return (
+        whole_devices(share),
+        share,
+        round(number("plan_cpu", cpu) * 10) if cpu else 0,
+        round(number("plan_mem", memory) * 1024) if memory else 0,
+        _instances(instances, "inst_num") if instances else 1,
+    )
 
 
 MEWS = TraceFormat(

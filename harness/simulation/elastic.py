@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from mews.harness.simulation.statistics import JobRow, TraceStatistics
-from mews.kube.system.simulation import ElasticRun, ElasticScheduler, SimulatedJob
+from mews.kube.system.simulation import WHOLE, ElasticRun, ElasticScheduler, SimulatedJob
 
 _NEVER = math.inf
 _WINDOW = 200
@@ -79,7 +79,7 @@ class ElasticEngine:
 
     def _book(self, run: ElasticRun, now_s: float) -> None:
         devices, cpu_milli = self._booked.get(id(run), (0, 0))
-        self._statistics.take(now_s, run.devices - devices, run.cpu_milli - cpu_milli)
+        self._statistics.take(now_s, (run.devices - devices) * WHOLE, run.cpu_milli - cpu_milli)
         self._booked[id(run)] = run.devices, run.cpu_milli
         if run.ends_s is not None:
             heapq.heappush(self._ends, (run.ends_s, next(self._numbers), run))
@@ -87,7 +87,7 @@ class ElasticEngine:
     def _end(self, run: ElasticRun, now_s: float) -> None:
         devices, cpu_milli = self._booked.pop(id(run))
         job, began_s = run.job, now_s if run.began_s is None else run.began_s
-        self._statistics.take(now_s, -devices, -cpu_milli)
+        self._statistics.take(now_s, -devices * WHOLE, -cpu_milli)
         self._statistics.ran(job.arrival_s, began_s, now_s)
         run.ends_s = None
         self._scheduler.end(run, now_s)

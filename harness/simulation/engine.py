@@ -53,7 +53,7 @@ class TraceEngine:
         self._statistics = statistics
         self._costs = costs
         self._gate = gate
-        self._unit = "share" if fractions else "devices"
+        self._fractions = fractions
         self._on_job = on_job
         self._on_progress = on_progress
         self._ends: list[tuple[float, int, SimulatedJob, JobSpot]] = []
@@ -74,7 +74,7 @@ class TraceEngine:
         Raises StuckTrace.
         """
         self._line = line
-        placer, statistics, ends = self._placer, self._statistics, self._ends
+        placer, statistics, ends, costs = self._placer, self._statistics, self._ends, self._costs
         stream = iter(jobs)
         upcoming = next(stream, None)
         due_s = _NEVER if upcoming is None else upcoming.arrival_s
@@ -108,6 +108,8 @@ class TraceEngine:
                 while ends and ends[0][0] <= now_s:
                     _, _, job, spot = heapq.heappop(ends)
                     placer.release(job, spot, now_s)
+                    if not costs:
+                        statistics.take(now_s, -self._used(job), -job.cpu_milli)
                 line.changed(now_s)
             if self._moving or (placer_s is not None and placer_s <= now_s):
                 due_s = self._advance(now_s, line, upcoming, due_s)
@@ -115,8 +117,13 @@ class TraceEngine:
     def _advance(self, now_s: float, line: JobLine, upcoming: SimulatedJob | None, due_s: float) -> float:
         for spot in self._placer.advance(now_s):
             job = self._moving.pop(id(spot))
-            self._begin(job, spot, now_s)
-            line.begun(job)
+            if spot.ready:
+                self._begin(job, spot, now_s)
+                line.begun(job)
+            else:
+                line.given_up(job, spot, now_s)
+        if self._placer.woke:
+            line.changed(now_s)
         return self._due_s(upcoming) if self._gate is not None else due_s
 
     def _submit(self, job: SimulatedJob, line: JobLine, due_s: float) -> None:
@@ -156,11 +163,12 @@ class TraceEngine:
         else:
             self._moving[id(spot)] = job
 
+    def _used(self, job: SimulatedJob) -> int:
+        """What it takes of devices, in hundredths."""
+        return job.share if self._fractions else job.devices * WHOLE
+
     def _begin(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
-        statistics = self._statistics
-        used = getattr(job, self._unit)
-        if self._unit == "share":
-            used /= WHOLE
+        statistics, used = self._statistics, self._used(job)
         statistics.take(now_s, used, job.cpu_milli)
         if self._costs is None:
             started_s, ended_s = now_s, now_s + job.duration_s
@@ -169,11 +177,13 @@ class TraceEngine:
             span = self._costs.span(spot.node, spot.idle, now_s, job.duration_s)
             started_s, ended_s, freed_s = span.started_s, span.ended_s, span.freed_s
             self._shown_s = span.shown_s
-        statistics.give(ended_s, used, job.cpu_milli)
+            # A pod has ended before its room is free: its use ends apart from its release.
+            statistics.give(ended_s, used, job.cpu_milli)
+        spot.shown_s = self._shown_s
         statistics.ran(job.arrival_s, started_s, ended_s)
         self._number = number = self._number + 1
         heapq.heappush(self._ends, (freed_s, number, job, spot))
         if self._on_job is not None:
-            self._on_job(JobRow(job.name, spot.node, used, job.arrival_s, started_s, ended_s))
+            self._on_job(JobRow(job.name, spot.node, used / WHOLE, job.arrival_s, started_s, ended_s))
         if not number % _TICK:
             self._on_progress(number)

@@ -13,7 +13,7 @@ from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.framework import SUCCESS, Action, Handle, Wake
 from mews.kube.scheduling.plugins.queueing import PrioritySort
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.kube.scheduling.queue import Queue
+from mews.kube.scheduling.queue import Entry, Queue
 from mews.kube.system.simulation import JobPlacer, JobSpot, SimulatedJob
 
 Start = Callable[[SimulatedJob, JobSpot, float], None]
@@ -52,6 +52,10 @@ class JobLine(Protocol):
 
     def begun(self, job: SimulatedJob) -> None:
         """A job that had waited for devices on their way has begun."""
+        ...
+
+    def given_up(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
+        """One that had is not to have them: it waits again. Of a placer that ``gives_up`` alone."""
         ...
 
     def next_s(self) -> float | None:
@@ -98,6 +102,10 @@ class FcfsLine:
         """The next may come."""
         self.full = False
 
+    def given_up(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
+        """It is the first again."""
+        self._head, self._refused = job, True
+
     def next_s(self) -> float | None:
         """It waits for room alone."""
         return None
@@ -124,6 +132,10 @@ class _WindowedLine:
 
     def submit(self, job: SimulatedJob, now_s: float) -> None:
         """At the end of the line."""
+        self._waiting.append(job)
+
+    def given_up(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
+        """At its end again."""
         self._waiting.append(job)
 
 
@@ -268,7 +280,7 @@ class KubeLine:
         self._numbers = count()
         self._agenda: list[tuple[float, int, _Alarm]] = []
         self._alarms = count()
-        self._moving: dict[int, str] = {}
+        self._moving: dict[int, Entry] = {}
         self._queue = Queue(
             SchedulerConfig(profiles=(_PROFILE,)),
             now=lambda: self._now_s,
@@ -303,7 +315,7 @@ class KubeLine:
             call = heapq.heappop(self._agenda)[2].call
             if call is not None:
                 call()
-        while (entry := self._queue.pop_now()) is not None:
+        while not self._placer.holds_cycle and (entry := self._queue.pop_now()) is not None:
             uid = entry.pod.uid
             job = self._jobs[uid]
             if self._strict and next(iter(self._jobs)) != uid:
@@ -314,15 +326,15 @@ class KubeLine:
                 self._queue.refuse(entry, (_ROOM,))
                 continue
             placed = True
-            self._queue.remove(uid)
             if spot.ready:
                 self._bound(uid)
             else:
-                self._moving[id(job)] = uid
+                self._moving[id(job)] = entry
             self._start(job, spot, now_s)
         return placed
 
     def _bound(self, uid: str) -> None:
+        self._queue.remove(uid)
         del self._jobs[uid]
         self._queue.change(PODS, None, {})
 
@@ -333,7 +345,18 @@ class KubeLine:
 
     def begun(self, job: SimulatedJob) -> None:
         """It is bound at last."""
-        self._bound(self._moving.pop(id(job)))
+        self._bound(self._moving.pop(id(job)).pod.uid)
+
+    def given_up(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
+        """Its attempt has failed, and others may have the room; it is refused, and tried again as such are."""
+        self._now_s = now_s
+        entry = self._moving.pop(id(job))
+        if spot.blind:
+            self._queue.overlook(entry)
+        self._queue.refuse(entry, (_ROOM,))
+        self._queue.change(PODS, {}, None, besides=entry.pod.uid)
+        if spot.retry_s is not None:
+            self._later(spot.retry_s, lambda: self._queue.activate([entry.pod.uid]))
 
     def next_s(self) -> float | None:
         """When a back-off ends, or what was refused is looked at again whatever happens."""

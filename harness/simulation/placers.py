@@ -25,6 +25,7 @@ class FixedPlacer(ABC):
 
     moved = 0
     reconfigurations = 0
+    gives_up = holds_cycle = woke = False
 
     def __init__(self, cluster: SimulatedCluster, pod_limit: int = POD_LIMIT) -> None:
         self._nodes = [_FixedNode(number, node, pod_limit) for number, node in enumerate(cluster.nodes)]

@@ -71,15 +71,15 @@ class TraceOutcome:
 def simulate(
     plan: SimulationPlan,
     policy: TracePolicy,
+    trace: TraceFile,
     *,
     on_job: Callable[[JobRow], None] | None = None,
     on_progress: Callable[[int], None] = lambda jobs: None,
 ) -> TraceOutcome:
-    """Play the whole trace.
+    """Play the whole trace, which the plan opened; several policies may read the same one after another.
 
     Raises BadInput.
     """
-    trace = plan.open()
     trace.scan()
     began_s = time.perf_counter()
     costs = costs_of(plan)
@@ -147,6 +147,12 @@ def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine
     Raises BadInput for one that the policy cannot have.
     """
     order, named = order_of(plan, policy), ORDER_OF.get(policy.name)
+    if placer.gives_up and plan.retry != "kube":
+        given = ", ".join(f"{name}={value}" for name, value in plan.options.items())
+        raise BadInput(
+            f"--retry {plan.retry}: --policy {policy.name} with {given} gives jobs up that waited for devices, and "
+            "when they are tried again is for kube-scheduler's queue: give --retry kube"
+        )
     if named is not None and order != named:
         raise BadInput(f"--order {order}: --policy {policy.name} says {named}")
     if order == "backfill":

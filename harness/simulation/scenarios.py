@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from mews.harness.errors import BadInput
@@ -43,20 +45,25 @@ def plan_of_scenario(path: Path) -> tuple[SimulationPlan, str | None]:
             gate=SubmissionGate(workload.gate.every) if workload.gate.pending else None,
             seed=scenario.seed,
         )
+        policy, options = _policy(path, scenario)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
-    return plan, _policy(scenario)
+    return replace(plan, options=options), policy
 
 
-def _policy(scenario: Scenario) -> str | None:
+def _policy(path: Path, scenario: Scenario) -> tuple[str | None, Mapping[str, str]]:
+    """The policy, and its options as the scenario's stack has them."""
     workload = scenario.workload
     assert workload is not None
     if workload.pod.scheduler_name == "default-scheduler":
-        return DEFAULT
-    for name in scenario.stack.systems:
+        return DEFAULT, {}
+    for name, options in scenario.stack.systems.items():
         for policy in registry.system(name).trace_policies():
-            return policy.name
-    return None
+            try:
+                return policy.name, policy.of_stack(options)
+            except ValueError as error:
+                raise BadInput(f"{path}: stack.{name}: {error}") from None
+    return None, {}
 
 
 def _defaults(workload: Workload) -> Defaults:

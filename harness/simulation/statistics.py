@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mews.harness.scenario.metrics import cumulative
+from mews.kube.system.simulation import WHOLE
 
 _CLASS = math.log(1.01)
 """Waits and the like are kept in classes one percent wide."""
@@ -92,7 +93,8 @@ class JobRow:
 
 
 class TraceStatistics:
-    """Fed by the engine, in order of time."""
+    """Fed by the engine, in order of time. Devices in use are counted in hundredths: sums of parts stay exact, and
+    there are no more different ones than devices have hundredths, however many jobs come."""
 
     def __init__(self, cpu_milli: int) -> None:
         self.waits = Quantiles()
@@ -104,12 +106,12 @@ class TraceStatistics:
         self.peak_waiting = 0
         self._cpu_milli = cpu_milli
         self._first_s: float | None = None
-        self._used = 0.0
+        self._used = 0
         self._cpu = 0
         self._since_s = 0.0
-        self._at: dict[float, float] = {}
+        self._at: dict[int, float] = {}
         self._cpu_area = 0.0
-        self._ends: list[tuple[float, float, int]] = []
+        self._ends: list[tuple[float, int, int]] = []
 
     def arrived(self, at_s: float) -> None:
         """The first job is there: the time that counts begins."""
@@ -124,22 +126,22 @@ class TraceStatistics:
         if ended_s > self.last_end_s:
             self.last_end_s = ended_s
 
-    def take(self, at_s: float, devices: float, cpu_milli: int) -> None:
-        """A job runs from now on."""
+    def take(self, at_s: float, share: int, cpu_milli: int) -> None:
+        """So many hundredths of devices more are in use from now on; fewer where they are negative."""
         self._pass(at_s)
-        self._used += devices
+        self._used += share
         self._cpu += cpu_milli
 
-    def give(self, at_s: float, devices: float, cpu_milli: int) -> None:
+    def give(self, at_s: float, share: int, cpu_milli: int) -> None:
         """A job that runs will end then."""
-        heapq.heappush(self._ends, (at_s, devices, cpu_milli))
+        heapq.heappush(self._ends, (at_s, share, cpu_milli))
 
     def _pass(self, at_s: float) -> None:
         ends = self._ends
         while ends and ends[0][0] <= at_s:
-            end_s, devices, cpu_milli = heapq.heappop(ends)
+            end_s, share, cpu_milli = heapq.heappop(ends)
             self._to(end_s)
-            self._used -= devices
+            self._used -= share
             self._cpu -= cpu_milli
         self._to(at_s)
 
@@ -151,7 +153,7 @@ class TraceStatistics:
         span_s = at_s - since_s
         self._at[used] = self._at.get(used, 0.0) + span_s
         self._cpu_area += self._cpu * span_s
-        self.use.add(since_s, at_s, used)
+        self.use.add(since_s, at_s, used / WHOLE)
         self._since_s = at_s
 
     def metrics(self) -> dict[str, Any]:
@@ -170,7 +172,7 @@ class TraceStatistics:
             "makespan_s": round(self.last_end_s, 3),
         }
         lasted_s = sum(self._at.values())
-        shares = {used: span_s / lasted_s for used, span_s in sorted(self._at.items())} if lasted_s else {}
+        shares = {used / WHOLE: span_s / lasted_s for used, span_s in sorted(self._at.items())} if lasted_s else {}
         metrics["gpu_used_cdf"] = cumulative(_whole(shares))
         metrics["mean_gpus_used"] = round(sum(used * share for used, share in shares.items()), 4)
         whole = self._cpu_milli * lasted_s
@@ -182,6 +184,6 @@ def _whole(shares: Mapping[float, float]) -> dict[int, float]:
     """Shares of time by whole numbers of devices: parts of one count as the next."""
     found: dict[int, float] = {}
     for used, share in shares.items():
-        number = math.ceil(round(used, 6))
+        number = math.ceil(used)
         found[number] = found.get(number, 0.0) + share
     return found

@@ -34,7 +34,8 @@ class TraceScan:
 
 class TraceFile:
     """One trace. ``select``: column -> value that rows must have; ``left_out`` counts rows that were no job to be run,
-    as they are read. Every error is a BadInput with the line's number."""
+    as they are read, and ``given`` those that were, of however many instances. Every error is a BadInput with the
+    line's number."""
 
     def __init__(
         self, path: Path, form: TraceFormat, defaults: Defaults, select: Mapping[str, str] | None = None
@@ -42,6 +43,7 @@ class TraceFile:
         self.path = path
         self.form = form
         self.left_out = 0
+        self.given = 0
         self._select = dict(select or {})
         self._columns, self._skip = self._header()
         places = {name: index for index, name in enumerate(self._columns)}
@@ -61,10 +63,11 @@ class TraceFile:
     def jobs(self, *, whole: bool = False) -> Iterator[SimulatedJob]:
         """All jobs in order of arrival, from 0 on, equal ones in that of the file. ``whole``: those of several
         instances stay one."""
-        first_s, self.left_out = self.scan().first_s, 0
+        first_s, self.left_out, self.given = self.scan().first_s, 0, 0
         stream = self._in_order() if self._found is not None and self._found.sorted else self._sorted()
         for job in stream:
             job.arrival_s -= first_s
+            self.given += 1
             if whole or job.instances == 1:
                 yield job
             else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from mews.kube.system.experiment import Comparison, Row
+from mews.kube.system.experiment import Comparison, Experiment, Row, Tables
 from mews.kube.system.statistics import interval
 
 
@@ -18,13 +18,15 @@ def compared(
     return Comparison(name, mean, paper, measured, low, high)
 
 
-def markdown(title: str, notes: Iterable[str], comparisons: Iterable[Comparison]) -> str:
-    """A title, what must be known, and the table of comparisons."""
-    lines = [f"# {title}", ""]
-    for note in notes:
+def report(experiment: Experiment, tables: Tables, seeds: Mapping[str, int]) -> str:
+    """Markdown: the title, what must be known, and the table of comparisons. ``seeds`` by part."""
+    if experiment.own_report is not None:
+        return experiment.own_report(tables, seeds)
+    lines = [f"# {experiment.title}", ""]
+    for note in (*(note.format_map(seeds) for note in experiment.notes), *experiment.found(tables, seeds)):
         lines += [note, ""]
     lines += ["| | paper | measured | ours | 95 % |", "|---|---|---|---|---|"]
-    for each in comparisons:
+    for each in experiment.comparisons(tables):
         within = "" if each.low is None or each.high is None else f"{_shown(each.low)} to {_shown(each.high)}"
         numbers = " | ".join(_shown(value) for value in (each.paper, each.measured, each.ours))
         lines.append(f"| {each.name} | {numbers} | {within} |")

@@ -137,14 +137,18 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """``mews experiment NAME``. ``about`` holds what a reader of the results must know beside the rows; ``report``
-    writes the tables as markdown (``seeds`` by part), ``figures`` and
-    ``comparisons`` are drawn and listed from them."""
+    """``mews experiment NAME``. ``title`` and ``notes`` stand above its comparisons in the report
+    (``comparing.report``): ``{PART}`` in a note is that part's number of seeds, and ``found`` gives notes on what came
+    out, from the tables and the seeds by part. ``own_report`` takes the place of all that. ``about`` holds what a
+    reader of the results must know beside the rows; ``figures`` and ``comparisons`` are drawn and listed from them."""
 
     name: str
     summary: str
     parts: tuple[Part, ...]
-    report: Callable[[Tables, Mapping[str, int]], str]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    found: Callable[[Tables, Mapping[str, int]], Sequence[str]] = lambda tables, seeds: ()
+    own_report: Callable[[Tables, Mapping[str, int]], str] | None = None
     figures: Callable[[Tables], Sequence[Figure]] | None = None
     comparisons: Callable[[Tables], Sequence[Comparison]] = lambda tables: ()
     about: Mapping[str, Any] | None = None

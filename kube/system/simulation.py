@@ -6,6 +6,7 @@ line of jobs, the time and the results. Times are seconds from the start of the 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,20 +94,48 @@ class SimulatedCluster:
 
 @dataclass(slots=True, eq=False)
 class JobSpot:
-    """Where a job runs. Not ``ready``: its devices are on their way, and ``advance`` will say when they are there.
-    ``idle``: devices of the node that no running job holds, its own included; ``token`` is the placer's own."""
+    """Where a job runs. Not ``ready``: its devices are on their way, and ``advance`` will return it when they are
+    there, or when it is given up: its job then waits again. ``blind``: what changed until then is no reason to try it
+    again; ``retry_s``: it is tried after so many seconds though nothing changes. ``idle``: devices of the node that no
+    running job holds, its own included; ``shown_s``: when its pod is shown Running, as the engine has it; ``token`` is
+    the placer's own."""
 
     node: str
     ready: bool = True
     idle: int = 0
     token: Any = None
+    shown_s: float = math.inf
+    blind: bool = False
+    retry_s: float | None = None
 
 
 class JobPlacer(Protocol):
-    """Where jobs go. ``moved`` and ``reconfigurations`` count the devices that it moved, and the times it began to."""
+    """Where jobs go."""
 
-    moved: int
-    reconfigurations: int
+    @property
+    def moved(self) -> int:
+        """How many devices it moved."""
+        ...
+
+    @property
+    def reconfigurations(self) -> int:
+        """How often it moved some."""
+        ...
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether some of its spots may be given up."""
+        ...
+
+    @property
+    def holds_cycle(self) -> bool:
+        """Whether nobody is to be tried now."""
+        ...
+
+    @property
+    def woke(self) -> bool:
+        """Whether what the last ``advance`` did may be room for jobs that were refused."""
+        ...
 
     def could_ever(self, job: SimulatedJob) -> bool:
         """Whether the job would fit if nothing else ran."""
@@ -125,7 +154,7 @@ class JobPlacer(Protocol):
         ...
 
     def advance(self, now_s: float) -> Sequence[JobSpot]:
-        """Do what is due by now; the spots that became ready by it."""
+        """Do what is due by now; the spots that became ready by it, or were given up."""
         ...
 
 
@@ -179,7 +208,8 @@ class TracePolicy:
     """``mews simulate --policy NAME``: one of ``placer`` and ``elastic``, made from the cluster, the chance of ties,
     and the options ``--set NAME=VALUE`` by name (``options`` are those that there are, with what they mean). They
     raise ValueError, in one line, for a cluster or options that they cannot be made with. ``left_out`` says what of
-    the system a trace is not played by. ``fractions``: jobs may share a device."""
+    the system a trace is not played by. ``fractions``: jobs may share a device. ``of_stack``: a system's options in a
+    scenario as such options; it raises ValueError, in one line, for those that no trace is played by."""
 
     name: str
     summary: str
@@ -189,3 +219,4 @@ class TracePolicy:
     left_out: str = ""
     fractions: bool = False
     moves: bool = False
+    of_stack: Callable[[Any], Mapping[str, str]] = lambda options: {}

@@ -27,6 +27,7 @@ class SharingPlacer:
 
     moved = 0
     reconfigurations = 0
+    gives_up = holds_cycle = woke = False
 
     def __init__(self, cluster: SimulatedCluster, rng: random.Random) -> None:
         self._rng = rng

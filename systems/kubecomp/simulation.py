@@ -1,88 +1,50 @@
 """KubeComp's policy as traces are played by it: ``policy`` decides, a chassis moves, and no component runs.
 
-One pool serves one reconfiguration at a time, as Reconfig-Mgr does: it reads all chassis of the pool, takes the
-candidates in the order of Algorithm 1, and moves them one after the other while the shortfall, asked anew before each,
-lasts. A device is detached, looked for, attached and looked for again; one that could not be moved is left alone then.
+The scheduler's part is here; ``simulated_pool`` is Reconfig-Mgr's.
 """
 
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
 
 from mews.kube.scheduling.bare_nodes import BareNode
-from mews.kube.system.simulation import (
-    DeviceMoves,
-    JobSpot,
-    SimulatedCluster,
-    SimulatedJob,
-    SimulatedNode,
-    TracePolicy,
+from mews.kube.system.simulation import JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode, TracePolicy
+from mews.systems.kubecomp import policy, published
+from mews.systems.kubecomp.faults import ALL_FAULTS, MODES, KubeCompFault, chosen_faults
+from mews.systems.kubecomp.policy import Policy
+from mews.systems.kubecomp.simulated_pool import (
+    AwaitedDevices,
+    DemandNote,
+    PooledNode,
+    SimulatedPool,
+    SimulationRules,
 )
-from mews.systems.kubecomp import policy
-from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.policy import Claim, Gpu, NodeHoldings, Policy
+
+_FIRST_RETRY_S, _LAST_RETRY_S = 10.0, 300.0
+"""After these a job is tried again that a corrected Permit's bound gave up, as the plugin does it."""
+
+NOT_IN_TRACES: Mapping[KubeCompFault, str] = {
+    KubeCompFault.NO_JOURNAL: "in a trace nothing crashes between detach and attach",
+    KubeCompFault.UNKNOWN_ID: "in a trace no kubelet asks for a device that is not there",
+    KubeCompFault.FIRST_CONTAINER: "a job of a trace has one container",
+}
+"""Faults that no trace can show, and why."""
+SHOWN = tuple(name for name in ALL_FAULTS if name not in NOT_IN_TRACES)
 
 _OPTIONS = {
     "policy": "branches of equation 1 that are on: both, best-fit, least-demand or none",
     "scoring": "profile: the default Score plugins beside equation 1; alone: it is the only one",
     "partial": "true: move what there is where there are too few candidates",
+    "mode": "corrected, or public: the published implementation with its faults; with --retry kube",
+    "faults": f"of mode=public, with commas between: {', '.join(SHOWN)}; default: all of these",
 }
 _LEFT_OUT = (
-    "faults of the published implementation (mode: public), hosts that refuse a device or give it up slowly, "
-    "preemption, crashes; a move that was begun is finished"
+    "hosts that refuse a device or give it up slowly, preemption, crashes; a move that was begun is finished; of the "
+    f"published faults {', '.join(NOT_IN_TRACES)}, and what becomes of a job whose device is taken from it"
 )
-
-
-@dataclass(slots=True, eq=False)
-class _PooledNode:
-    """A node: its books, the devices that it can hand out, those that jobs hold, and what jobs asked for in all."""
-
-    books: BareNode
-    pool: str
-    usable: set[str]
-    held: dict[str, str] = field(default_factory=dict)
-    requested: int = 0
-    awaited: list[_Awaited] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.books.name
-
-
-@dataclass(slots=True, eq=False)
-class _Awaited:
-    """A job that was sent to a node which is short of devices."""
-
-    key: str
-    node: _PooledNode
-    req: int
-    spot: JobSpot
-
-
-@dataclass(slots=True, eq=False)
-class _Pool:
-    """A pool's devices, and its one reconfiguration: ``due_s`` is when its next step happens, None while there is
-    nothing to do; it ``rests`` for ``delay_s`` where there were too few candidates. ``arriving``: devices that are
-    attached and not usable yet."""
-
-    name: str
-    nodes: list[_PooledNode]
-    devices: dict[str, str | None]
-    line: deque[_Awaited] = field(default_factory=deque)
-    serving: _Awaited | None = None
-    chosen: list[Gpu] = field(default_factory=list)
-    due_s: float | None = None
-    counted: bool = False
-    rests: bool = False
-    delay_s: float = 0.0
-    arriving: list[tuple[float, str, _PooledNode]] = field(default_factory=list)
-
-    @property
-    def requested(self) -> int:
-        return sum(node.requested for node in self.nodes)
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +52,7 @@ class _Held:
     """What a placed job holds: its node, how many devices it asked for, and which it has once it runs."""
 
     key: str
-    node: _PooledNode
+    node: PooledNode
     req: int
     gpuids: tuple[str, ...] = ()
 
@@ -103,34 +65,59 @@ class PooledPlacer:
         cluster: SimulatedCluster,
         rng: random.Random,
         *,
-        branches: Policy = Policy.BOTH,
-        scoring: str = "profile",
-        partial: bool = False,
+        branches: Policy,
+        scoring: str,
+        rules: SimulationRules,
     ) -> None:
         if cluster.moves is None:
             raise ValueError("policy kubecomp: nothing can move: the hardware has no chassis")
-        self._moves: DeviceMoves = cluster.moves
+        self._moves = cluster.moves
         self._branches = branches
         self._with_profile = scoring == "profile"
-        self._partial = partial
+        self._rules = rules
+        self._rng = rng
         self._ties = None if policy.ties_by_name(branches) else rng
-        self._timing = Timing()
-        self.moved = 0
-        self.reconfigurations = 0
+        self.gives_up = self._has(KubeCompFault.BLOCKING_PERMIT) or self._has(KubeCompFault.SHORT_PERMIT)
+        self.woke = False
         self._numbers = 0
-        self._pools: dict[str, _Pool] = {}
+        self._frozen = 0
+        self._notes: dict[int, DemandNote] = {}
+        self._tries: dict[int, int] = {}
+        self._jobs: dict[str, SimulatedJob] = {}
+        self._pools: dict[str, SimulatedPool] = {}
         self._nodes = [self._node(node) for node in cluster.nodes if node.pool is not None]
         for pool, devices in cluster.free.items():
             if pool in self._pools:
                 self._pools[pool].devices.update((device.gpuid, None) for device in devices)
 
-    def _node(self, node: SimulatedNode) -> _PooledNode:
+    def _has(self, fault: KubeCompFault) -> bool:
+        return fault in self._rules.faults
+
+    def _node(self, node: SimulatedNode) -> PooledNode:
         usable = {device.gpuid for device in node.devices}
-        made = _PooledNode(BareNode(node.name, node.cpu_milli, node.memory_mib), str(node.pool), usable)
-        pool = self._pools.setdefault(made.pool, _Pool(made.pool, [], {}))
+        books = BareNode(node.name, node.cpu_milli, node.memory_mib)
+        made = PooledNode(node.name, books, str(node.pool), usable)
+        if made.pool not in self._pools:
+            self._pools[made.pool] = SimulatedPool(made.pool, self._moves, self._rules, self._rng)
+        pool = self._pools[made.pool]
         pool.nodes.append(made)
         pool.devices.update((gpuid, made.name) for gpuid in sorted(usable))
         return made
+
+    @property
+    def moved(self) -> int:
+        """Devices that were moved."""
+        return sum(pool.moved for pool in self._pools.values())
+
+    @property
+    def reconfigurations(self) -> int:
+        """How often any were."""
+        return sum(pool.reconfigurations for pool in self._pools.values())
+
+    @property
+    def holds_cycle(self) -> bool:
+        """Whether a job waits at a Permit that holds up everybody."""
+        return self._frozen > 0
 
     # ------------------------------------------------------------------------------------------------------ scheduling
 
@@ -146,7 +133,7 @@ class PooledPlacer:
     def place(self, job: SimulatedJob, now_s: float) -> JobSpot | None:
         """PreFilter, Filter and Score; the job is assumed on its node."""
         req, cpu, memory = job.devices, job.cpu_milli, job.memory_mib
-        free = {name: policy.pool_free(len(pool.devices), (pool.requested,)) for name, pool in self._pools.items()}
+        free = {name: policy.pool_free(pool.size, (pool.requested,)) for name, pool in self._pools.items()}
         if policy.prefilter_message(job.name, req, free) is not None:
             return None
         fitting = [
@@ -157,7 +144,7 @@ class PooledPlacer:
         node = fitting[0] if len(fitting) == 1 else self._best(fitting, job)
         return self._assume(job, node, now_s)
 
-    def _best(self, fitting: Sequence[_PooledNode], job: SimulatedJob) -> _PooledNode:
+    def _best(self, fitting: Sequence[PooledNode], job: SimulatedJob) -> PooledNode:
         req = job.devices
         scores: dict[str, int] = dict.fromkeys((node.name for node in fitting), 0)
         if req:
@@ -171,10 +158,10 @@ class PooledPlacer:
         return equals[0] if self._ties is None or len(equals) == 1 else self._ties.choice(equals)
 
     @staticmethod
-    def _available(node: _PooledNode) -> int:
+    def _available(node: PooledNode) -> int:
         return policy.available(len(node.usable), (node.requested,))
 
-    def _assume(self, job: SimulatedJob, node: _PooledNode, now_s: float) -> JobSpot:
+    def _assume(self, job: SimulatedJob, node: PooledNode, now_s: float) -> JobSpot:
         self._numbers += 1
         key = f"{self._numbers}/{job.name}"
         req = job.devices
@@ -183,17 +170,26 @@ class PooledPlacer:
         node.requested += req
         spot = JobSpot(node.name, not shortfall, token=_Held(key, node, req))
         if shortfall:
-            awaited = _Awaited(key, node, req, spot)
-            node.awaited.append(awaited)
-            pool = self._pools[node.pool]
-            pool.line.append(awaited)
-            if pool.serving is None:
-                self._serve(pool, now_s)
+            self._wait(job, AwaitedDevices(key, node, req, spot), shortfall, now_s)
         else:
-            self._allocate(spot)
+            self._bind(spot)
         return spot
 
-    def _allocate(self, spot: JobSpot) -> None:
+    def _wait(self, job: SimulatedJob, awaited: AwaitedDevices, shortfall: int, now_s: float) -> None:
+        """Reserve and Permit: the job is annotated, and held until its node has enough."""
+        if self.gives_up:
+            short = self._has(KubeCompFault.SHORT_PERMIT)
+            awaited.ends_s = now_s + (published if short else policy).permit_bound_s(shortfall)
+            awaited.frozen = self._has(KubeCompFault.BLOCKING_PERMIT)
+            self._frozen += awaited.frozen
+            self._jobs[awaited.key] = job
+        note = self._notes.get(id(job)) or DemandNote(awaited.node, shortfall)
+        note.node, note.demand = awaited.node, shortfall
+        if self._has(KubeCompFault.STALE_DEMAND):
+            self._notes[id(job)] = note
+        self._pools[awaited.node.pool].wait(awaited, note, now_s)
+
+    def _bind(self, spot: JobSpot) -> None:
         """The kubelet gives devices that nobody holds, the first by their IDs."""
         held: _Held = spot.token
         node = held.node
@@ -201,167 +197,104 @@ class PooledPlacer:
         held.gpuids = tuple(free[: held.req])
         spot.idle = len(free)
         node.held.update(dict.fromkeys(held.gpuids, held.key))
+        if held.req:
+            self._pools[node.pool].bind(held.key, spot)
 
     def release(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
         """Its room is free, and its devices are nobody's."""
         held: _Held = spot.token
-        node = held.node
-        node.books.take(job.cpu_milli, job.memory_mib, -1)
-        node.requested -= held.req
+        self._unbook(job, held)
         for gpuid in held.gpuids:
-            del node.held[gpuid]
-        pool = self._pools[node.pool]
-        if pool.rests and pool.due_s is not None:
-            # It had too few candidates: there are more now.
-            pool.due_s = min(pool.due_s, now_s + self._timing.requeue_first_s)
-            pool.delay_s = self._timing.requeue_first_s
-
-    # -------------------------------------------------------------------------------------------------- reconfiguration
-
-    def next_s(self) -> float | None:
-        """When a pool's next step happens, or a device is there."""
-        times = [pool.due_s for pool in self._pools.values() if pool.due_s is not None]
-        times += [at_s for pool in self._pools.values() for at_s, _, _ in pool.arriving]
-        if any(self._satisfied(awaited) for pool in self._pools.values() for awaited in pool.line):
-            return 0.0
-        return min(times, default=None)
-
-    def _satisfied(self, awaited: _Awaited) -> bool:
-        others = awaited.node.requested - awaited.req
-        return policy.available(len(awaited.node.usable), (others,)) >= awaited.req
-
-    def advance(self, now_s: float) -> Sequence[JobSpot]:
-        """Steps of reconfigurations that are due; jobs whose devices are there."""
-        ready: list[JobSpot] = []
-        for pool in self._pools.values():
-            while pool.due_s is not None and pool.due_s <= now_s:
-                self._step(pool, pool.due_s)
-            for at_s, gpuid, node in list(pool.arriving):
-                if at_s <= now_s:
-                    pool.arriving.remove((at_s, gpuid, node))
-                    node.usable.add(gpuid)
-            for awaited in list(pool.line):
-                if self._satisfied(awaited):
-                    pool.line.remove(awaited)
-                    awaited.node.awaited.remove(awaited)
-                    awaited.spot.ready = True
-                    self._allocate(awaited.spot)
-                    ready.append(awaited.spot)
-            if pool.serving is None:
-                self._serve(pool, now_s)
-        return ready
-
-    def _serve(self, pool: _Pool, now_s: float) -> None:
-        """Begin with the first that lacks something beyond what is on its way."""
-        pool.serving, pool.chosen, pool.due_s = None, [], None
-        pool.counted, pool.rests, pool.delay_s = False, False, 0.0
-        for awaited in pool.line:
-            if self._shortfall(pool, awaited):
-                pool.serving = awaited
-                pool.due_s = self._moves.read(pool.name, now_s)
-                return
-
-    def _shortfall(self, pool: _Pool, awaited: _Awaited) -> int:
-        """The single-move rule, on what is on the node's ports."""
-        if awaited.spot.ready:
-            return 0
-        attached = len(awaited.node.usable) + sum(node is awaited.node for _, _, node in pool.arriving)
-        return policy.demand(awaited.req, policy.available(attached, (awaited.node.requested - awaited.req,)))
-
-    def _step(self, pool: _Pool, now_s: float) -> None:
-        """The reading is there, or a move has ended: plan, or move the next."""
-        awaited = pool.serving
-        shortfall = 0 if awaited is None else self._shortfall(pool, awaited)
-        if awaited is None or not shortfall:
-            self._serve(pool, now_s)
-            return
-        if pool.rests:
-            pool.rests, pool.due_s = False, self._moves.read(pool.name, now_s)
-            return
-        if not pool.chosen:
-            pool.chosen = self._plan(pool, awaited, shortfall)
-        if not pool.chosen:
-            first_s, last_s = self._timing.requeue_first_s, self._timing.requeue_last_s
-            pool.delay_s = min(2 * pool.delay_s, last_s) if pool.delay_s else first_s
-            pool.rests, pool.due_s = True, now_s + pool.delay_s
-            return
-        pool.delay_s = 0.0
-        pool.due_s = self._move(pool, awaited, pool.chosen.pop(0), now_s)
-
-    def _plan(self, pool: _Pool, awaited: _Awaited, shortfall: int) -> list[Gpu]:
-        gpus = [
-            Gpu(gpuid, node or "", None if node is None else "port")
-            for gpuid, node in pool.devices.items()
-            if not any(gpuid == each for _, each, _ in pool.arriving)
-        ]
-        holdings = {node.name: NodeHoldings(node.held, fresh=True) for node in pool.nodes}
-        claims = {node.name: _claims(node) for node in pool.nodes}
-        out_of_reach = {gpu.gpuid for gpu in gpus if not self._moves.can_reach(gpu.gpuid, awaited.node.name)}
-        found = policy.candidates(gpus, awaited.node.name, holdings=holdings, claims=claims, out_of_reach=out_of_reach)
-        return list(policy.plan(found, shortfall, partial=self._partial))
-
-    def _move(self, pool: _Pool, awaited: _Awaited, gpu: Gpu, now_s: float) -> float:
-        """One device from where it is to the node; when it is over."""
-        node = awaited.node
-        if not pool.counted:
-            pool.counted = True
-            self.reconfigurations += 1
-        origin = next((each for each in pool.nodes if each.name == gpu.node), None)
-        if origin is not None:
-            if gpu.gpuid in origin.held or self._keeps(origin):
-                return now_s  # its node needs it by now: planned anew
-            origin.usable.discard(gpu.gpuid)
-            now_s, _ = self._until(gpu.gpuid, None, now_s, lambda at_s: self._moves.detach(gpu.gpuid, at_s))
-            pool.devices[gpu.gpuid] = self._moves.node_of(gpu.gpuid, now_s)
-            if pool.devices[gpu.gpuid] is not None:
-                origin.usable.add(gpu.gpuid)
-                return now_s
-        now_s, attached_s = self._until(
-            gpu.gpuid, node.name, now_s, lambda at_s: self._moves.attach(gpu.gpuid, node.name, at_s)
-        )
-        pool.devices[gpu.gpuid] = self._moves.node_of(gpu.gpuid, now_s)
-        if pool.devices[gpu.gpuid] == node.name:
-            self.moved += 1
-            pool.arriving.append((self._moves.usable_s(node.name, attached_s), gpu.gpuid, node))
-        return now_s
-
-    def _until(
-        self, gpuid: str, wanted: str | None, now_s: float, operate: Callable[[float], float]
-    ) -> tuple[float, float]:
-        """Try until the device is where it is wanted, as often as the mover does; when a reading has shown it, and when
-        the chassis had answered."""
-        answered_s = now_s
-        for attempt in range(self._timing.retries):
-            if attempt:
-                now_s += self._timing.retry_backoff_s * 2 ** (attempt - 1)
-            answered_s = operate(now_s)
-            now_s = self._moves.read_one(gpuid, answered_s)
-            if self._moves.node_of(gpuid, now_s) == wanted:
-                break
-            now_s += self._timing.read_back_bound_s
-        return now_s, answered_s
+            del held.node.held[gpuid]
+        self._notes.pop(id(job), None)
+        self._pools[held.node.pool].free(held.key, now_s)
 
     @staticmethod
-    def _keeps(node: _PooledNode) -> bool:
-        """Whether the node has no device to spare beyond what its jobs need."""
-        free = len(node.usable) - len(node.held)
-        return free <= policy.kept_back(_claims(node), node.held)
+    def _unbook(job: SimulatedJob, held: _Held) -> None:
+        held.node.books.take(job.cpu_milli, job.memory_mib, -1)
+        held.node.requested -= held.req
+
+    # ------------------------------------------------------------------------------------------------------------ time
+
+    def next_s(self) -> float | None:
+        """When something happens in any of the pools."""
+        return min((at_s for pool in self._pools.values() if (at_s := pool.next_s()) is not None), default=None)
+
+    def advance(self, now_s: float) -> Sequence[JobSpot]:
+        """Steps of reconfigurations that are due; jobs whose devices are there, or that Permit has given up."""
+        settled = [each for pool in self._pools.values() for each in pool.advance(now_s)]
+        for awaited in settled:
+            self._frozen -= awaited.frozen
+            job = self._jobs.pop(awaited.key, None)
+            if awaited.spot.ready:
+                self._bind(awaited.spot)
+            elif job is not None:
+                self._give_up(job, awaited)
+        # What the corrected plugin wakes its jobs by is that one ends; the published one's are woken by any change.
+        grew = [pool for pool in self._pools.values() if pool.changed]
+        for pool in grew:
+            pool.changed = False
+        self.woke = bool(grew) and self._has(KubeCompFault.SHORT_PERMIT)
+        return [awaited.spot for awaited in settled]
+
+    def _give_up(self, job: SimulatedJob, awaited: AwaitedDevices) -> None:
+        """Unreserve."""
+        spot = awaited.spot
+        self._unbook(job, spot.token)
+        spot.blind = awaited.frozen
+        if not self._has(KubeCompFault.SHORT_PERMIT):
+            tries = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
+            spot.retry_s = min(_FIRST_RETRY_S * 2.0 ** min(tries - 1, 10), _LAST_RETRY_S)
 
 
-def _claims(node: _PooledNode) -> list[Claim]:
-    return [Claim(awaited.key, node.name, awaited.req, bound=False) for awaited in node.awaited]
+# ---------------------------------------------------------------------------------------------------------- its options
 
 
 def _placer(cluster: SimulatedCluster, rng: random.Random, options: Mapping[str, str]) -> PooledPlacer:
-    chosen = options.get("policy", Policy.BOTH)
-    if chosen not in list(Policy):
-        raise ValueError(f"policy: {chosen!r}: must be one of {', '.join(Policy)}")
-    scoring, partial = options.get("scoring", "profile"), options.get("partial", "false")
-    if scoring not in ("profile", "alone"):
-        raise ValueError(f"scoring: {scoring!r}: must be one of profile, alone")
+    branches = _one_of("policy", options.get("policy", Policy.BOTH.value), tuple(Policy))
+    scoring = _one_of("scoring", options.get("scoring", "profile"), ("profile", "alone"))
+    mode = _one_of("mode", options.get("mode", MODES[0]), MODES)
+    faults = _faults(mode, options.get("faults"))
+    partial = options.get("partial", "true" if faults else "false")
     if partial not in ("true", "false"):
         raise ValueError(f"partial: {partial!r}: must be true or false")
-    return PooledPlacer(cluster, rng, branches=Policy(chosen), scoring=scoring, partial=partial == "true")
+    rules = SimulationRules(faults, partial == "true")
+    return PooledPlacer(cluster, rng, branches=Policy(branches), scoring=scoring, rules=rules)
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in list(allowed):
+        raise ValueError(f"{name}: {value!r}: must be one of {', '.join(allowed)}")
+    return value
+
+
+def _faults(mode: str, given: str | None) -> Set[KubeCompFault]:
+    """Those of the published implementation that are on."""
+    if mode == "corrected":
+        if given is not None:
+            raise ValueError(f"faults: {given}: mode=corrected has none; give mode=public")
+        return frozenset()
+    named = SHOWN if given is None else chosen_faults(given.split(","))
+    for name in named:
+        if name in NOT_IN_TRACES:
+            raise ValueError(f"faults: {name}: {NOT_IN_TRACES[KubeCompFault(name)]}; must be of {', '.join(SHOWN)}")
+    return frozenset(map(KubeCompFault, named))
+
+
+def _of_stack(options: Any) -> Mapping[str, str]:
+    """``stack.kubecomp`` of a scenario as options of a trace."""
+    config, timing = options.changes()
+    if timing:
+        raise ValueError(f"{', '.join(sorted(timing))}: a trace is played with the default periods")
+    found = {name: str(config[name]) for name in ("policy", "scoring", "mode") if name in config}
+    if config.get("mode") != "public":
+        return found | ({"partial": str(config["partial"]).lower()} if "partial" in config else {})
+    # Named ones are taken at their word; of all there are, or all but some, a trace plays those that it can show.
+    listed = isinstance(options.faults, tuple)
+    faults = tuple(name for name in config["faults"] if listed or name not in NOT_IN_TRACES)
+    if not faults:
+        raise ValueError(f"faults: {', '.join(config['faults'])}: no trace can show any of these")
+    return found if faults == SHOWN else {**found, "faults": ",".join(faults)}
 
 
 TRACE_POLICY = TracePolicy(
@@ -371,4 +304,5 @@ TRACE_POLICY = TracePolicy(
     options=_OPTIONS,
     left_out=_LEFT_OUT,
     moves=True,
+    of_stack=_of_stack,
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
 from mews.kube.system.statistics import half_width
 from mews.systems.gpushare.policy import SharedGpu, best_fit
@@ -101,24 +101,21 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("gpushare-binpack", "bars", "pods, %", (Panel("by way", tuple(series), places=tuple(WAYS)),))]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        f"A node with {GPUS} GPUs of {GIB} GiB; {PODS} pods of {SIZES[0]} to {SIZES[-1]} GiB come every "
-        f"{INTERVAL_S:.0f} s on average and stay {LIFE_S:.0f} s on average; one that is not placed goes away (assumed: "
-        "the design gives cases and no numbers).",
-        "By sum, as the default scheduler does, a pod goes to the node although none of its GPUs may hold it: it fails "
-        "there. Per device, as the extender does, it is refused and can wait; best fit is the extender's own policy. "
-        f"{seeds['rows']} seeds.",
-    )
-    return markdown("Binpacking: sum against per device", notes, comparisons(tables))
-
+NOTES = (
+    f"A node with {GPUS} GPUs of {GIB} GiB; {PODS} pods of {SIZES[0]} to {SIZES[-1]} GiB come every "
+    f"{INTERVAL_S:.0f} s on average and stay {LIFE_S:.0f} s on average; one that is not placed goes away (assumed: "
+    "the design gives cases and no numbers).",
+    "By sum, as the default scheduler does, a pod goes to the node although none of its GPUs may hold it: it fails "
+    "there. Per device, as the extender does, it is refused and can wait; best fit is the extender's own policy. "
+    "{rows} seeds.",
+)
 
 BINPACK = Experiment(
     name="gpushare-binpack",
     summary="pods refused or broken where a node is judged by its sum, and by each of its devices",
     parts=(ExperimentPart("rows", "every way with the same pods", 50, tasks, run, rows),),
-    report=report,
+    title="Binpacking: sum against per device",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import (
     Comparison,
     Experiment,
@@ -183,26 +183,24 @@ def figures(tables: Tables) -> list[Figure]:
     return found
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    stories = "; ".join(
-        f"{name}: {s.pods} pods that need {s.gib} of a GPU's {GPU_GIB} GiB for {s.duration_s:.0f} s, one every "
-        f"{s.interval_s:.0f} s on average"
-        for name, s in STORIES.items()
-    )
-    notes = (
-        f"The design tells both stories without numbers; these are assumed. {stories}.",
-        "Whole: each pod asks for all memory of a GPU, as with the resource of NVIDIA's plugin; shared: for what it "
-        f"needs. Cores are taken as proportional to memory, as the design does. {seeds['runs']} seeds.",
-    )
-    return markdown("Sharing GPUs: whole against shared", notes, comparisons(tables))
+_ASSUMED = "; ".join(
+    f"{name}: {s.pods} pods that need {s.gib} of a GPU's {GPU_GIB} GiB for {s.duration_s:.0f} s, one every "
+    f"{s.interval_s:.0f} s on average"
+    for name, s in STORIES.items()
+)
+NOTES = (
+    f"The design tells both stories without numbers; these are assumed. {_ASSUMED}.",
+    "Whole: each pod asks for all memory of a GPU, as with the resource of NVIDIA's plugin; shared: for what it "
+    "needs. Cores are taken as proportional to memory, as the design does. {runs} seeds.",
+)
 
 
 SHARING = Experiment(
     name="gpushare-sharing",
     summary="GPUs needed, wait and utilisation of both user stories: whole GPUs against shared ones",
     parts=(ScenarioPart("runs", "every story, whole and shared", 5, tasks, keep, rows),),
-    report=report,
+    title="Sharing GPUs: whole against shared",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

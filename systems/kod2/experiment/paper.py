@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
 from mews.kube.system.statistics import half_width
 from mews.systems.kod2.experiment.cells import BATCHES, MODELS, Assumptions, cells, shape_of
@@ -73,21 +73,18 @@ def fig4_figures(tables: Tables) -> list[Figure]:
     return [Figure("kod2-fig4", "lines", "training time, s", panels)]
 
 
-def fig4_report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        f"One pass at batch {FIG4_BATCH}, workers of {FIG4_CORES} cores on three nodes, one server. Of the paper's "
-        "figure only the trend is known: more workers, less time, until the server is busy.",
-        ASSUMED,
-    )
-    return markdown("Fig. 4: training time and number of workers", notes, fig4_comparisons(tables))
-
+FIG4_NOTES = (
+    f"One pass at batch {FIG4_BATCH}, workers of {FIG4_CORES} cores on three nodes, one server. Of the paper's "
+    "figure only the trend is known: more workers, less time, until the server is busy.",
+    ASSUMED,
+)
 
 FIG4 = Experiment(
     name="kod2-fig4",
     summary="training time against the number of workers, batch 256, four models",
     parts=(ExperimentPart("rows", "every model with 1 to 8 workers", 1, fig4_tasks, fig4_run, flat),),
-    report=fig4_report,
+    title="Fig. 4: training time and number of workers",
+    notes=FIG4_NOTES,
     figures=fig4_figures,
     comparisons=fig4_comparisons,
 )
@@ -162,21 +159,18 @@ def fig7_figures(tables: Tables) -> list[Figure]:
     return found
 
 
-def fig7_report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        "Ten jobs a cell, one every 30 s. Completed jobs: a baseline's job that hangs counts for nothing; all jobs: it "
-        f"counts with the time until it was ended. {seeds['rows']} seeds.",
-        ASSUMED,
-    )
-    return markdown("Fig. 7: average job completion time", notes, fig7_comparisons(tables))
-
+FIG7_NOTES = (
+    "Ten jobs a cell, one every 30 s. Completed jobs: a baseline's job that hangs counts for nothing; all jobs: it "
+    "counts with the time until it was ended. {rows} seeds.",
+    ASSUMED,
+)
 
 FIG7 = Experiment(
     name="kod2-fig7",
     summary="mean completion time of 20 cells: KOD2 against tf-operator with two baselines",
     parts=(ExperimentPart("rows", "every cell", 10, fig7_tasks, run_cell, fig7_rows),),
-    report=fig7_report,
+    title="Fig. 7: average job completion time",
+    notes=FIG7_NOTES,
     figures=fig7_figures,
     comparisons=fig7_comparisons,
 )
@@ -279,22 +273,19 @@ def _curve(label: str, rows: Sequence[Row], key: str) -> Series:
     return Series(label, tuple(100 * fmean((row[key] + [0.0] * length)[at] for row in rows) for at in range(length)))
 
 
-def fig8_report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        f"Busy cores of 30 at batch {FIG8_BATCH}, over the time that the elastic run takes. The paper's curves of the "
-        "baseline start low, jump when a job is ended without completion, fall again, and end half an hour to over an "
-        f"hour later. {seeds['rows']} seeds; the first figure shows one run each.",
-        ASSUMED,
-    )
-    return markdown("Fig. 8: average CPU utilisation over time", notes, fig8_comparisons(tables))
-
+FIG8_NOTES = (
+    f"Busy cores of 30 at batch {FIG8_BATCH}, over the time that the elastic run takes. The paper's curves of the "
+    "baseline start low, jump when a job is ended without completion, fall again, and end half an hour to over an "
+    "hour later. {rows} seeds; the first figure shows one run each.",
+    ASSUMED,
+)
 
 FIG8 = Experiment(
     name="kod2-fig8",
     summary="CPU utilisation over time at batch 64: low start, jump after a death, fall, tail",
     parts=(ExperimentPart("rows", "every model", 15, fig8_tasks, fig8_run, fig8_rows),),
-    report=fig8_report,
+    title="Fig. 8: average CPU utilisation over time",
+    notes=FIG8_NOTES,
     figures=fig8_figures,
     comparisons=fig8_comparisons,
 )

@@ -112,7 +112,7 @@ EXPERIMENT = Experiment(
             sensitivity_rows,
         ),
     ),
-    report=_report,
+    own_report=_report,
     figures=figures,
     comparisons=_comparisons,
     about={"batches": list(BATCHES)},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
 from mews.kube.system.statistics import half_width
 from mews.systems.koordinator.experiment.nodes import pcie_only
@@ -90,23 +90,20 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("koordinator-fraction", "bars", "", tuple(panels))]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        f"A node with {GPUS} GPUs; pods that need {', '.join(map(str, SHARES))} hundredths of one, each as likely, "
-        "come until one does not fit (assumed: the proposal gives no figures).",
-        "whole: each gets a GPU of its own; minor: its part of the first GPU that has it, as the proposal's text; "
-        "leastAllocated: of the least used one, the default, which keeps pods apart and so fewer GPUs whole. "
-        f"{seeds['rows']} seeds.",
-    )
-    return markdown("Parts of GPUs", notes, comparisons(tables))
-
+NOTES = (
+    f"A node with {GPUS} GPUs; pods that need {', '.join(map(str, SHARES))} hundredths of one, each as likely, "
+    "come until one does not fit (assumed: the proposal gives no figures).",
+    "whole: each gets a GPU of its own; minor: its part of the first GPU that has it, as the proposal's text; "
+    "leastAllocated: of the least used one, the default, which keeps pods apart and so fewer GPUs whole. "
+    "{rows} seeds.",
+)
 
 FRACTION = Experiment(
     name="koordinator-fraction",
     summary="pods on a node and GPUs left whole: whole GPUs, parts by minor number, parts of the least used",
     parts=(ExperimentPart("rows", "every way with the same pods", 100, tasks, run, rows),),
-    report=report,
+    title="Parts of GPUs",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

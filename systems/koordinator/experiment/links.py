@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
 from mews.kube.system.statistics import half_width
 from mews.systems.koordinator.allocations import DeviceAllocation
@@ -124,22 +124,19 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("koordinator-links", "bars", "slowest pair, GB/s", tuple(panels))]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        "Eight GPUs, of which others have none to four by chance. kubelet: any free ones, as it takes them of a plugin "
-        "without preference; minor: the lowest numbers, as the proposal's text; best: the scheduler's own choice, a "
-        "gang jointly. A gang's pairs are all those of its GPUs together.",
-        f"The proposal gives the motive and no figures. Links as NVIDIA publishes them. {seeds['rows']} seeds.",
-    )
-    return markdown("Bandwidth of the chosen GPUs", notes, comparisons(tables))
-
+NOTES = (
+    "Eight GPUs, of which others have none to four by chance. kubelet: any free ones, as it takes them of a plugin "
+    "without preference; minor: the lowest numbers, as the proposal's text; best: the scheduler's own choice, a "
+    "gang jointly. A gang's pairs are all those of its GPUs together.",
+    "The proposal gives the motive and no figures. Links as NVIDIA publishes them. {rows} seeds.",
+)
 
 LINKS = Experiment(
     name="koordinator-links",
     summary="bandwidth of the chosen GPUs: the kubelet's, by minor number, the best; one pod and gangs",
     parts=(ExperimentPart("rows", "every server, occupation and ask", 40, tasks, run, rows),),
-    report=report,
+    title="Bandwidth of the chosen GPUs",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

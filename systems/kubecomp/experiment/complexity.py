@@ -7,11 +7,11 @@ for reallocation, bounded detection and binding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, linear_regression
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import (
     Comparison,
     Experiment,
@@ -138,16 +138,12 @@ def figures(tables: Tables) -> list[Figure]:
     ]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (
-        "Section V-B: node selection and the update of GPU availability are O(n), retrieval O(1), reallocation O(n) + "
-        "O(m), detection and binding bounded. With n, the decisions themselves are timed (CPU seconds of this machine, "
-        "four GPUs a node); with m, the corrected components move one to eight GPUs on the testbed, in emulated time.",
-        f"{seeds['moved']} seeds.",
-    )
-    return markdown("Complexity: phases against nodes and GPUs moved", notes, comparisons(tables))
-
+NOTES = (
+    "Section V-B: node selection and the update of GPU availability are O(n), retrieval O(1), reallocation O(n) + "
+    "O(m), detection and binding bounded. With n, the decisions themselves are timed (CPU seconds of this machine, "
+    "four GPUs a node); with m, the corrected components move one to eight GPUs on the testbed, in emulated time.",
+    "{moved} seeds.",
+)
 
 COMPLEXITY = Experiment(
     name="kubecomp-complexity",
@@ -156,7 +152,8 @@ COMPLEXITY = Experiment(
         TimedPart("nodes", "each decision at up to 3,000 nodes", 1, timed_tasks, prepare, timed_rows),
         ScenarioPart("moved", "m GPUs to the node without", 5, tasks, keep, rows),
     ),
-    report=report,
+    title="Complexity: phases against nodes and GPUs moved",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, Figure, Panel, Row, ScenarioPart, Series, Tables
 from mews.systems.kubecomp.experiment import runs
 from mews.systems.kubecomp.experiment.workloads import WORKLOADS
@@ -14,6 +14,7 @@ NOTES = (
     "Completion time: from the planned arrival to the end. Machine: the components on the emulated testbed; simulator: "
     "the same jobs, first come first served, placed as soon as something frees, with what starting a pod costs on the "
     "testbed. Beside the median difference stand the smallest and the largest. Workloads as in Fig. 8.",
+    "{runs} seeds each.",
 )
 
 
@@ -59,19 +60,14 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("kubecomp-fig10", "bars", "mean completion time, s", tuple(panels), same_scale=True)]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (*NOTES, f"{seeds['runs']} seeds each.")
-    return markdown("Fig. 10: average completion time on machine and simulator", notes, comparisons(tables))
-
-
 FIG10 = Experiment(
     name="kubecomp-fig10",
     summary="mean completion time of Workloads 1 to 4: the components against the simulator",
     parts=(
         ScenarioPart("runs", "every workload in every setting", runs.SEEDS, runs.tasks, runs.keep, runs.rows, True),
     ),
-    report=report,
+    title="Fig. 10: average completion time on machine and simulator",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

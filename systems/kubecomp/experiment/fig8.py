@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, Figure, Panel, Row, ScenarioPart, Series, Tables
 from mews.kube.system.statistics import half_width
 from mews.systems.kubecomp.experiment import runs
@@ -16,6 +16,7 @@ NOTES = (
     "for all settings. The pool is the published implementation (`mode: public`). A mean over seeds counts each "
     "outcome of the first job's coin toss between two empty nodes once.",
     "4-4 can never run Workload 4's job E: its mean is over the other 24 jobs, which did not wait behind it.",
+    "{runs} seeds each.",
 )
 
 
@@ -67,19 +68,14 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("kubecomp-fig8", "bars", "mean wait, s", (panel,))]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    about = f"{seeds['runs']} seeds each."
-    return markdown("Fig. 8: average wait under different settings", (*NOTES, about), comparisons(tables))
-
-
 FIG8 = Experiment(
     name="kubecomp-fig8",
     summary="mean wait of Workloads 1 to 4: pool, even split, all GPUs on one node",
     parts=(
         ScenarioPart("runs", "every workload in every setting", runs.SEEDS, runs.tasks, runs.keep, runs.rows, True),
     ),
-    report=report,
+    title="Fig. 8: average wait under different settings",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, Figure, Panel, Row, ScenarioPart, Series, Tables
 from mews.systems.kubecomp.experiment import runs
 from mews.systems.kubecomp.experiment.workloads import WORKLOADS
@@ -14,6 +14,7 @@ GPUS = 8
 NOTES = (
     "The share of the time, from the first arrival to the last end, in which at most so many GPUs were held by pods: "
     "the further right, the better they were used. Workloads as in Fig. 8; measured values are of the one run each.",
+    "{runs} seeds each.",
 )
 
 
@@ -57,18 +58,14 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("kubecomp-fig9", "steps", "share of the time", tuple(panels), same_scale=True)]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    return markdown("Fig. 9: distribution of used GPUs", (*NOTES, f"{seeds['runs']} seeds each."), comparisons(tables))
-
-
 FIG9 = Experiment(
     name="kubecomp-fig9",
     summary="distribution of the GPUs in use under Workloads 1 to 4: pool, even split, all GPUs on one node",
     parts=(
         ScenarioPart("runs", "every workload in every setting", runs.SEEDS, runs.tasks, runs.keep, runs.rows, True),
     ),
-    report=report,
+    title="Fig. 9: distribution of used GPUs",
+    notes=NOTES,
     figures=figures,
     comparisons=comparisons,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import (
     Comparison,
     Experiment,
@@ -95,23 +95,23 @@ def figures(tables: Tables) -> list[Figure]:
     return [Figure("kubecomp-overhead", "lines", "CPUs", (panel,))]
 
 
-def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
+def found(tables: Tables, seeds: Mapping[str, int]) -> tuple[str, ...]:
+    """What was run, and for what its CPU time stands."""
     table = tables["intervals"]
     moved = max((row["moved_gpus"] or 0 for row in table), default=0)
-    notes = (
+    return (
         "Wall-clock time: the corrected components on the emulated testbed, six jobs within five minutes, for which "
         f"{moved} GPUs were moved. CPU time is measured on the loop that all of them run on in one process; what they "
         "hand to threads is not in it. The paper's are upper bounds for programs in Go.",
     )
-    return markdown("Overhead: CPU use of the components", notes, comparisons(tables))
 
 
 OVERHEAD = Experiment(
     name="kubecomp-overhead",
     summary="CPU use of each component, each 30 s of wall-clock time (takes six minutes)",
     parts=(ScenarioPart("intervals", "a short workload on the testbed", 1, tasks, keep, rows),),
-    report=report,
+    title="Overhead: CPU use of the components",
+    found=found,
     figures=figures,
     comparisons=comparisons,
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from mews.kube.system.comparing import compared, markdown, picked
+from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
 from mews.kube.system.statistics import half_width
 from mews.systems.kubecomp.experiment.simulator import MOVE_S, FigureJob, Simulation, nodes_of
@@ -109,20 +109,16 @@ NOTES_11 = (
     "Four nodes, a pool of 24 GPUs; 50 jobs of types A and E, one a minute on average (assumed). 6-6-6-6 can never run "
     "job E: it has no bar where there is one.",
     ASSUMED,
+    "{rows} seeds.",
 )
-
-
-def report_11(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (*NOTES_11, f"{seeds['rows']} seeds.")
-    return markdown("Fig. 11: average wait under mixes of jobs A and E", notes, comparisons_11(tables))
 
 
 FIG11 = Experiment(
     name="kubecomp-fig11",
     summary="mean wait under mixes of one-GPU and eight-GPU jobs: pool against fixed splits",
     parts=(ExperimentPart("rows", "every mix in every setting", SEEDS, tasks_11, run_11, flat),),
-    report=report_11,
+    title="Fig. 11: average wait under mixes of jobs A and E",
+    notes=NOTES_11,
     figures=figures_11,
     comparisons=comparisons_11,
 )
@@ -217,20 +213,16 @@ NOTES_12 = (
     f"August 2020, which is not public: this trace is synthetic, {TRACE_JOBS} jobs of 1, 2, 4 or 8 GPUs, lengths "
     f"log-normal with a median of {MEDIAN_S:g} s, arriving at {LOAD:g} times what one pool can do.",
     ASSUMED,
+    "{rows} seeds.",
 )
-
-
-def report_12(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (*NOTES_12, f"{seeds['rows']} seeds.")
-    return markdown("Fig. 12: normalised wait under cluster scales", notes, comparisons_12(tables))
 
 
 FIG12 = Experiment(
     name="kubecomp-fig12",
     summary="normalised wait on one to six pools, configurable and fixed, on a synthetic trace",
     parts=(ExperimentPart("rows", "every trace at every scale", SEEDS, tasks_12, run_12, flat),),
-    report=report_12,
+    title="Fig. 12: normalised wait under cluster scales",
+    notes=NOTES_12,
     figures=figures_12,
     comparisons=comparisons_12,
 )
@@ -306,20 +298,16 @@ NOTES_13 = (
     "Five nodes with six GPUs each in one pool; 50 jobs, ten of each type, that arrive by chance every 30, 60 or 120 s "
     "on average. The same jobs under each policy.",
     ASSUMED,
+    "{rows} seeds.",
 )
-
-
-def report_13(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The comparison as text."""
-    notes = (*NOTES_13, f"{seeds['rows']} seeds.")
-    return markdown("Fig. 13: GPUs moved under policies and job intervals", notes, comparisons_13(tables))
 
 
 FIG13 = Experiment(
     name="kubecomp-fig13",
     summary="GPUs moved under each policy of equation 1 and three intervals of jobs",
     parts=(ExperimentPart("rows", "every interval under every policy", SEEDS, tasks_13, run_13, flat),),
-    report=report_13,
+    title="Fig. 13: GPUs moved under policies and job intervals",
+    notes=NOTES_13,
     figures=figures_13,
     comparisons=comparisons_13,
 )

@@ -42,9 +42,23 @@ TOY = Experiment(
         ExperimentPart("squares", "", 3, lambda seeds: list(range(seeds)), squared, rows_of),
         ExperimentPart("more", "", 1, lambda seeds: [10] * seeds, squared, rows_of),
     ),
-    report=lambda tables, seeds: f"sum {tables['squares'][0]['sum']} of {seeds['squares']}\n",
+    title="Squares",
+    notes=("{squares} seeds, {more} more.",),
+    found=lambda tables, seeds: [f"sum {tables['squares'][0]['sum']} of {seeds['squares']}"],
     comparisons=lambda tables: [Comparison("sum", ours=float(tables["squares"][0]["sum"]), paper=5.0)],
 )
+
+REPORT = """\
+# Squares
+
+2 seeds, 1 more.
+
+sum 1 of 2
+
+| | paper | measured | ours | 95 % |
+|---|---|---|---|---|
+| sum | 5 |  | 1 |  |
+"""
 
 
 @pytest.fixture
@@ -61,7 +75,7 @@ def test_rows_come_in_the_order_of_the_tasks_however_many_processes_run_them(pro
 
 def test_the_report_goes_to_standard_output_unless_files_are_asked_for(toy, capsys, tmp_path):
     assert exit_code(["experiment", "toy", "--seeds", "2"]) == 0
-    assert capsys.readouterr().out == "sum 1 of 2\n"
+    assert capsys.readouterr().out == REPORT
     assert exit_code(["experiment", "toy", "--json", str(tmp_path / "toy.json")]) == 0
     assert capsys.readouterr().out == ""
     assert json.loads((tmp_path / "toy.json").read_text())["squares"][0]["all"] == [0, 1, 4]
@@ -101,7 +115,7 @@ def asking_for(scenario, **overrides):
         verdict_kept,
         lambda seeds, results: list(results),
     )
-    return Experiment("toy", "a scenario", (part,), report=lambda tables, seeds: f"{tables['runs']}\n")
+    return Experiment("toy", "a scenario", (part,))
 
 
 def test_a_part_may_ask_for_a_shipped_scenario_which_the_harness_plays():

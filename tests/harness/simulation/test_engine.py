@@ -99,6 +99,14 @@ def test_no_node_is_ever_given_more_than_it_has(line, make):
             assert sum(cpus[each.job] for each in with_it) <= 100_000
 
 
+def test_sums_of_parts_of_devices_stay_exact_however_many_jobs_come():
+    statistics = TraceStatistics(1)
+    statistics.arrived(0.0)
+    for at_s in range(30_000):
+        statistics.take(float(at_s), (10, 20, -30)[at_s % 3], 0)
+    assert len(statistics._at) == 3, "0, 0.1 and 0.3 GPUs: what is kept does not grow with the jobs"
+
+
 def test_what_fits_no_empty_node_is_counted_and_blocks_nobody():
     rows, statistics = played([job("a", 0, 5), job("b", 1, 1)], fcfs, PackedPlacer(cluster(4)))
     assert (list(rows), statistics.unplaceable) == (["b"], 1)

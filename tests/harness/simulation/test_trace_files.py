@@ -43,6 +43,8 @@ def test_instances_become_jobs_of_their_own_unless_asked_whole(tmp_path):
     path = written(tmp_path, "j,worker,3.0,Terminated,10,20,100,1,100,T4\n")
     assert [job.name for job in opened(path).jobs()] == ["j/worker/0", "j/worker/1", "j/worker/2"]
     assert [job.instances for job in opened(path).jobs(whole=True)] == [3]
+    read = opened(path)
+    assert (len(list(read.jobs())), read.given) == (3, 1)
 
 
 def test_tasks_that_never_ran_or_ended_are_left_out_and_counted(tmp_path):

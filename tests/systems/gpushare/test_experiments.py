@@ -3,6 +3,7 @@
 import pytest
 
 from mews.harness.experiments.playing import play
+from mews.kube.system.comparing import report
 from mews.kube.system.journal import Line
 from mews.systems.gpushare.experiment import binpack, sharing
 from mews.systems.gpushare.experiment.all import EXPERIMENTS
@@ -55,4 +56,4 @@ def test_by_sum_pods_are_sent_where_no_gpu_can_hold_them_and_per_device_they_are
     for row in rows:
         assert sum(row[outcome] for outcome in binpack.OUTCOMES) == binpack.PODS
     assert binpack.BINPACK.figures({"rows": rows})[0].name == "gpushare-binpack"
-    assert "| sum: " in binpack.BINPACK.report({"rows": rows}, {"rows": 3})
+    assert "| sum: " in report(binpack.BINPACK, {"rows": rows}, {"rows": 3})

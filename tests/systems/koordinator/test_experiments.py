@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from mews.kube.system.comparing import picked
+from mews.kube.system.comparing import picked, report
 from mews.systems.koordinator.experiment import fraction, links
 from mews.systems.koordinator.experiment.all import EXPERIMENTS
 from mews.systems.koordinator.experiment.nodes import cube_mesh
@@ -44,4 +44,4 @@ def test_parts_place_more_pods_than_whole_gpus_and_by_minor_leave_gpus_whole():
     assert found[f"whole: {placed}"].ours == 8
     assert found[f"minor: {placed}"].ours > found[f"leastAllocated: {placed}"].ours > 8
     assert found[f"minor: {whole}"].ours > found[f"leastAllocated: {whole}"].ours
-    assert "| minor: " in fraction.FRACTION.report({"rows": rows}, {"rows": 10})
+    assert "| minor: " in report(fraction.FRACTION, {"rows": rows}, {"rows": 10})

@@ -8,6 +8,7 @@ import pytest
 
 from mews.harness.experiments.playing import play
 from mews.harness.experiments.timing import cpu_seconds
+from mews.kube.system.comparing import report
 from mews.kube.system.journal import Line
 from mews.systems.kubecomp.experiment import complexity, overhead, runs, simulated, table3
 from mews.systems.kubecomp.experiment.all import EXPERIMENTS
@@ -62,7 +63,7 @@ def test_fig_8_compares_with_the_measured_runs_and_the_papers_reduction():
     assert found["W4: how much longer the wait is with 0-8"].paper == 0.25
     (figure,) = FIG8.figures({"runs": played()})
     assert [series.label for series in figure.panels[0].series] == ["pool", "4-4", "0-8"]
-    assert "| mean wait, s: W3, 4-4 |" in FIG8.report({"runs": played()}, {"runs": 1})
+    assert "| mean wait, s: W3, 4-4 |" in report(FIG8, {"runs": played()}, {"runs": 1})
 
 
 def test_a_replayed_run_brings_what_was_measured():
@@ -182,7 +183,8 @@ def test_a_pod_that_an_orphaned_gpu_keeps_from_its_node_is_counted_and_ends_noth
     kept = play(table3.keep, task, may_fail=True)
     assert [row["bound"] for row in kept] == [False]
     assert kept[0][table3.TOTAL] is None
-    assert "1 of the 736 pods were never bound" in table3.report({"reconfigurations": kept}, {"reconfigurations": 92})
+    text = report(table3.TABLE3, {"reconfigurations": kept}, {"reconfigurations": 92})
+    assert "1 of the 736 pods were never bound" in text
 
 
 def test_detection_counts_from_the_last_attach_for_the_pods_node_until_it_is_bound():

@@ -8,7 +8,6 @@ KNOWN: dict[str, str] = {
     "discovery: version": _BUILD,
     "discovery: protobuf or json": "answers are JSON wherever a client takes JSON at all",
     "discovery: anonymous at the version": _BUILD,
-    "validation: pod spec is fixed": "upstream appends a diff of its internal structs",
     "crds: job of another version": "upstream also warns of every field, as the version it looks up has no schema",
     "crds: openapi": "paths and schemas are told as far as kubectl reads them",
     "kubectl: get lease -A": "there is no lease of an API server among several",

@@ -22,6 +22,7 @@ from mews.kube.api.resources import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
+    SERVICE_CIDRS,
     SERVICES,
     STATEFUL_SETS,
     VOLUME_ATTRIBUTES_CLASSES,
@@ -197,6 +198,12 @@ def _attributes_classes_in_use(parts: Parts) -> Runnable:
     return AttributesClassProtection(parts.context, informers=parts.informers)
 
 
+def _service_ranges(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.service_ranges import ServiceRanges
+
+    return ServiceRanges(parts.context, informers=parts.informers)
+
+
 def _accounts(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.service_accounts import ServiceAccounts
 
@@ -245,6 +252,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
     "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),
     "volumeattributesclass-protection-controller": _asleep(_attributes_classes_in_use, VOLUME_ATTRIBUTES_CLASSES),
+    "service-cidr-controller": _asleep(_service_ranges, SERVICE_CIDRS),
     "replicationcontroller-controller": _asleep(_replication_controllers, REPLICATION_CONTROLLERS),
 }
 

@@ -39,6 +39,7 @@ class NodeLifecycle:
         self._events = events
         self._signs: dict[str, object] = {}
         self._seen_at: dict[str, float] = {}
+        self._registered: set[str] = set()
         self._execute: dict[str, None] = {}
         self._taint: dict[str, None] = {}
         self._tainting = asyncio.Event()
@@ -58,9 +59,11 @@ class NodeLifecycle:
         if node is None:
             if old is not None:
                 self._seen_at.pop(name_of(old), None)
+                self._registered.discard(name_of(old))
             return
         name, now_s = name_of(node), asyncio.get_running_loop().time()
-        if name not in self._seen_at:
+        if name not in self._registered:
+            self._registered.add(name)
             text = f"Node {name} event: Registered Node {name} in Controller"
             self._events.event(_node_reference(node), "Normal", "RegisteredNode", text)
         if _heartbeat(old) != _heartbeat(node):

@@ -2,6 +2,7 @@
 
 from tests.differential.areas import (
     admission,
+    changes,
     crds,
     deletion,
     discovery,
@@ -29,6 +30,7 @@ AREAS: dict[str, tuple[Case, ...]] = {
     "admission": admission.CASES,
     "policies": policies.CASES,
     "services": services.CASES,
+    "changes": changes.CASES,
     "kubectl": kubectl.CASES,
 }
 
@@ -44,6 +46,7 @@ ABOUT: dict[str, str] = {
     "admission": "limits, quotas, Pod Security, classes",
     "policies": "admission policies in CEL, and webhooks that are not there",
     "services": "what a Service is given, and what goes with a type that it leaves",
+    "changes": "what may not change, who gives out rights, what a group does not serve",
     "kubectl": "commands: output and exit code",
 }
 

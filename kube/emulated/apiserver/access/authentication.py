@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from multidict import CIMultiDictProxy
 
-from mews.kube.api.errors import ApiError, Unauthorized
+from mews.kube.api.errors import Unauthorized
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.store.users import (
@@ -75,6 +75,10 @@ class Authenticator:
         return found or self.accounts.owner(token)
 
 
+class ImpersonationError(Exception):
+    """What is to be impersonated is no user; upstream answers 500 in plain text."""
+
+
 def _impersonated(headers: Headers) -> User | None:
     """Who is to be impersonated; 500 in plain words for groups without a user, as upstream."""
     name, uid = headers.get("Impersonate-User", ""), headers.get("Impersonate-Uid", "")
@@ -87,7 +91,10 @@ def _impersonated(headers: Headers) -> User | None:
     if name:
         return User(name, groups, uid, extra)
     if groups or uid or extra:
-        raise ApiError("Internal Server Error: impersonation headers without Impersonate-User", reason="")
+        parts = [f"{{Group  {group}    }}" for group in groups]
+        parts += [f"{{UserExtra  {value}  {_AUTHENTICATION}/v1  {key}}}" for key in extra for value in extra[key]]
+        parts += [f"{{UID  {uid}  {_AUTHENTICATION}/v1  }}"] if uid else []
+        raise ImpersonationError(f"requested [{' '.join(parts)}] without impersonating a user")
     return None
 
 

@@ -103,7 +103,7 @@ class Authorizer:
                 if subject is None:
                     continue
                 reference = binding["roleRef"]
-                rules = self._rules(reference, place)
+                rules = self.rules_of_role(reference, place)
                 if rules is None:
                     kind = reference["kind"].lower()
                     lacking.append(f'{kind}.{GROUP} "{reference["name"]}" not found')
@@ -112,7 +112,8 @@ class Authorizer:
                 role = f'{reference["kind"]} "{reference["name"]}"'
                 yield f'{resource.kind} "{name}" of {role} to {_shown(subject, place)}', rules
 
-    def _rules(self, reference: Mapping[str, str], namespace: str) -> list[Rule] | None:
+    def rules_of_role(self, reference: Mapping[str, str], namespace: str) -> list[Rule] | None:
+        """What the role of a binding's ``roleRef`` allows, None when there is no such role."""
         cluster = reference["kind"] == "ClusterRole"
         kind = self._store.kinds.of(CLUSTER_ROLES if cluster else ROLES)
         role = self._store.find(kind, "" if cluster else namespace, reference["name"])

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from mews.kube.emulated.apiserver.admission import (
     certificates,
     claims,
+    escalation,
     lifecycle,
     limit_ranger,
     node_restriction,
@@ -47,6 +48,9 @@ PLUGINS: Sequence[AdmissionPlugin] = (
 )
 """Those that are on; ResourceQuota comes last, so that nothing is counted that another refuses."""
 
+_GUARDS: Sequence[AdmissionPlugin] = (escalation.PLUGIN, lifecycle.SYSTEM_PRIORITY_CLASSES)
+"""What upstream's storage of a kind refuses before anything else is asked: no plugins there, so always on."""
+
 _Key = tuple[int, AdmissionOperation, str]
 _Phases = tuple[tuple[Phase, ...], tuple[Phase, ...]]
 
@@ -59,7 +63,7 @@ class AdmissionChain:
         if unknown:
             allowed = ", ".join(plugin.name for plugin in plugins)
             raise ValueError(f"disabled admission plugin {unknown[0]}: must be one of {allowed}")
-        self._plugins = [plugin for plugin in plugins if plugin.name not in disabled]
+        self._plugins = [*_GUARDS, *(plugin for plugin in plugins if plugin.name not in disabled)]
         self._phases: dict[_Key, _Phases] = {}
         self._kinds: dict[int, Kind] = {}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.objects import is_deleting
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin
+from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles
+from mews.kube.emulated.apiserver.objects.rules import priority_classes
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -45,3 +46,19 @@ def _admit(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 PLUGIN = AdmissionPlugin("NamespaceLifecycle", _handles, mutate=_admit)
+
+
+def _keep_class(_store: Store, attributes: AdmissionAttributes) -> None:
+    if attributes.name in priority_classes.SYSTEM:
+        text = "this is a system priority class and cannot be deleted"
+        group = attributes.kind.resource.group
+        what = {"name": attributes.name, "group": group, "kind": "priorityclasses"}
+        raise Forbidden(f'priorityclasses.{group} "{attributes.name}" is forbidden: {text}', details=what)
+
+
+SYSTEM_PRIORITY_CLASSES = AdmissionPlugin(
+    "SystemPriorityClasses",
+    handles("priorityclasses", AdmissionOperation.DELETE, group="scheduling.k8s.io"),
+    mutate=_keep_class,
+)
+"""Upstream's storage of priority classes sees to that; nothing else is asked before."""

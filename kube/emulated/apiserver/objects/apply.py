@@ -83,9 +83,18 @@ def apply(
     gone = changed | changes.removed
     left = {owner: paths - gone if paths & gone else paths for owner, paths in others.items()}
     new["metadata"]["managedFields"] = entries_of(times, {**left, me: wanted}, me, "" if same else now)
+    if subresource == "scale":  # upstream keeps no time of such an entry
+        for entry in new["metadata"]["managedFields"]:
+            if (entry.get("manager"), entry["operation"], entry.get("subresource")) == (
+                request.manager,
+                "Apply",
+                "scale",
+            ):
+                entry.pop("time", None)
     if request.manager == KUBECTL:
         note_applied(new, config)
-    return store_patched(store, kind, old, new, subresource=subresource, request=request, recorded=True)
+    half = "" if subresource == "scale" else subresource  # replicas are of the spec
+    return store_patched(store, kind, old, new, subresource=half, request=request, recorded=True)
 
 
 def _checked(kind: Kind, name: str, config: Any) -> Object:

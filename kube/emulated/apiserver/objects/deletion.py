@@ -38,7 +38,7 @@ def delete(
     old = store.find(kind, namespace, name)
     if old is None:
         raise refusals.missing(kind, name)
-    _check_preconditions(kind, old, options)
+    check_preconditions(kind, old, options)
     attributes = AdmissionAttributes(
         kind, AdmissionOperation.DELETE, None, old, request, namespace, name, options=options_body(options, request)
     )
@@ -127,7 +127,8 @@ def _mark_finalizers(metadata: Object, propagation: str | None) -> None:
         metadata.pop("finalizers", None)
 
 
-def _check_preconditions(kind: Kind, old: Object, options: DeleteOptions) -> None:
+def check_preconditions(kind: Kind, old: Object, options: DeleteOptions) -> None:
+    """Raise ``Conflict`` for an object that is not the one meant."""
     metadata, wanted = old["metadata"], options.preconditions
     if wanted.uid is not None and wanted.uid != metadata["uid"]:
         raise refusals.precondition(kind, metadata["name"], what="UID", asked=wanted.uid, stored=metadata["uid"])

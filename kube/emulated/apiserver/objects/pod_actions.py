@@ -19,7 +19,7 @@ from mews.kube.api.objects import (
 from mews.kube.api.resources import PODS
 from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import DeleteOptions
-from mews.kube.emulated.apiserver.objects.deletion import delete, options_body
+from mews.kube.emulated.apiserver.objects.deletion import check_preconditions, delete, options_body
 from mews.kube.emulated.apiserver.objects.update import store_written
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
@@ -153,6 +153,8 @@ def evict(
     _admit(store, kind, "eviction", ("policy", "v1", "Eviction"), namespace, name, body, request)
     if phase_of(pod) not in ("Pending", "Succeeded", "Failed") and not is_deleting(pod):
         _check_budgets(store, pod, request)
+    if options is not None:
+        check_preconditions(kind, pod, options)
     if not request.dry_run:
         if node_name_of(pod) and not is_terminal(pod):
             store_written(store, kind, pod, _disrupted(pod, store.timestamp()))

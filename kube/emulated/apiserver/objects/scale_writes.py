@@ -11,6 +11,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects import scales, update
+from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -44,6 +45,24 @@ def replace_scale(
     new = update.patch(
         store, kind, namespace, name, body, patch_kind=Patch.MERGE, request=replace(request, subresource="scale")
     )
+    return scales.scale_of(kind, new)
+
+
+def apply_scale(
+    store: Store, kind: Kind, namespace: str, name: str, config: Any, *, force: bool, request: WriteRequest
+) -> Object:
+    """The Scale of an object after a manager applied one: it then owns the object's number of replicas."""
+    given = config if isinstance(config, Mapping) else {}
+    if (given.get("apiVersion"), given.get("kind")) != ("autoscaling/v1", "Scale"):
+        group = given.get("apiVersion") or "/"
+        raise BadRequest(f"invalid object type: {group if '/' in group else f'/{group}'}, Kind={given.get('kind', '')}")
+    metadata, resource = given.get("metadata") or {}, kind.resource
+    body: Object = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {**metadata}}
+    replicas = (given.get("spec") or {}).get("replicas")
+    if replicas is not None:
+        body |= scales.change_of(kind, replicas)
+    asked = replace(request, subresource="scale")
+    new = apply(store, kind, namespace, name, body, subresource="scale", force=force, request=asked)
     return scales.scale_of(kind, new)
 
 

@@ -37,7 +37,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
     if text:
         body["selector"] = text
     replicas = _at(obj, wanted)
-    spec = {} if kind.custom and not replicas else {"replicas": 1 if replicas is None else replicas}
+    spec = {} if not replicas and (kind.custom or replicas == 0) else {"replicas": 1 if replicas is None else replicas}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": body}
 
 

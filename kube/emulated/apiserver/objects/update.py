@@ -370,7 +370,8 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
     """Status writes leave the rest as it was, main writes the status."""
     if subresource == "finalize":
         finalizers = (new.get("spec") or {}).get("finalizers") or []
-        return {**clone(old), "spec": {**old["spec"], "finalizers": finalizers}}
+        others = {name: value for name, value in old["spec"].items() if name != "finalizers"}
+        return {**clone(old), "spec": {**others, **({"finalizers": finalizers} if finalizers else {})}}
     if subresource == "approval":
         return _approved(old, new)
     if subresource in _PARTS_OF_A_POD:

@@ -84,7 +84,10 @@ _ASKED: dict[str, Any] = {"verbs": ("create",)}
 
 _KINDS: tuple[Kind, ...] = (
     _kind("v1", "bindings", "Binding", **_ASKED),
-    _kind("v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list")),
+    _kind(
+        "v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list"),
+        warning="v1 ComponentStatus is deprecated in v1.19+",
+    ),
     _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
     _kind("v1", "endpoints", "Endpoints", "ep", warning=_OLD_ENDPOINTS),
     _kind(
@@ -220,7 +223,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("networking.k8s.io/v1", "ingressclasses", "IngressClass", namespaced=False, generation=True),
     _kind("networking.k8s.io/v1", "ingresses", "Ingress", "ing", status=True, generation=True),
     _kind("networking.k8s.io/v1", "ipaddresses", "IPAddress", "ip", namespaced=False, generation=True),
-    _kind("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR", namespaced=False, status=True, generation=True),
+    _kind("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR", namespaced=False, status=True),
     _kind("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", "netpol", generation=True),
     _kind("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", namespaced=False),
     _kind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", status=True, generation=True),
@@ -242,7 +245,7 @@ _KINDS: tuple[Kind, ...] = (
         selectable=("spec.nodeName", "spec.driver"), **_STORED,
     ),
     _kind(
-        "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc", namespaced=False, generation=True,
+        "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc", namespaced=False,
         rules="priorityclasses", table="priorityclasses",
     ),
     _kind("storage.k8s.io/v1", "csidrivers", "CSIDriver", namespaced=False, **_STORED),

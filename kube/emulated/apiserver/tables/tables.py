@@ -315,6 +315,14 @@ def _printer(kind: Kind) -> Printer:
     return GROUP_TABLES.get(kind.qualified) or TABLES[kind.table]
 
 
+_BY_PRECEDENCE = "flowschemas.flowcontrol.apiserver.k8s.io"
+"""They are shown in the order in which requests meet them."""
+
+
+def _precedence(schema: Object) -> tuple[int, str]:
+    return int((schema.get("spec") or {}).get("matchingPrecedence") or 0), str(schema["metadata"]["name"])
+
+
 def table(
     kind: Kind,
     objects: Sequence[Object],
@@ -328,7 +336,7 @@ def table(
     """The meta.k8s.io Table of objects; ``include`` is None, Metadata or Object."""
     printer = _printer(kind)
     rows = []
-    for obj in objects:
+    for obj in sorted(objects, key=_precedence) if kind.qualified == _BY_PRECEDENCE else objects:
         row: dict[str, Any] = {"cells": printer.cells(view_of(kind).store(obj), now_s)}
         if printer.conditions is not None and (conditions := printer.conditions(obj)):
             row["conditions"] = conditions

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object, all_containers_of, containers_of, init_containers_of, name_of, node_name_of
-from mews.kube.api.resources import PODS
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
 
@@ -31,7 +32,18 @@ def find(
     node = node_name_of(pod)
     if not node:
         return ContainerTarget(chosen, None)
-    return ContainerTarget(chosen, kubelet_of(kubelets, node))
+    return ContainerTarget(chosen, kubelet_of_pod(store, kubelets, pod))
+
+
+def kubelet_of_pod(store: Store, kubelets: KubeletDirectory, pod: Object) -> KubeletApi:
+    """The kubelet of a bound pod's node.
+
+    Raises NotFound where there is no such node, ServerError where no kubelet answers.
+    """
+    node = node_name_of(pod)
+    if kubelets.kubelet_of(node) is None and store.find(store.kinds.of(NODES), "", node) is None:
+        raise refusals.missing(store.kinds.of(PODS), node)  # as upstream: it looks for a node, and says pods
+    return kubelet_of(kubelets, node)
 
 
 def kubelet_of(kubelets: KubeletDirectory, node: str) -> KubeletApi:

@@ -140,7 +140,7 @@ async def portforward(call: Call) -> web.StreamResponse:
     pod = world.store.get(call.kind, call.namespace, name)
     if not node_name_of(pod):
         raise BadRequest(f"pod {name} does not have a host assigned")
-    kubelet = containers.kubelet_of(world.kubelets, node_name_of(pod))
+    kubelet = containers.kubelet_of_pod(world.store, world.kubelets, pod)
     _check_upgrade(call)
     return await serve_ports(call.request, kubelet.ports(call.namespace, name), f"{name}, uid {uid_of(pod)}")
 

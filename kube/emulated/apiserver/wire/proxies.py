@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequest, ServerError
 from mews.kube.api.objects import Object, containers_of
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.wire import containers
@@ -51,6 +51,9 @@ async def proxy(call: Call) -> web.StreamResponse:
     match call.route.plural:
         case "nodes":
             node = call.world.store.get(call.kind, "", name)
+            addresses = (node.get("status") or {}).get("addresses")
+            if not addresses and call.world.kubelets.kubelet_of(node["metadata"]["name"]) is None:
+                raise ServerError("no preferred addresses found; known addresses: []", reason="")
             kubelet = containers.kubelet_of(call.world.kubelets, node["metadata"]["name"])
             return await answer_as_kubelet(kubelet, call.request, call.route.rest, now=call.world.store.now())
         case "pods":
@@ -100,7 +103,7 @@ def _service_target(call: Call, scheme: str, name: str, port: str) -> ProxyTarge
             target = _endpoint(piece, scheme, port)
             if target is not None:
                 return target
-    raise _unavailable(f'no endpoints available for service "{name}"')
+    raise _unavailable(f'no endpoints available for service "{call.route.name}"')
 
 
 def _endpoint(piece: Object, scheme: str, port: str) -> ProxyTarget | None:

@@ -26,7 +26,7 @@ from mews.kube.emulated.apiserver.wire.negotiation import Form
 _META = "meta.k8s.io"
 _PATIENCE_S = 3.0
 _SCALE_COLUMNS = (
-    ColumnSpec("Name", format="name"),
+    ColumnSpec("Name"),
     ColumnSpec("Desired", type="integer"),
     ColumnSpec("Available", type="integer"),
     ColumnSpec("Age"),
@@ -38,6 +38,7 @@ async def get(call: Call) -> web.StreamResponse:
     version = call.query.get("resourceVersion", "")
     if version and not version.isdecimal():
         raise ServerError(str(refusals.version_fault(version)), reason="")
+    await _await_version(call)
     obj = await answered(lambda: call.world.store.get(call.kind, call.namespace, call.route.name))
     if call.route.subresource == "scale":
         scale = scales.scale_of(call.kind, obj)
@@ -164,7 +165,7 @@ def _list_metadata(found: ObjectList) -> dict[str, Any]:
 
 
 async def _await_version(call: Call) -> None:
-    """A list from a version yet to come waits for it a little."""
+    """A read from a version yet to come waits for it a little."""
     text = call.query.get("resourceVersion", "")
     wanted, store = read_version(text), call.world.store
     deadline = asyncio.get_running_loop().time() + _PATIENCE_S

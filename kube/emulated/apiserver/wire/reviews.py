@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.wire.call import Call
 
 _HOUR_S = 3600
+_LONGEST_S = 1 << 32
 _SHORTEST_S = 600
 
 
@@ -153,10 +154,20 @@ def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
     """
     store = call.world.store
     account = store.get(call.kind, call.namespace, call.route.name)
+    for name, value, text in (
+        ("name", call.route.name, "must match the service account name if specified"),
+        ("namespace", call.namespace, "must match the service account namespace if specified"),
+    ):
+        given = (body.get("metadata") or {}).get(name) or value
+        if given != value:
+            raise _unfit(refusals.bad(f"metadata.{name}", given, text), call.route.name)
     spec = body.get("spec") or {}
     lifetime_s = spec.get("expirationSeconds") or _HOUR_S
     if lifetime_s < _SHORTEST_S:
         text = "may not specify a duration less than 10 minutes"
+        raise _unfit(refusals.bad("spec.expirationSeconds", lifetime_s, text))
+    if lifetime_s > _LONGEST_S:
+        text = "may not specify a duration larger than 2^32 seconds"
         raise _unfit(refusals.bad("spec.expirationSeconds", lifetime_s, text))
     audiences = spec.get("audiences") or [AUDIENCE]
     bound = _bound(call, spec.get("boundObjectRef") or {})
@@ -181,8 +192,9 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
         return {}
     store, resource = call.world.store, BOUND.get(reference.get("kind") or "")
     if resource is None:
-        text = f"cannot bind token for serviceaccount {call.route.name!r} to this kind of object"
-        raise _unfit(refusals.bad("spec.boundObjectRef.kind", reference.get("kind") or "", text))
+        group, _, version = (reference.get("apiVersion") or "").rpartition("/")
+        shown = f"{group}/{version}, Kind={reference.get('kind') or ''}"
+        raise BadRequest(f"cannot bind token to object of type {shown}")
     place = call.namespace if resource.namespaced else ""
     obj = store.get(store.kinds.of(resource), place, reference.get("name") or "")
     found = obj["metadata"]
@@ -198,7 +210,8 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
     return bound
 
 
-def _unfit(fault: FieldError) -> Invalid:
+def _unfit(fault: FieldError, name: str = "") -> Invalid:
     causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
-    details = {"group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
-    return Invalid(f'TokenRequest.authentication.k8s.io "" is invalid: {fault}', details=details)
+    named = {"name": name} if name else {}
+    details = {**named, "group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
+    return Invalid(f'TokenRequest.authentication.k8s.io "{name}" is invalid: {fault}', details=details)

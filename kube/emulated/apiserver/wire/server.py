@@ -6,13 +6,14 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
 from aiohttp import web
 
 from mews.callers import callers
 from mews.kube.api.errors import ApiError, Forbidden
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
-from mews.kube.emulated.apiserver.access.authentication import Authenticator
+from mews.kube.emulated.apiserver.access.authentication import Authenticator, ImpersonationError
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
@@ -61,6 +62,7 @@ _OF_COLLECTIONS: Mapping[str, Handler] = {
     "POST": writes.post,
     "DELETE": writes.delete_collection,
 }
+_KEYS = "application/jwk-set+json"
 _OF_STREAMS: Mapping[str, Handler] = {
     "log": pod_streams.log,
     "exec": pod_streams.exec_,
@@ -161,6 +163,8 @@ class ApiServer:
             return await self._answer(request)
         except ApiError as error:
             return refuse(error, request)
+        except ImpersonationError as error:
+            return text(f"Internal Server Error: {refusals.shown(request.path_qs)}: {error}\n", 500)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:
@@ -183,7 +187,7 @@ class ApiServer:
         kinds = self._world.store.kinds
         served = kinds.group_versions().get((route.group, route.version), [])
         if all(kind.custom and kind.plural != route.plural for kind in served):
-            return text("404 page not found\n", 404)
+            return self._unserved(route.group, route.version)
         kind = route.kind(kinds)
         streamed = _is_watch(request, route)
         stored = "get" in kind.verbs or request.method != "POST"
@@ -223,10 +227,9 @@ class ApiServer:
             case ["metrics"]:
                 return self._world.metrics.answer(self._world.store, len(self._world.watches))
             case [".well-known", "openid-configuration"]:
-                return answer(self._world.authenticator.accounts.configuration(self.url))
+                return answer(self._world.authenticator.accounts.configuration(self.url), cache="public, max-age=3600")
             case ["openid", "v1", "jwks"]:
-                keys = self._world.authenticator.accounts.public_keys()
-                return answer(keys, content_type="application/jwk-set+json")
+                return _key_set(request, self._world.authenticator.accounts.public_keys())
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=parts[0] == "api")
             case ["api", version]:
@@ -248,10 +251,24 @@ class ApiServer:
                 if body is None:
                     return web.Response(status=404, headers=headers())
         if body is None:
-            if parts[0] == "api" or (parts[0] == "apis" and discovery.group(kinds, parts[1]) is not None):
-                raise refusals.unknown_resource()
-            return text("404 page not found\n", 404)
+            if parts[0] not in ("api", "apis"):
+                return text("404 page not found\n", 404)
+            return self._unserved(*([*parts[1:3], ""][:2] if parts[0] == "apis" else ("", parts[1])))
         return answer(body, media=accepted(request.headers.get("Accept", ""))[0].media)
+
+    def _unserved(self, group: str, version: str) -> web.Response:
+        """What is not there: of a group that is served it is a resource; of one that another server shall serve, that
+        server."""
+        store = self._world.store
+        services = store.kinds.find("apiregistration.k8s.io", "v1", "apiservices")
+        known = store.find(services, "", f"{version}.{group}") if services is not None else None
+        if known is not None and known["spec"].get("service") is not None:
+            return text("service unavailable\n", 503)
+        found = discovery.group(store.kinds, group) if group else {}
+        own = any(not kind.custom and kind.resource.group == group for kind in store.kinds)
+        if found is None or not own:
+            return text("404 page not found\n", 404)
+        raise refusals.unknown_resource()
 
     def _discovery(self, request: web.BaseRequest, *, core: bool) -> web.Response:
         kinds = self._world.store.kinds
@@ -263,6 +280,16 @@ class ApiServer:
             if not form.kind:
                 return answer(discovery.core_versions() if core else discovery.group_list(kinds), media=form.media)
         raise refusals.unknown_resource()
+
+
+def _key_set(request: web.BaseRequest, keys: Mapping[str, Any]) -> web.Response:
+    """The keys in their own media type, and in no other."""
+    asked = [part.partition(";")[0].strip() for part in request.headers.get("Accept", "*/*").split(",")]
+    if not {"*/*", "application/*", _KEYS}.intersection(asked):
+        raise ApiError(
+            f"406: Not Acceptable\n\nAvailable representations: {_KEYS}", code=406, reason="NotAcceptable", details={}
+        )
+    return answer(keys, content_type=_KEYS, cache="public, max-age=3600")
 
 
 def _handler(call: Call) -> Handler:

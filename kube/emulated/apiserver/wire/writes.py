@@ -13,7 +13,7 @@ from mews.kube.api.objects import Object
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
 from mews.kube.emulated.apiserver.objects.apply import apply
-from mews.kube.emulated.apiserver.objects.scale_writes import patch_scale, replace_scale
+from mews.kube.emulated.apiserver.objects.scale_writes import apply_scale, patch_scale, replace_scale
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import completed
 from mews.kube.emulated.apiserver.store.limits import check_stored_size
@@ -168,6 +168,11 @@ async def patch(call: Call) -> web.StreamResponse:
         configuration = _configuration(raw, request)
 
         def apply_it(request: WriteRequest) -> Object:
+            if route.subresource == "scale":
+                force = parameters.flag(call.query, "force")
+                return apply_scale(
+                    store, call.kind, call.namespace, route.name, configuration, force=force, request=request
+                )
             return apply(
                 store,
                 call.kind,
@@ -180,6 +185,8 @@ async def patch(call: Call) -> web.StreamResponse:
             )
 
         applied = await _written_once(raw, apply_it, request)
+        if route.subresource == "scale":
+            return _warned(call.answer(applied), request)
         return _warned(written(call, applied, _CREATED if created else 200), request)
     if forced:
         fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
@@ -233,9 +240,13 @@ async def delete(call: Call) -> web.StreamResponse:
     if call.kind.qualified == "jobs.batch" and options.propagation is None:
         request.warnings.append(_JOB_ORPHANS)
     store, route = call.world.store, call.route
-    gone = await completed(
-        lambda request: deletion.delete(store, call.kind, call.namespace, route.name, options, request), request
-    )
+    try:
+        gone = await completed(
+            lambda request: deletion.delete(store, call.kind, call.namespace, route.name, options, request), request
+        )
+    except ApiError as error:
+        call.warnings.extend(text for text in request.warnings if text not in error.warnings)
+        raise
     return _warned(written(call, gone), request)
 
 
@@ -253,5 +264,7 @@ async def delete_collection(call: Call) -> web.StreamResponse:
         fields=call.query.get("fieldSelector", ""),
     )
     options = parameters.delete_options(call.query, body)
+    if call.kind.qualified == "jobs.batch" and options.propagation is None:
+        request.warnings.append(_JOB_ORPHANS)
     gone = await deletion.delete_selected(call.world.store, call.kind, selection, options, request)
     return _warned(call.answer(list_body(call.kind, gone)), request)

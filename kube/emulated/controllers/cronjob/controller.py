@@ -78,6 +78,11 @@ class CronJobController:
                 self._emit(cron_job, "Normal", "SawCompletedJob", text)
             else:
                 active.append(entry)
+        noted = {entry.get("uid") for entry in status.get("active") or ()}
+        for job in jobs:
+            if uid_of(job) not in noted and policy.end_of(job) is None:
+                text = f"Saw a job that the controller did not create or forgot: {name_of(job)}"
+                self._emit(cron_job, "Warning", "UnexpectedJob", text)
         ends = [job["status"]["completionTime"] for job in jobs if policy.end_of(job) == "Complete"]
         if ends:
             status["lastSuccessfulTime"] = max([*ends, status.get("lastSuccessfulTime", "")])

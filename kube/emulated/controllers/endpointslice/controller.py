@@ -11,6 +11,7 @@ from mews.kube.api.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SER
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.endpointslice import policy
+from mews.kube.emulated.controllers.endpointslice.trigger_times import TriggerTimes, annotated
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations, Sync, SyncLoop
 
@@ -47,6 +48,7 @@ class EndpointSliceController:
         self._pods = informers.of(PODS)
         self._nodes = informers.of(NODES)
         self._slices = informers.of(ENDPOINT_SLICES)
+        self._times = TriggerTimes()
         self._expectations = Expectations()
         self._concerned = _Concerned(context, services=self._services, pods=self._pods, sync=self._sync)
 
@@ -66,17 +68,19 @@ class EndpointSliceController:
         service = self._services.at(key)
         if service is None or is_deleting(service) or policy.selector_of(service) is None:
             self._expectations.forget(key)
+            self._times.forget(key)
             return
         if not self._expectations.met(key):
             return
         pods = [pod for pod in self._pods.items() if policy.serves(service, pod)]
         nodes = {name_of(node): node for node in self._nodes.items()}
-        wanted = policy.contents(service, pods, nodes)
+        wanted, since = policy.contents(service, pods, nodes), self._times.since(service, pods)
         known = [found for found in self._slices.items() if _is_ours(found, service)]
         for content, found in zip(wanted, known, strict=False):
-            await self._bring_up_to_date(service, found, content)
+            await self._bring_up_to_date(service, found, content, since)
         for content in wanted[len(known) :]:
             body = policy.slice_of(service, content)
+            body["metadata"] = annotated(body["metadata"], since)
             made = await self._kube.create(
                 ENDPOINT_SLICES, body, namespace=namespace_of(service), field_manager=MANAGER
             )
@@ -85,13 +89,13 @@ class EndpointSliceController:
             self._expectations.deleted(key, self._slices, found)
             await self._kube.delete(ENDPOINT_SLICES, name_of(found), namespace=namespace_of(found))
 
-    async def _bring_up_to_date(self, service: Object, found: Object, content: Mapping[str, Any]) -> None:
+    async def _bring_up_to_date(self, service: Object, found: Object, content: Mapping[str, Any], since: str) -> None:
         labels = policy.labels_for(service)
         same = all((found.get(name) or []) == (content.get(name) or []) for name in ("endpoints", "ports"))
         if same and labels_of(found) == labels:
             return
         changed = {**found, "endpoints": None, "ports": None, **content}
-        changed["metadata"] = {**found["metadata"], "labels": labels}
+        changed["metadata"] = annotated({**found["metadata"], "labels": labels}, since)
         written = await self._kube.replace(ENDPOINT_SLICES, changed, field_manager=MANAGER)
         self._expectations.wrote(key_of(service), self._slices, written)
 
@@ -111,6 +115,7 @@ class EndpointsController:
         self._services = informers.of(SERVICES)
         self._pods = informers.of(PODS)
         self._endpoints = informers.of(ENDPOINTS)
+        self._times = TriggerTimes()
         self._expectations = Expectations()
         self._concerned = _Concerned(context, services=self._services, pods=self._pods, sync=self._sync)
 
@@ -126,16 +131,18 @@ class EndpointsController:
             return
         if policy.selector_of(service) is None or not self._expectations.met(key):
             return
-        subsets = policy.subsets(service, [pod for pod in self._pods.items() if policy.serves(service, pod)])
+        pods = [pod for pod in self._pods.items() if policy.serves(service, pod)]
+        subsets, since = policy.subsets(service, pods), self._times.since(service, pods)
         found = self._endpoints.at(key)
         headless = {policy.HEADLESS: ""} if service["spec"].get("clusterIP") == "None" else {}
         labels = {**labels_of(service), **_ENDPOINTS_MANAGED, **headless}
         if found is None:
             metadata = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
-            body = {"metadata": metadata, **({"subsets": subsets} if subsets else {})}
+            body = {"metadata": annotated(metadata, since), **({"subsets": subsets} if subsets else {})}
             written = await self._kube.create(ENDPOINTS, body, namespace=namespace_of(service), field_manager=MANAGER)
         elif (found.get("subsets") or []) != subsets or labels_of(found) != labels:
-            changed = {**found, "metadata": {**found["metadata"], "labels": labels}, "subsets": subsets}
+            fresh = annotated({**found["metadata"], "labels": labels}, since)
+            changed = {**found, "metadata": fresh, "subsets": subsets}
             written = await self._kube.replace(ENDPOINTS, changed, field_manager=MANAGER)
         else:
             return
@@ -144,6 +151,7 @@ class EndpointsController:
     async def _delete(self, key: str) -> None:
         """A Service is gone: its Endpoints go, whoever wrote them."""
         self._expectations.forget(key)
+        self._times.forget(key)
         found = self._endpoints.at(key)
         if found is not None:
             try:

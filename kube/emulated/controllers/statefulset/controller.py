@@ -1,17 +1,18 @@
-"""Keeps the pods of each StatefulSet, one after the other. Claims for volumes are not made."""
+"""Keeps the pods of each StatefulSet, one after the other. The claims of a pod are made before it, and stay."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, uid_of
-from mews.kube.api.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from mews.kube.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.emulated.controllers.pod_control import PodControl, is_terminating_namespace, owners_of_change
 from mews.kube.emulated.controllers.revisions import Revisions, surplus
 from mews.kube.emulated.controllers.statefulset import policy
+from mews.kube.emulated.controllers.statefulset.claims import claims, with_claims
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations, SyncLoop
 from mews.kube.events import EventRecorder
 
@@ -100,8 +101,9 @@ class StatefulSetController:
         await self._history.drop(surplus(stateful_set, idle))
 
     async def _create(self, stateful_set: Object, ordinal: int, source: Object) -> Object:
-        body = policy.pod(stateful_set, ordinal, source)
+        body = with_claims(policy.pod(stateful_set, ordinal, source), stateful_set, ordinal)
         name = body["metadata"]["name"]
+        await self._create_claims(stateful_set, ordinal, name)
         try:
             made = await self._context.kube.create(
                 PODS, body, namespace=namespace_of(stateful_set), field_manager=MANAGER
@@ -113,6 +115,21 @@ class StatefulSetController:
         self._expectations.wrote(key_of(stateful_set), self._pods.informer, made)
         self._emit(stateful_set, "create", name)
         return made
+
+    async def _create_claims(self, stateful_set: Object, ordinal: int, pod: str) -> None:
+        place = namespace_of(stateful_set)
+        for claim in claims(stateful_set, ordinal):
+            what = f"Claim {claim['metadata']['name']} Pod {pod} in StatefulSet {name_of(stateful_set)}"
+            about = self._control.about(stateful_set)
+            try:
+                await self._context.kube.create(PERSISTENT_VOLUME_CLAIMS, claim, namespace=place, field_manager=MANAGER)
+            except AlreadyExists:
+                continue
+            except ApiError as error:
+                text = f"create {what} failed error: {error.message}"
+                self._events.event(about, "Warning", "FailedCreate", text)
+                raise
+            self._events.event(about, "Normal", "SuccessfulCreate", f"create {what} success")
 
     async def _delete(self, stateful_set: Object, pod: Object) -> None:
         self._expectations.deleted(key_of(stateful_set), self._pods.informer, pod)

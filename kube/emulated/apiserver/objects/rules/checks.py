@@ -9,6 +9,7 @@ from typing import Any
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.types import internal_kinds
 
 Part = Mapping[str, Any]
 
@@ -66,9 +67,11 @@ def option(path: str, value: Any, allowed: Sequence[str]) -> list[FieldError]:
     return [] if value in allowed else [refusals.unsupported(path, value, allowed)]
 
 
-def fixed(path: str, new: Any, old: Any) -> list[FieldError]:
-    """What may not change."""
-    return [] if new == old else [refusals.bad(path, new, IMMUTABLE)]
+def fixed(path: str, new: Any, old: Any, type_: str = "") -> list[FieldError]:
+    """What may not change; a struct is shown as the internal ``type_``."""
+    if new == old:
+        return []
+    return [refusals.bad(path, internal_kinds.internal(new, type_) if type_ else new, IMMUTABLE)]
 
 
 def too_long(path: str, limit: int) -> FieldError:

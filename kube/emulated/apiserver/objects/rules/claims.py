@@ -19,6 +19,7 @@ from mews.kube.emulated.apiserver.objects.rules.volume_faults import (
 )
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.types import internal_kinds
 
 _SIMPLE_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -60,16 +61,11 @@ def _origin_faults(spec: Part, path: str) -> Iterator[FieldError]:
             yield from _reference_faults(given, f"{path}.{name}")
     if source is None or reference is None:
         return
-    if reference.get("namespace"):
+    if reference.get("namespace"):  # the value is a path, of which JSON shows nothing
         text = "may not be specified when dataSourceRef.namespace is specified"
-        yield refusals.bad(path, _path_shown(path), text)
+        yield refusals.bad(path, {}, text)
     elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        yield refusals.bad(path, _path_shown(path), "must match dataSourceRef")
-
-
-def _path_shown(path: str) -> Any:
-    """Upstream prints the path itself as the value."""
-    return f"{path}.dataSource"
+        yield refusals.bad(path, {}, "must match dataSourceRef")
 
 
 def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
@@ -142,7 +138,8 @@ def _compare_claim(new: Object, old: Object) -> Iterator[FieldError]:
             fixed["resources"]["requests"]["storage"] = had
         fixed["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
     if _given_fields(fixed) != _given_fields(before):
-        yield refusals.forbidden_field("spec", _CLAIM_FIXED)
+        changed = internal_kinds.difference(before, fixed, "core.PersistentVolumeClaimSpec")
+        yield refusals.forbidden_field("spec", f"{_CLAIM_FIXED}\n{changed}")
     capacity = part_of(part_of(old, "status"), "capacity").get("storage", "0")
     if parse(asked) < parse(had) and parse(asked) <= parse(capacity):
         text = "field can not be less than status.capacity"
@@ -187,7 +184,8 @@ def _volume_faults(volume: Object) -> list[FieldError]:
 def _compare_volume(new: Object, old: Object) -> list[FieldError]:
     after, before, found = new["spec"], old["spec"], []
     if any(_source(after, name) != _source(before, name) for name in VOLUME_SOURCES):
-        text = "spec.persistentvolumesource is immutable after creation"
+        changed = internal_kinds.difference(before, after, "core.PersistentVolumeSource")
+        text = f"spec.persistentvolumesource is immutable after creation\n{changed}"
         found.append(refusals.forbidden_field("spec.persistentvolumesource", text))
     found += checks.fixed("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
     affinity, former = after.get("nodeAffinity"), before.get("nodeAffinity")
@@ -283,7 +281,38 @@ def _stamp_phase(new: Object, old: Object, now: str) -> None:
         status["lastPhaseTransitionTime"] = now
 
 
+_OLD_SOURCES = {
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_SHOWN_AS = {"storageos": "storageOS"}
+_RECYCLED = (
+    "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
+)
+
+
+def _volume_warnings(volume: Object, _: Object | None) -> list[str]:
+    """What is old about a volume (pkg/api/persistentvolume)."""
+    spec, annotations = volume["spec"], annotations_of(volume)
+    found = []
+    for key, text in (
+        (_CLASS_ANNOTATION, 'deprecated since v1.8; use "storageClassName" attribute instead'),
+        ("volume.beta.kubernetes.io/mount-options", 'deprecated since v1.31; use "mountOptions" attribute instead'),
+    ):
+        if key in annotations:
+            found.append(f"metadata.annotations[{key}]: {text}")
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        found.append(f"spec.persistentVolumeReclaimPolicy: {_RECYCLED}")
+    old = (name for name in _OLD_SOURCES if spec.get(name) is not None)
+    return found + [f"spec.{_SHOWN_AS.get(name, name)}: {_OLD_SOURCES[name]}" for name in old]
+
+
 VOLUMES = Rules(
+    warn=_volume_warnings,
     stamp=_stamp_phase,
     stamp_birth=_stamp_volume,
     validate=_volume_faults,

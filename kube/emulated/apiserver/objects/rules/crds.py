@@ -50,8 +50,9 @@ def _inherit(crd: Object, old: Object) -> None:
     """The storage version of a changed definition joins those that objects may be stored in."""
     stored = [version.get("name", "") for version in crd["spec"].get("versions") or () if version.get("storage")]
     status = crd.get("status") or {}
-    if crd["spec"] != old["spec"] and stored and stored[0] not in (status.get("storedVersions") or []):
-        crd["status"] = {**status, "storedVersions": [*(status.get("storedVersions") or []), stored[0]]}
+    known = status.get("storedVersions") or []
+    if (crd["spec"] != old["spec"] or not known) and stored and stored[0] not in known:
+        crd["status"] = {**status, "storedVersions": [*known, stored[0]]}
 
 
 def _validate_change(new: Object, old: Object, subresource: str) -> list[FieldError]:

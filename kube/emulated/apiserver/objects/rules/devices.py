@@ -113,12 +113,19 @@ def _claim_change_faults(new: Object, old: Object, subresource: str) -> list[Fie
     if subresource:
         return []
     again = claim_spec_faults(new["spec"], "spec", stored=True)
-    return [*_claim_faults(new), *checks.fixed("spec", new["spec"], old["spec"]), *again]
+    return [*_claim_faults(new), *checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec"), *again]
+
+
+_TEMPLATE_TYPE = "resource.ResourceClaimTemplateSpec"
 
 
 def _template_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
     again = _template_spec_faults(new["spec"], stored=True)
-    return [*_template_faults(new), *checks.fixed("spec", new["spec"], old["spec"]), *again]
+    return [
+        *_template_faults(new),
+        *checks.fixed("spec", new["spec"], old["spec"], _TEMPLATE_TYPE),
+        *again,
+    ]
 
 
 def _admit_claim(store: Store, kind: Kind, claim: Object) -> None:

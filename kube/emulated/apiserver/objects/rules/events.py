@@ -28,8 +28,8 @@ def _default(event: Object) -> None:
         event.setdefault(name, value)
 
 
-def _legacy_faults(event: Object) -> list[FieldError]:
-    """What is asked of events of both groups (legacyValidateEvent)."""
+def _legacy_faults(event: Object, controller: str = "reportingComponent") -> list[FieldError]:
+    """What is asked of events of both groups (legacyValidateEvent), of which each calls a ``controller`` otherwise."""
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
     elsewhere = refusals.bad("involvedObject.namespace", involved, "does not match event.namespace")
@@ -37,8 +37,8 @@ def _legacy_faults(event: Object) -> list[FieldError]:
         return [elsewhere] if (involved or "default") != namespace else []
     found = [elsewhere] if not involved and namespace not in ("default", "kube-system") else []
     if not event["reportingComponent"]:
-        found.append(refusals.required("reportingController"))
-    found += names.qualified_faults("reportingController", event["reportingComponent"])
+        found.append(refusals.required(controller))
+    found += names.qualified_faults(controller, event["reportingComponent"])
     for name, longest, needed in _TEXTS:
         text = event.get(name, "")
         if needed and not text:
@@ -54,7 +54,7 @@ _UNSET = (("firstTimestamp", None), ("lastTimestamp", None), ("count", 0))
 
 def _new_faults(event: Object) -> list[FieldError]:
     """What is asked of events of ``events.k8s.io`` (ValidateEventCreate)."""
-    found = [*_legacy_faults(event), *_series_faults(event)]
+    found = [*_legacy_faults(event, "reportingController"), *_series_faults(event)]
     if event["eventTime"] is None:
         found.append(refusals.required("eventTime"))
     if event.get("type", "") not in _TYPES:
@@ -88,7 +88,7 @@ _NAMES = {"reportingComponent": "reportingController"}
 
 
 def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
-    found = _legacy_faults(new)
+    found = _legacy_faults(new, "reportingController")
     if new.get("series") != old.get("series"):
         found += _series_faults(new)
     for name, empty in _FIXED:

@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero
 from mews.kube.emulated.apiserver.objects.rules.workload_faults import FOR_JOBS, UNMATCHED, template_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.types import internal_kinds
 
 Part = Mapping[str, Any]
 
@@ -321,12 +322,13 @@ def _fixed_faults(spec: Part, old: Object) -> Iterator[FieldError]:
     elif completions not in (None, before.get("completions"), spec.get("parallelism")):
         yield refusals.bad("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
     selectors = [None if part.get("selector") is None else shown_selector(part["selector"]) for part in (spec, before)]
-    yield from checks.fixed("spec.selector", *selectors)
+    yield from checks.fixed("spec.selector", selectors[0], selectors[1])
     template, former = spec.get("template") or {}, before.get("template") or {}
     if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
         former = _with_directives_of(template, former)
     if _plain(template) != _plain(former):
-        yield refusals.bad("spec.template", template, checks.IMMUTABLE)
+        shown = internal_kinds.internal(template, "core.PodTemplateSpec")
+        yield refusals.bad("spec.template", shown, checks.IMMUTABLE)
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         if _plain(spec.get(name)) != _plain(before.get(name)):
             yield refusals.bad(f"spec.{name}", spec.get(name), checks.IMMUTABLE)

@@ -193,4 +193,22 @@ def _left(store: Store, name: str) -> tuple[Counter[str], Counter[str]]:
     return resources, finalizers
 
 
-RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=_status_faults)
+def _change_faults(new: Object, _: Object, subresource: str) -> list[FieldError]:
+    """Where its finalizers are written (ValidateNamespaceFinalizeUpdate) each is named by its place."""
+    if subresource != "finalize":
+        return _finalizer_faults(new)
+    found: list[FieldError] = []
+    for index, name in enumerate((new.get("spec") or {}).get("finalizers") or ()):
+        found += names.qualified_faults(f"spec.finalizers[{index}]", name)
+        found += standard_finalizer_faults(f"spec.finalizers[{index}]", name)
+    return found
+
+
+RULES = Rules(
+    default=_default,
+    birth=_birth,
+    held=_held,
+    validate=_finalizer_faults,
+    validate_change=_change_faults,
+    validate_status=_status_faults,
+)

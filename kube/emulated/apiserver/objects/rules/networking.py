@@ -196,6 +196,7 @@ def _policy_faults(policy: Object) -> list[FieldError]:
     types = items(spec, "policyTypes")
     if len(types) > 2:
         found.append(refusals.bad("spec.policyTypes", [*types], "may not specify more than two policyTypes"))
+        return found
     for index, kind in enumerate(types):
         found += checks.option(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
     return found
@@ -281,6 +282,7 @@ def _range_faults(service_range: Object) -> list[FieldError]:
     found = [] if given else [refusals.required(path, "at least one CIDR required")]
     if len(given) > 2:
         found.append(refusals.bad(path, {"CIDRs": [*given]}, "may only hold up to 2 values"))
+        return found
     for index, text in enumerate(given):
         found += addresses.strict_range(f"{path}[{index}]", text)
     if len(given) == 2 and addresses.family(given[0]) == addresses.family(given[1]) != 0:

@@ -18,12 +18,12 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 
 def _revision_faults(revision: Object) -> list[FieldError]:
-    data, found = revision.get("data"), list[FieldError]()
+    data, found = revision.get("data"), checks.not_negative("revision", revision.get("revision"))
     if data is None:
         found.append(refusals.required("data", "data is mandatory"))
     elif not isinstance(data, Mapping):
         found.append(refusals.required("data", "data must be a valid JSON object"))
-    return found + checks.not_negative("revision", revision.get("revision"))
+    return found
 
 
 def _compare_revision(new: Object, old: Object) -> list[FieldError]:

@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults, t
 from mews.kube.emulated.apiserver.objects.rules.pod_resources import MIRROR, resize_faults, unresizable
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.types import internal_kinds
 
 Spec = Mapping[str, Any]
 
@@ -97,7 +98,8 @@ def _ephemeral_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
         if known["name"] not in given:
             yield refusals.forbidden_field(path, f"{quoted} may not be removed\n")
         elif given[known["name"]] != known:
-            yield refusals.forbidden_field(path, f"{quoted} may not be changed\n")
+            changed = internal_kinds.difference(known, given[known["name"]], "core.EphemeralContainer")
+            yield refusals.forbidden_field(path, f"{quoted} may not be changed\n{changed}")
 
 
 def _deadline_faults(now: Any, before: Any) -> tuple[list[FieldError], bool]:
@@ -150,7 +152,8 @@ def _fixed_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
             yield from _affinity_faults(now or {}, former or {})
             _keep_affinity(fixed, before, former)
     if fixed != before:
-        yield refusals.forbidden_field("spec", _FORBIDDEN)
+        changed = internal_kinds.difference(before, fixed, "core.PodSpec")
+        yield refusals.forbidden_field("spec", f"{_FORBIDDEN}\n{changed}")
 
 
 def _keep(part: dict[str, Any], before: Spec, name: str) -> None:

@@ -106,8 +106,18 @@ def _default(pod: Object) -> None:
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     default_pod_resources(spec)
-    if "status" in pod and "qosClass" not in pod["status"]:
-        pod["status"]["qosClass"] = qos_class(spec)
+    if "status" in pod:
+        pod["status"].setdefault("qosClass", qos_class(spec))
+        _agree_on_address(pod["status"])
+
+
+def _agree_on_address(status: dict[str, Any]) -> None:
+    """Of ``podIP`` and ``podIPs`` the first counts, for older kubelets; whichever is missing is filled in."""
+    address, several = status.get("podIP", ""), status.get("podIPs") or []
+    if address and (not several or several[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif several and not address:
+        status["podIP"] = several[0].get("ip", "")
 
 
 def _birth(pod: Object) -> None:

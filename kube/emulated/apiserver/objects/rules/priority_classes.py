@@ -10,7 +10,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _USERS_LIMIT = 1_000_000_000
-_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 def _validate(priority_class: Object) -> list[FieldError]:
@@ -28,10 +28,10 @@ def _validate(priority_class: Object) -> list[FieldError]:
 
 def _unknown(name: str, value: int, *, is_default: bool) -> str:
     """Why it is not one of the system's classes; "" when it is one."""
-    if name not in _SYSTEM:
+    if name not in SYSTEM:
         return f"{name} is not a known system priority class"
-    if value != _SYSTEM[name]:
-        return f"value of {name} PriorityClass must be {_SYSTEM[name]}"
+    if value != SYSTEM[name]:
+        return f"value of {name} PriorityClass must be {SYSTEM[name]}"
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
@@ -53,4 +53,9 @@ def _change(new: Object, old: Object, _: str) -> list[FieldError]:
     return _compare(new, old)
 
 
-RULES = Rules(validate=_validate, validate_change=_change)
+def _stamp_birth(priority_class: Object, _: str) -> None:
+    """The first generation is the last: no update makes another."""
+    priority_class["metadata"]["generation"] = 1
+
+
+RULES = Rules(stamp_birth=_stamp_birth, validate=_validate, validate_change=_change)

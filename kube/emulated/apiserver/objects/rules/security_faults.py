@@ -11,6 +11,7 @@ from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.types import internal_kinds
 
 _LAST_ID = 2**31 - 1
 _ID_TEXT = f"must be between 0 and {_LAST_ID}, inclusive"
@@ -45,24 +46,14 @@ def container_security_faults(context: Part | None, path: str, *, host_users: bo
     yield from _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False and context.get("privileged"):
         text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield refusals.bad(path, _context_shown(context), text)
+        yield refusals.bad(path, internal_kinds.internal(context, "core.SecurityContext"), text)
+    if context.get("allowPrivilegeEscalation") is False:
+        for name in items(context.get("capabilities") or {}, "add"):
+            if name == "CAP_SYS_ADMIN":
+                text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+                yield refusals.bad(path, internal_kinds.internal(context, "core.SecurityContext"), text)
     yield from windows_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
     yield from _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-
-
-_SHOWN = (
-    "capabilities", "privileged", "seLinuxOptions", "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot",
-    "readOnlyRootFilesystem", "allowPrivilegeEscalation", "procMount", "seccompProfile", "appArmorProfile",
-)  # fmt: skip
-
-
-def _context_shown(context: Part) -> dict[str, Any]:
-    """As Go prints its own struct, which has no names for JSON."""
-    found = {f"{name[0].upper()}{name[1:]}": context.get(name) for name in _SHOWN}
-    given = found["Capabilities"]
-    if given is not None:
-        found["Capabilities"] = {"Add": given.get("add"), "Drop": given.get("drop")}
-    return found
 
 
 def pod_security_faults(spec: Part, path: str) -> Iterator[FieldError]:

@@ -139,7 +139,7 @@ def _attachment_status_faults(status: Part) -> list[FieldError]:
 
 
 def _attachment_change(new: Object, old: Object, _: str) -> list[FieldError]:
-    return 2 * _attachment_faults(new) + checks.fixed("spec", new["spec"], old["spec"])
+    return 2 * _attachment_faults(new) + checks.fixed("spec", new["spec"], old["spec"], "storage.VolumeAttachmentSpec")
 
 
 def _node_faults(node: Object) -> list[FieldError]:

@@ -357,7 +357,7 @@ def _capacity_faults(capacity: Mapping[str, str], path: str) -> Iterator[FieldEr
     if not capacity:
         yield refusals.required(path)
     if set(capacity) != {"storage"}:
-        yield refusals.unsupported(path, dict(capacity) or None, ("storage",))
+        yield refusals.unsupported(path, dict(sorted(capacity.items())) or None, ("storage",))
     for name, amount in capacity.items():
         if parse(amount) <= 0:
             yield refusals.bad(f"{path}[{name}]", amount, "must be greater than zero")

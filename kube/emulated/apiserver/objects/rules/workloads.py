@@ -107,6 +107,8 @@ def _default_stateful_set(stateful_set: Object) -> None:
     _rolling(spec["updateStrategy"], **zero("apps/v1.RollingUpdateStatefulSetStrategy"))
     if "persistentVolumeClaimRetentionPolicy" not in spec:
         spec["persistentVolumeClaimRetentionPolicy"] = zero("apps/v1.StatefulSetPersistentVolumeClaimRetentionPolicy")
+    for claim in spec.get("volumeClaimTemplates") or ():
+        claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
 
 
 def _default_job(job: Object) -> None:
@@ -256,8 +258,28 @@ DAEMON_SETS = Rules(
     validate=daemon_set_faults,
     validate_change=_daemon_set_change,
 )
+
+
+def _close_gates(new: Object, old: Object) -> None:
+    """MaxUnavailableStatefulSet is off by default in 1.34: nobody gets the field who did not have it."""
+    if _max_unavailable(old) is None:
+        _shut(new)
+
+
+def _shut(stateful_set: Object) -> None:
+    rolling = (stateful_set["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    rolling.pop("maxUnavailable", None)
+
+
+def _max_unavailable(stateful_set: Object) -> Any:
+    rolling = (stateful_set["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return rolling.get("maxUnavailable")
+
+
 STATEFUL_SETS = Rules(
     warn=_warn_of_claims,
+    inherit=_close_gates,
+    birth=_shut,
     default=_default_stateful_set,
     validate=stateful_set_faults,
     validate_change=stateful_set_change_faults,

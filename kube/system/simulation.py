@@ -69,6 +69,10 @@ class DeviceMoves(Protocol):
         """When the chassis answers."""
         ...
 
+    def can_reach(self, gpuid: str, node: str) -> bool:
+        """Whether the node is cabled to the device's chassis."""
+        ...
+
     def node_of(self, gpuid: str, now_s: float) -> str | None:
         """The node on whose port the device is, None for one that is free."""
         ...

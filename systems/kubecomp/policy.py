@@ -171,20 +171,24 @@ def candidates(
     holdings: Mapping[str, NodeHoldings],
     claims: Mapping[str, Sequence[Claim]],
     excluded: Collection[str] = (),
+    out_of_reach: Collection[str] = (),
 ) -> tuple[Gpu, ...]:
     """The devices of the target's pool that may be moved there, in order of GPUID.
 
     Per node, as many of the free ones as its pods still need stay (the last by GPUID). ``excluded`` are GPUIDs that
-    this reconfiguration has already failed to get.
+    this reconfiguration has already failed to get; ``out_of_reach`` those of chassis that the target has no cable to:
+    they cannot come, so a node keeps them first.
     """
     by_node: dict[str, list[Gpu]] = {}
     for gpu in sorted(gpus):
         if is_movable(gpu, target, holdings.get(gpu.node)):
             by_node.setdefault(gpu.node if gpu.port is not None else "", []).append(gpu)
     chosen: list[Gpu] = []
+    barred = {*excluded, *out_of_reach}
     for node, free in by_node.items():
         keep = kept_back(claims.get(node, ()), holdings[node].held) if node else 0
-        chosen += [gpu for gpu in free[: max(len(free) - keep, 0)] if gpu.gpuid not in excluded]
+        free.sort(key=lambda gpu: gpu.gpuid in out_of_reach)
+        chosen += [gpu for gpu in free[: max(len(free) - keep, 0)] if gpu.gpuid not in barred]
     return tuple(sorted(chosen))
 
 

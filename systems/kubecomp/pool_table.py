@@ -62,16 +62,16 @@ class PoolTable:
 
         ``believed`` takes the place of what the nodes report, and of what their pods still need.
         """
-        reports, users = {node: self._view.report(node) for node in self.nodes}, self.users()
+        reports, users, shown = {node: self._view.report(node) for node in self.nodes}, self.users(), self._shown()
+        target = self._topology.node(pod.node)
+        cabled = target.ports if target is not None else {}
         return policy.candidates(
-            [
-                Gpu(device.gpuid, device.node, device.port, device.uuid, users.get(device.gpuid, 0))
-                for device in self._shown()
-            ],
+            [Gpu(device.gpuid, device.node, device.port, device.uuid, users.get(device.gpuid, 0)) for device in shown],
             pod.node,
             holdings={node: believed or _holdings(report, now_s, timing) for node, report in reports.items()},
             claims={} if believed else {node: list(self._view.claims(node)) for node in self.nodes},
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
+            out_of_reach={device.gpuid for device in shown if device.chassis not in cabled},
         )
 
     def users(self) -> Mapping[str, int]:

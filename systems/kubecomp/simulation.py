@@ -296,7 +296,8 @@ class PooledPlacer:
         ]
         holdings = {node.name: NodeHoldings(node.held, fresh=True) for node in pool.nodes}
         claims = {node.name: _claims(node) for node in pool.nodes}
-        found = policy.candidates(gpus, awaited.node.name, holdings=holdings, claims=claims)
+        out_of_reach = {gpu.gpuid for gpu in gpus if not self._moves.can_reach(gpu.gpuid, awaited.node.name)}
+        found = policy.candidates(gpus, awaited.node.name, holdings=holdings, claims=claims, out_of_reach=out_of_reach)
         return list(policy.plan(found, shortfall, partial=self._partial))
 
     def _move(self, pool: _Pool, awaited: _Awaited, gpu: Gpu, now_s: float) -> float:

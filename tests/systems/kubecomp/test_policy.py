@@ -130,6 +130,12 @@ def test_excluded_devices_are_no_candidates_and_do_not_stand_in_for_kept_back_on
     assert found == ()
 
 
+def test_a_node_keeps_first_what_the_target_has_no_cable_to() -> None:
+    claims = {"n2": [Claim("default/b", "n2", 1, bound=True)]}
+    found = policy.candidates(gpus(n2=3), "n1", holdings={"n2": FRESH}, claims=claims, out_of_reach={"0-00"})
+    assert [gpu.gpuid for gpu in found] == ["0-01", "0-02"]
+
+
 def test_algorithm_1_takes_from_the_node_with_fewest_candidates() -> None:
     found = gpus(n2=3, n3=1, n4=2)
     assert policy.gpu_scores(found) == {

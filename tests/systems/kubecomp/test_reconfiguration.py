@@ -58,6 +58,21 @@ async def test_a_pod_asks_for_five_and_exactly_one_moves(dialect: str) -> None:
 
 
 @virtual
+async def test_devices_that_the_host_has_no_cable_to_are_no_help() -> None:
+    async with world(1, 4, chassis=2, uncabled={("B", "host-1")}) as w:  # of host-2's four two lie in B
+        await w.create("more-than-its-cables-bring", 4, **on("host-1"))
+        await w.said_soon("reconfiguration-wanted")
+        await asyncio.sleep(300)
+        assert w.moves() == []
+        assert not [text for text in await w.told("Reconfig") if "refused" in text]
+        await deleted(w, "more-than-its-cables-bring")
+        await w.create("as-many", 3, **on("host-1"))
+        await w.runs("as-many")
+        assert [move[0] for move in w.moves()] == ["0", "0"]
+        await nothing_is_left(w)
+
+
+@virtual
 async def test_the_annotations_are_the_papers_while_the_pod_waits() -> None:
     async with world(2, 4, profile=SLOW) as w:
         await w.create("p", 4, **on("host-1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -58,19 +58,23 @@ def hardware(
     kind: str = "GPU",
     pools: Sequence[str] = ("pool-0",),
     host_profile: Any = "instant",
+    uncabled: Collection[tuple[str, str]] = (),
 ) -> Hardware:
     """Host ``host-<i>`` on port i of every chassis of its pool, with so many devices of the pool's chassis in turn.
 
-    With several pools hosts and chassis are dealt out to them in turn. ``free`` devices are on no port.
+    With several pools hosts and chassis are dealt out to them in turn. ``free`` devices are on no port. ``uncabled``:
+    pairs of chassis and host with no cable between them.
     """
     hosts = [f"host-{i + 1}" for i in range(len(counts))]
     boxes: list[dict[str, Any]] = []
     for index in range(chassis * len(pools)):
         pool = pools[index % len(pools)]
-        mine = {str(i + 1): host for i, host in enumerate(hosts) if pools[i % len(pools)] == pool}
-        boxes.append({"name": "ABCDEFGH"[index], "index": index, "pool": pool, "ports": mine, "devices": []})
+        name = "ABCDEFGH"[index]
+        near = [i for i, host in enumerate(hosts) if pools[i % len(pools)] == pool and (name, host) not in uncabled]
+        mine = {str(i + 1): hosts[i] for i in near}
+        boxes.append({"name": name, "index": index, "pool": pool, "ports": mine, "devices": []})
     for i, count in enumerate([*counts, free]):
-        own = [box for box in boxes if i == len(counts) or box["pool"] == pools[i % len(pools)]]
+        own = [box for box in boxes if i == len(counts) or str(i + 1) in box["ports"]]
         for n in range(count):
             box = own[n % len(own)]
             slot = len(box["devices"])

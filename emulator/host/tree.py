@@ -32,7 +32,6 @@ class HostTree:
         self.operator = HostOperator(host)
         self._version = -1
         self._found: dict[tuple[str, bool], Node] = {}
-        self._folders: dict[str, tuple[Node, list[str]]] = {}
         self._children: dict[Folder, Mapping[str, Node]] = {}
         self._leads_to: dict[Folder, Mapping[str, Node]] = {}
         sysfs = Sysfs(host, self.operator)
@@ -70,30 +69,12 @@ class HostTree:
         if self._version != self.host.version or len(self._found) > _REMEMBERED:
             self._version = self.host.version
             self._found.clear()
-            self._folders.clear()
             self._children.clear()
             self._leads_to.clear()
         node = self._found.get((path, follow))
         if node is None:
-            node = self._found[path, follow] = self._beside(_parts(path), follow)
+            node = self._found[path, follow] = self._walk_to(_parts(path), follow, 0)[0]
         return node
-
-    def _beside(self, parts: list[str], follow: bool) -> Node:
-        """The node of that path: the way to its folder, through links, is walked once for all files in it."""
-        if not parts:
-            return self.root
-        above = "/".join(parts[:-1])
-        if above not in self._folders:
-            self._folders[above] = self._walk_to(parts[:-1], True, 0)
-        folder, place = self._folders[above]
-        if not isinstance(folder, Folder):
-            raise NotADirectoryError("/".join(parts))
-        found = self._child(folder, parts[-1])
-        if found is None:
-            raise FileNotFoundError("/".join([*place, parts[-1]]))
-        if isinstance(found, Link) and follow:
-            return self._walk_to([*place, parts[-1]], follow, 0)[0]
-        return found
 
     def _walk_to(self, parts: list[str], follow: bool, depth: int) -> tuple[Node, list[str]]:
         if depth > _DEPTH:

@@ -94,10 +94,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         when = self._now_s + delay
         return self._at(when, _Timer(when, callback, args, self, context))
 
-    def background(self, delay_s: float, waiter: asyncio.Future[None]) -> asyncio.TimerHandle:
+    def background(self, delay_s: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """A timer that does not count as something that may still happen (see ``mews.kube.clock.rest``)."""
         when = self._now_s + delay_s
-        return self._at(when, _Rest(when, _resolve, (waiter,), self, None))
+        return self._at(when, _Rest(when, callback, args, self, None))
 
     def _at(self, when: float, timer: _Timer) -> _Timer:
         due = _Due(when)
@@ -114,7 +114,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """
         last = self._now_s
         for due in self._timers:
-            if due.timer.cancelled():
+            if due.timer._cancelled:
                 continue
             if not isinstance(due.timer, _Rest) and not _is_deadline(due.timer):
                 return None
@@ -179,11 +179,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """There is none."""
-
-
-def _resolve(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 def _is_deadline(handle: asyncio.TimerHandle) -> bool:

@@ -64,11 +64,12 @@ async def rest(delay_s: float) -> None:
         await asyncio.sleep(delay_s)
         return
     waiter: asyncio.Future[None] = loop.create_future()
-    handle = background(delay_s, waiter)
+    handle = background(delay_s, _resolve, waiter)
     try:
         await waiter
-    finally:
+    except BaseException:
         handle.cancel()
+        raise
 
 
 def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
@@ -77,11 +78,19 @@ def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
     background = getattr(loop, "background", None)
     if background is None:
         return loop.call_later(delay_s, call)
-    waiter: asyncio.Future[None] = loop.create_future()
-    handle: asyncio.TimerHandle = background(delay_s, waiter)
+
+    def call_in_turn() -> None:
+        if not handle.cancelled():
+            call()
+
     # Between the timer and this callback others run: who cancels then is still in time.
-    waiter.add_done_callback(lambda _: None if handle.cancelled() else call())
+    handle: asyncio.TimerHandle = background(delay_s, loop.call_soon, call_in_turn)
     return handle
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def stream(seed: int | str, actor: str) -> random.Random:

@@ -24,6 +24,7 @@ from mews.emulator.chassis.errors import (
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.faults.board import FaultBoard
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
+from mews.emulator.chassis.latency import Latency
 from mews.emulator.chassis.operation import Answer, Operation, OperationKind, OperationOutcome
 from mews.emulator.chassis.store import MemoryStore, TableStore
 from mews.emulator.chassis.table import DeviceRow, DeviceTable
@@ -52,6 +53,11 @@ class EmulatedChassis:
     ) -> None:
         self.spec = spec
         self.profile = spec.profile
+        self._latencies: Mapping[OperationKind, Latency] = {
+            OperationKind.ATTACH: self.profile.attach,
+            OperationKind.DETACH: self.profile.detach,
+            OperationKind.READ: self.profile.read,
+        }
         self.telemetry = ChassisTelemetry() if telemetry is None else telemetry
         self._listener = listener
         self._listeners: list[Listener] = []
@@ -185,12 +191,7 @@ class EmulatedChassis:
         if operation.kind is not OperationKind.READ and operation.start_s <= operation.begun_s:
             operation.refusal = self._refusal(operation)
         if operation.refusal is None:
-            latency = {
-                OperationKind.ATTACH: self.profile.attach,
-                OperationKind.DETACH: self.profile.detach,
-                OperationKind.READ: self.profile.read,
-            }
-            operation.last(latency[operation.kind].draw(self._rng))
+            operation.last(self._latencies[operation.kind].draw(self._rng))
         self.faults.strike(operation)
 
     def _refusal(self, operation: Operation) -> Refusal | None:

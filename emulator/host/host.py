@@ -70,6 +70,7 @@ class Host:
         self.running = True
         self._now_s = 0.0
         self.version = 0
+        self._use_changes = 0
         self.driver_events = DriverEvents()
         self.log = KernelLog()
         self.holders = DeviceHolders()
@@ -81,6 +82,11 @@ class Host:
     def now_s(self) -> float:
         """The time up to which everything has happened."""
         return self._now_s
+
+    @property
+    def hardware_version(self) -> int:
+        """``version`` without who has devices open: another one once sysfs or the driver's files may have changed."""
+        return self.version - self._use_changes
 
     def functions(self) -> tuple[Function, ...]:
         """All devices of which anything is left, by address."""
@@ -378,14 +384,18 @@ class Host:
             self._pids += 1
             holder = replace(holder, pid=FIRST_PID + self._pids)
         self.holders.hold(holder)
-        self.version += 1
+        self._use_changed()
 
     def release(self, key: str, now_s: float) -> None:
         """Somebody closes what it had open; what waited for that happens."""
         self.settle(now_s)
         if self.holders.release(key) is not None:
-            self.version += 1
+            self._use_changed()
         self.settle(self._now_s)
+
+    def _use_changed(self) -> None:
+        self.version += 1
+        self._use_changes += 1
 
     # Waiting and time
 

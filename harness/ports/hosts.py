@@ -193,9 +193,9 @@ class CachedTree:
         self._read: dict[str, bytes | OSError] = {}
         self._names: dict[str, Sequence[str]] = {}
 
-    def version(self) -> int:
+    def hardware_version(self) -> int:
         """The host's own count of its changes."""
-        return self._tree.host.version
+        return self._tree.host.hardware_version
 
     async def read(self, path: str) -> bytes:
         """A file's content. Raises OSError."""

@@ -84,6 +84,8 @@ class Driver:
         )
         self._pods.on_change(self._saw)
         self._changed = asyncio.Event()
+        self._finding: Finding | None = None
+        self._is_pending: bool | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._start_unix_s = 0.0
         self._start_loop_s = 0.0
@@ -113,6 +115,11 @@ class Driver:
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 task.result()
+        if self._finding is None:
+            self._finding = self._look()
+        return self._finding
+
+    def _look(self) -> Finding:
         awaited = f"all {len(self._jobs)} jobs of the workload to end"
         open_jobs = [times for times in self.times() if times.ended_s is None]
         if not open_jobs:
@@ -141,12 +148,17 @@ class Driver:
             await self._pass_gate()
             # What the watch has not shown yet counts as Pending: it is booked before it is created.
             self._times[job.pod].created_s = self._elapsed_s()
+            self._forget()
             pod = pod_of(job, self._template, self._name)
             await self._cluster.kube.create(PODS, pod, namespace=self._template.namespace)
 
     async def _pass_gate(self) -> None:
         """Look until none is Pending: at every change, or as often as the workload says."""
-        while self._gate.pending and self._is_any_pending():
+        while self._gate.pending:
+            if self._is_pending is None:
+                self._is_pending = self._is_any_pending()
+            if not self._is_pending:
+                return
             if self._gate.every is not None:
                 await asyncio.sleep(self._cluster.pace.loop_s(self._gate.every))
                 continue
@@ -169,7 +181,12 @@ class Driver:
         times = self._times.get(name_of(pod))
         if times is not None:
             self._book(times, pod, gone=new is None)
+        self._forget()
         self._changed.set()
+
+    def _forget(self) -> None:
+        """What was found is looked for again: who asks each second gets the same answer as long as nothing changes."""
+        self._finding = self._is_pending = None
 
     def _book(self, times: JobTimes, pod: Object, *, gone: bool) -> None:
         times.node = node_name_of(pod) or times.node

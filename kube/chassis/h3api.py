@@ -26,6 +26,9 @@ HEADERS = {"Content-Type": "text/plain"}
 """What every client of the real boxes sends."""
 
 
+_LISTING = WireRequest("GET", RESOURCES)
+
+
 class H3ApiClient:
     """One chassis. Replies are taken as they are, though they may lie: reading back is the caller's."""
 
@@ -38,7 +41,7 @@ class H3ApiClient:
         Raises ChassisError.
         """
         try:
-            response = await self._transport.send(WireRequest("GET", RESOURCES))
+            response = await self._transport.send(_LISTING)
         except TransportError as error:
             raise ChassisError(f"GET {RESOURCES}: {error}") from error
         if response.status >= 400:

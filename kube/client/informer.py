@@ -49,6 +49,7 @@ class Informer:
         self._field_selector = field_selector
         self._lean = lean
         self._cache: dict[str, Object] = {}
+        self._order: list[str] | None = None
         self._handlers: list[Handler] = []
         self._synced = asyncio.Event()
         self._version = ""
@@ -74,7 +75,9 @@ class Informer:
 
     def items(self) -> Iterator[Object]:
         """All cached objects, in order of key."""
-        for key in sorted(self._cache):
+        if self._order is None:
+            self._order = sorted(self._cache)
+        for key in self._order:
             yield self._cache[key]
 
     def __len__(self) -> int:
@@ -161,11 +164,14 @@ class Informer:
     def _set(self, key: str, new: Object | None) -> None:
         old = self._cache.get(key)
         if new is None:
-            self._cache.pop(key, None)
             if old is None:
                 return
+            del self._cache[key]
+            self._order = None
         else:
             self._cache[key] = new
+            if old is None:
+                self._order = None
         for handler in self._handlers:
             handler(old, new)
 

@@ -14,8 +14,9 @@ from typing import Protocol
 class FileTree(Protocol):
     """A host's files below its root; paths like ``sys/bus/pci/devices``."""
 
-    def version(self) -> int | None:
-        """A number that is another one once any file has changed; None where nobody counts."""
+    def hardware_version(self) -> int | None:
+        """A number that is another one once any file of a device or its driver has changed (those of processes do not
+        count); None where nobody counts."""
         ...
 
     async def read(self, path: str) -> bytes:
@@ -53,7 +54,7 @@ class FolderTree:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def version(self) -> None:
+    def hardware_version(self) -> None:
         """Nobody counts the changes of a real folder."""
 
     async def read(self, path: str) -> bytes:

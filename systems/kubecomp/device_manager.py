@@ -16,7 +16,7 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
-from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodResources
+from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodDevices, PodResources
 from mews.kube.deviceplugin.release import DeviceRequest, ReleaseState
 from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import holders, policy
@@ -36,6 +36,7 @@ from mews.systems.kubecomp.records import (
     WITHDRAW_PREFIX,
     NodeReport,
     WithdrawRequest,
+    heartbeat_data,
     node_report,
     pool_state,
     report_data,
@@ -85,6 +86,8 @@ class ChassisDeviceManager:
         self._plugin = PooledPlugin(config, self._book, self._granted, context.log)
         self._requests: dict[str, WithdrawRequest] = {}
         self._known_s = 0.0
+        self._listed: Sequence[PodDevices] = ()
+        self._reported: tuple[NodeReport, Mapping[str, str]] | None = None
         self._ready = asyncio.Event()
         self._asked = Pulse()
         self._changed = Pulse()
@@ -214,6 +217,10 @@ class ChassisDeviceManager:
             record(self._context.log, "pod-resources-failed", error=str(error))
             book.holders = holders.unknown(book.holders)
             return
+        if pods and pods is self._listed and book.holders.known and not book.holders.grants:
+            self._known_s = self._now()
+            return  # The very list that made it what it is.
+        self._listed = pods
         before = (book.holders.held, book.holders.known)
         now_s, resource = self._now(), self._config.resource
         found = holders.listed(book.holders, pods, resource, now_s=now_s, empty_settle_s=timing.empty_settle_s)
@@ -369,9 +376,10 @@ class ChassisDeviceManager:
     async def _write_report(self) -> None:
         async with self._writing:  # One after the other, so that the last one written is the last one made.
             book = self._book
+            healthy = book.healthy()
             report = NodeReport(
-                announced=book.healthy(),
-                unhealthy=tuple(d.id for d in book.announced() if d.id not in book.healthy()),
+                announced=healthy,
+                unhealthy=tuple(device.id for device in book.announced() if device.id not in healthy),
                 held=dict(sorted({**dict.fromkeys(book.holders.grants, ""), **book.holders.held}.items())),
                 refused=dict(book.refused),
                 consents=dict(book.consents),
@@ -381,7 +389,16 @@ class ChassisDeviceManager:
                 lent=self._lent_out(),
                 releasing=self._releasing(),
             )
-            await self._board.write(f"{NODE_PREFIX}{self._node.name}", report_data(report))
+            await self._board.write(f"{NODE_PREFIX}{self._node.name}", self._data_of(report))
+
+    def _data_of(self, report: NodeReport) -> Mapping[str, str]:
+        """Every few seconds it is written, and mostly its heartbeat alone is new: the rest is rendered once."""
+        if self._reported is not None and report.repeats(self._reported[0]):
+            data = {**self._reported[1], **heartbeat_data(report)}
+        else:
+            data = report_data(report)
+        self._reported = report, data
+        return data
 
     def _on_handover(self) -> None:
         """What may be consented to or announced changed."""

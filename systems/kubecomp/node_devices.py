@@ -39,6 +39,7 @@ class NodeDevices:
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._consents: dict[str, Consent] = {}
+        self._shown: tuple[list[tuple[str, bool]], tuple[PluginDevice, ...]] = ([], ())
 
     # Readings
 
@@ -62,14 +63,19 @@ class NodeDevices:
     # Announcing
 
     def announced(self) -> tuple[PluginDevice, ...]:
-        """The list for the kubelet, in order of GPUID. A device in use stays in it, Unhealthy when it is not here."""
+        """The list for the kubelet, in order of GPUID; the same tuple as long as nothing of it changes. A device in use
+        stays in it, Unhealthy when it is not here."""
         if not self._announces:
             return ()
-        return tuple(
-            PluginDevice(gpuid, HEALTHY if self._is_healthy(gpuid) else UNHEALTHY)
+        shown = [
+            (gpuid, self._is_healthy(gpuid))
             for gpuid in sorted(self._known)
             if gpuid not in self._withdrawn and gpuid not in self._returning and gpuid not in self.out
-        )
+        ]
+        if shown != self._shown[0]:
+            devices = (PluginDevice(gpuid, HEALTHY if healthy else UNHEALTHY) for gpuid, healthy in shown)
+            self._shown = shown, tuple(devices)
+        return self._shown[1]
 
     def _is_healthy(self, gpuid: str) -> bool:
         here = self._here.get(gpuid)

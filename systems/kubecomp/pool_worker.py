@@ -160,8 +160,10 @@ class PoolWorker:
         return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
 
     async def _read_pool(self) -> None:
+        before = self._reader.version
         await self._reader.read_all(self._table.chassis)
-        self._is_published = False
+        if self._reader.version != before:
+            self._is_published = False
 
     async def _publish(self) -> None:
         if self._table.is_known and not self._is_published:

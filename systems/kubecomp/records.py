@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from mews.kube.api.objects import Object, name_of
@@ -103,6 +104,10 @@ class NodeReport:
         """Whether the last heartbeat is recent enough to be believed."""
         return now_s - self.heartbeat_s <= stale_s
 
+    def repeats(self, before: NodeReport) -> bool:
+        """Whether nothing but the heartbeat is new."""
+        return replace(before, heartbeat_s=self.heartbeat_s) == self
+
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRequest:
@@ -137,7 +142,10 @@ def _dump(value: Any) -> str:
 
 
 def _load(obj: Object | None, key: str) -> Any:
-    text = ((obj or {}).get("data") or {}).get(key)
+    return _read(((obj or {}).get("data") or {}).get(key))
+
+
+def _read(text: str | None) -> Any:
     try:
         return json.loads(text) if text else None
     except ValueError:
@@ -187,22 +195,34 @@ def report_data(report: NodeReport) -> dict[str, str]:
     if report.releasing:
         body["releasing"] = {gpuid: round(until_s, 3) for gpuid, until_s in report.releasing.items()}
     consents = {g: {"request": c.request, "time": round(c.time_s, 3)} for g, c in report.consents.items()}
-    return {"report": _dump(body), "consents": _dump(consents), "heartbeat": _dump(round(report.heartbeat_s, 3))}
+    return {"report": _dump(body), "consents": _dump(consents), **heartbeat_data(report)}
+
+
+def heartbeat_data(report: NodeReport) -> dict[str, str]:
+    """What of ``data`` of ``node-<node>`` is new each time."""
+    return {"heartbeat": _dump(round(report.heartbeat_s, 3))}
 
 
 def node_report(obj: Object | None) -> NodeReport | None:
     """The report in a ``node-<node>`` object, or None when it is absent or cannot be read."""
-    body = _load(obj, "report")
+    data = (obj or {}).get("data") or {}
+    report = _report(data.get("report"), data.get("consents"))
+    return None if report is None else replace(report, heartbeat_s=float(_load(obj, "heartbeat") or 0.0))
+
+
+@lru_cache(maxsize=4096)
+def _report(text: str | None, consents_text: str | None) -> NodeReport | None:
+    """Read once for all that hear of it, and not again with each heartbeat; nobody may change what is in it."""
+    body = _read(text)
     if not isinstance(body, dict):
         return None
-    consents = _load(obj, "consents") or {}
+    consents = _read(consents_text) or {}
     return NodeReport(
         announced=tuple(body.get("announced", ())),
         unhealthy=tuple(body.get("unhealthy", ())),
         held=body.get("held", {}),
         refused=body.get("refused", {}),
         consents={gpuid: Consent(entry["request"], entry["time"]) for gpuid, entry in consents.items()},
-        heartbeat_s=float(_load(obj, "heartbeat") or 0.0),
         reasons=body.get("reasons", {}),
         removing={gpuid: TakenOut(**entry) for gpuid, entry in body.get("removing", {}).items()},
         lent=body.get("lent", {}),

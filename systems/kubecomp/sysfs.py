@@ -31,7 +31,7 @@ class SysfsConfirm:
     async def __call__(self, device: LocalDevice) -> bool:
         """Whether the host sees it; the last answer while the files cannot be read at all, and while none of them has
         changed."""
-        version = self._tree.version()
+        version = self._tree.hardware_version()
         if version is not None and self._looked.get(device.uuid) == version:
             return self._answers[device.uuid]
         self._looked.pop(device.uuid, None)
@@ -72,7 +72,7 @@ class SysfsConfirm:
 
     async def _uuid_at(self, bdf: str) -> str:
         """Read once for all devices that are looked for, where the host counts its changes."""
-        version = self._tree.version()
+        version = self._tree.hardware_version()
         if version is None or version != self._read_in:
             self._uuids, self._read_in = {}, version
         if bdf not in self._uuids:

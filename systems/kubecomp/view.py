@@ -172,7 +172,7 @@ class ClusterView:
             self._reports[node] = report
         now = report or _NO_REPORT
         was_stale = not before.is_fresh(now.heartbeat_s, self._config.timing.report_stale_s)
-        if was_stale or replace(now, heartbeat_s=0.0) != replace(before, heartbeat_s=0.0):
+        if was_stale or not now.repeats(before):
             self._changed(node, news=was_stale or (now.held, now.lent) != (before.held, before.lent))
 
     def _on_event(self, old: Object | None, new: Object | None) -> None:

@@ -141,3 +141,21 @@ def test_a_list_in_pages_is_believed_once_all_of_it_is_there(monkeypatch: pytest
         task.cancel()
 
     run(check)
+
+
+def test_objects_are_in_order_of_their_keys_whatever_came_and_went() -> None:
+    async def check(store: Store) -> None:
+        kube = InProcessKube(store)
+        informer = Informer(kube, CONFIGMAPS)
+        task = asyncio.create_task(informer.run())
+        await informer.synced()
+        for name in ("b", "c", "a"):
+            await kube.create(CONFIGMAPS, {"metadata": {"name": name}}, namespace="default")
+            await asyncio.sleep(1)
+        assert [name_of(obj) for obj in informer.items()] == ["a", "b", "c"]
+        await kube.delete(CONFIGMAPS, "b", namespace="default")
+        await asyncio.sleep(1)
+        assert [name_of(obj) for obj in informer.items()] == ["a", "c"]
+        task.cancel()
+
+    run(check)

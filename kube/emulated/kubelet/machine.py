@@ -77,11 +77,7 @@ class KubeletProcess:
             log=self._context.log,
             note=self._note,
         )
-        resources = ManagerPodResources(
-            devices,
-            active_pods=lambda: kubelet.active_pods(),
-            find_pod=lambda namespace, name: kubelet.known_pod(namespace, name),
-        )
+        resources = ManagerPodResources(devices, find_pod=lambda namespace, name: kubelet.known_pod(namespace, name))
 
         async def open_sockets() -> None:
             await machine.folder.start(devices, resources)

@@ -181,3 +181,13 @@ def test_a_chassis_that_starts_again_is_believed_from_its_first_event_once_its_t
 
 def test_every_arrow_has_its_event():
     assert len(UP) == len(ARROWS) == len(BringUpStage) - 1
+
+
+def test_who_opens_a_device_changes_the_host_but_no_file_of_its_hardware():
+    pair = Pair(ports=("1", "1", None, "2"))
+    before = (pair.host.version, pair.host.hardware_version)
+    pair.hold("000001")
+    pair.release()
+    assert (pair.host.version > before[0], pair.host.hardware_version) == (True, before[1])
+    pair.move("000003", None, "1")
+    assert pair.host.hardware_version > before[1]

@@ -70,7 +70,7 @@ class Broken:
     def __init__(self, tree):
         self.tree, self.dead = tree, False
 
-    def version(self):
+    def hardware_version(self):
         return None
 
     async def read(self, path):
@@ -105,7 +105,7 @@ class Counted(Broken):
         super().__init__(tree)
         self.changes, self.reads = 0, 0
 
-    def version(self):
+    def hardware_version(self):
         return self.changes
 
     async def read(self, path):

@@ -79,15 +79,16 @@ class Admission:
             finally:
                 self._current = ""
 
-    def collect(self) -> None:
-        """Free the devices of pods that are not active any more.
+    def collect(self) -> list[Pod]:
+        """Free the devices of pods that are not active any more; the active ones.
 
         Does nothing until this kubelet has seen a pod: right after its start it knows none, and all would seem ended.
         """
-        alive = [uid_of(pod) for pod in self.active()]
-        self._sees_pods = self._sees_pods or bool(alive) or bool(self._current)
+        active = self.active()
+        self._sees_pods = self._sees_pods or bool(active) or bool(self._current)
         if self._sees_pods:
-            self._ledger.collect((*alive, self._current))
+            self._ledger.collect((*map(uid_of, active), self._current))
+        return active
 
     def active(self) -> list[Pod]:
         """Pods that may hold devices now."""

@@ -50,17 +50,21 @@ class Holdings:
 
     def __init__(self, entries: Iterable[Holding] = ()) -> None:
         self._table: dict[str, dict[tuple[str, str], Holding]] = {}
+        self.version = 0
+        """Counts the changes."""
         for entry in entries:
             self.put(entry)
 
     def put(self, holding: Holding) -> None:
         """Add or replace one container's devices of one resource."""
         self._table.setdefault(holding.pod_uid, {})[holding.container, holding.resource] = holding
+        self.version += 1
 
     def forget(self, pod_uids: Iterable[str]) -> None:
         """Drop all that these pods hold."""
         for uid in pod_uids:
             self._table.pop(uid, None)
+        self.version += 1
 
     def pods(self) -> tuple[str, ...]:
         """UIDs of pods that hold anything."""

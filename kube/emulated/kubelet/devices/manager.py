@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import containers_of, init_containers_of, name_of, namespace_of, uid_of
@@ -175,6 +175,11 @@ class DeviceManager:
         shown = tuple((name, self._container_devices(uid_of(pod), name)) for name in names)
         return PodDevices(name_of(pod), namespace_of(pod), shown)
 
+    @property
+    def holdings_version(self) -> int:
+        """Another number once any container holds other devices."""
+        return self._ledger.holdings.version
+
     def allocatable_devices(self) -> tuple[ContainerDevices, ...]:
         """All healthy devices, given out or not, one entry each."""
         inventory = self._ledger.inventory
@@ -184,9 +189,10 @@ class DeviceManager:
             for device in healthy
         )
 
-    def collect(self) -> None:
-        """Free the devices of pods that are not active any more. Lazy: at an admission with devices, and by List."""
-        self._admission.collect()
+    def collect(self) -> Sequence[Pod]:
+        """Free the devices of pods that are not active any more; the active ones. Lazy: at an admission with devices,
+        and by List."""
+        return self._admission.collect()
 
     def _container_devices(self, uid: str, container: str) -> tuple[ContainerDevices, ...]:
         held = self._ledger.holdings.of_container(uid, container)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
-from mews.kube.api.objects import is_terminal
 from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices
 from mews.kube.emulated.kubelet.devices.manager import DeviceManager
 
@@ -13,27 +13,22 @@ Pod = Mapping[str, Any]
 
 
 class ManagerPodResources:
-    """Implements PodResources.
+    """Implements PodResources. ``find_pod``: any pod that the kubelet knows, by namespace and name, else None."""
 
-    ``active_pods``: Pending and Running pods (empty in the first second after a kubelet start); ``find_pod``: any pod
-    that the kubelet knows, by namespace and name, else None.
-    """
-
-    def __init__(
-        self,
-        manager: DeviceManager,
-        *,
-        active_pods: Callable[[], Iterable[Pod]],
-        find_pod: Callable[[str, str], Pod | None],
-    ) -> None:
+    def __init__(self, manager: DeviceManager, *, find_pod: Callable[[str, str], Pod | None]) -> None:
         self._manager = manager
-        self._active_pods = active_pods
         self._find_pod = find_pod
+        self._shown: tuple[int, Sequence[Pod], tuple[PodDevices, ...]] = (-1, (), ())
 
     async def list(self) -> tuple[PodDevices, ...]:
-        """List: active pods, with or without devices. Frees those of ended pods."""
-        self._manager.collect()
-        return tuple(self._manager.pod_devices(pod) for pod in self._active_pods() if not is_terminal(pod))
+        """List: active pods (none in the first second after a kubelet start), with or without devices; the same tuple
+        as long as nothing changes. Frees those of ended pods."""
+        pods = self._manager.collect()
+        holdings, before, answer = self._shown
+        if holdings != self._manager.holdings_version or len(pods) != len(before) or not all(map(is_, pods, before)):
+            answer = tuple(self._manager.pod_devices(pod) for pod in pods)
+            self._shown = (self._manager.holdings_version, pods, answer)
+        return answer
 
     async def get(self, name: str, namespace: str) -> PodDevices:
         """Get: rejected and ended pods too; frees nothing.

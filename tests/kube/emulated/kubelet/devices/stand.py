@@ -130,7 +130,6 @@ class Stand:
         )
         self.resources = ManagerPodResources(
             self.manager,
-            active_pods=lambda: list(self.pods.values()),
             find_pod=lambda namespace, name: self.pods.get(name) if namespace == "default" else None,
         )
         await self.folder.start(self.manager, self.resources)

@@ -271,3 +271,19 @@ def test_the_same_seed_gives_the_same_calls_whatever_the_hash_seed():
     assert outputs[0] == outputs[1]
     assert "dev" not in to_text(Checkpoint())
     assert '"both"' in outputs[0]
+
+
+def test_pod_resources_are_the_same_tuple_until_a_pod_or_what_it_holds_changes():
+    async def main() -> None:
+        stand = await Stand().start()
+        await stand.plug(FakePlugin(eight()[:4]))
+        await stand.run(a_pod("p", container("main", 1)))
+        first = await stand.resources.list()
+        assert await stand.resources.list() is first
+        await stand.run(a_pod("q", container("main", 2)))
+        both = await stand.resources.list()
+        assert [(pod.name, len(pod.containers[0][1])) for pod in both] == [("p", 1), ("q", 2)]
+        del stand.pods["p"]
+        assert [pod.name for pod in await stand.resources.list()] == ["q"]
+
+    run_virtual(main)

@@ -20,6 +20,19 @@ MOVES: Mapping[str, str] = {"attach": "attached", "detach": "detached"}
 
 RENAMED: Mapping[str, str] = {"management-down": "down", "management-up": "up", "host-power": "host-power"}
 
+EVENTS = (
+    *("table", "attach-begun", *MOVES.values(), "detach-begun", "operation-finished", "edited", "inserted", "removed"),
+    *("link-down", "link-up", "device-changed", *RENAMED.values()),
+)
+"""Every event that it writes of layer ``chassis``."""
+
+KEYS = (
+    *("t", "layer", "actor", "event", "paper", "pool", "ports", "devices"),
+    *("device", "uuid", "gpuid", "port", "host", "old_port", "old_host", "old_uuid", "cause"),
+    *("operation", "kind", "answer", "truth", "reason", "on", "boot", "until_s"),
+)
+"""What its lines may have."""
+
 
 class ChassisFeed:
     """The feed of one chassis. ``begin()`` writes the table as the hardware file has it, or ``rows`` where the table

@@ -281,6 +281,8 @@ def conform(
 
         return put_back(restore, credentials)
     _check_dialect(dialect)
+    if explain is not None and url is not None:
+        raise BadInput(f"--explain {explain} {url}: only one of the two: --explain judges nothing")
     if explain is not None:
         from mews.harness.commands.explain_clause import explain_clause
 
@@ -356,6 +358,8 @@ def experiment(
     """Repeat an experiment of a system's paper."""
     from mews.harness.commands import experiment as commands
 
+    if list_ and name is not None:
+        raise BadInput(f"--list {name}: only one of the two: --list names experiments and runs none")
     if list_:
         return commands.list_experiments()
     if name is None:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mews.emulator.host import events
 from mews.harness.journal import Journal
 
 QUIET = ("node-added", "node-removed")
 """Events that are not news: they come with the driver."""
+
+EVENTS = tuple(each for each in events.EVENTS if each not in QUIET and not each.startswith("fault-"))
+"""Every event that it writes of layer ``host``."""
+
+KEYS = (
+    *("t", "layer", "actor", "event", "paper", "devices", "below", "holders"),
+    *("device", "uuid", "gpuid", "kind", "bdf", "minor", "healthy"),
+    *("xid", "text", "corrected", "uncorrected", "arrow", "on", "count", "what"),
+)
+"""What its lines may have."""
 
 
 class HostFeed:

@@ -110,6 +110,10 @@ def check_run_options(options: RunOptions, jobs: int) -> None:
         raise BadInput(
             "--keep: virtual time leaves nothing that could be kept; only with --time wall or another --cluster"
         )
+    if options.speed != 1.0 and options.time == "virtual":
+        raise BadInput(
+            f"--speed {options.speed:g}: virtual time has no speed; only with --time wall or another --cluster"
+        )
     if jobs < 1:
         raise BadInput(f"--jobs {jobs}: must be at least 1")
     if jobs > 1 and options.time != "virtual":

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -15,12 +16,15 @@ import typer.main
 from ci.reference import PAGES
 from mews import environment
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness import chassis_feed, cli, host_feed, pytest_plugin
 from mews.harness.commands.further import all_commands
 from mews.harness.invariants.judge import OWN
 from mews.harness.scenario.actions import ACTIONS, Step
 from mews.harness.scenario.expectations import Check
+from mews.harness.scenario.key_words import OWN as OWN_WORDS
+from mews.harness.scenario.loader import schema
 from mews.systems import registry
 
 ROOT = Path(__file__).parent.parent
@@ -231,3 +235,53 @@ def test_every_environment_variable_that_the_code_names_is_in_the_reference():
     known = {*environment.READ, *environment.GIVEN}
     assert sorted(found - known) == []
     assert sorted(name for name in known - found if named.fullmatch(name)) == [], "no code names these any more"
+
+
+def keys_without_words(whole: dict[str, Any], found: dict[str, Any], place: str = "") -> Iterator[str]:
+    """Keys of that schema, and of what is in it, that neither describe themselves nor refer to what does."""
+    for key, each in found.get("properties", {}).items():
+        where = f"{place}.{key}" if place else key
+        if not each.get("description") and not referred(whole, each).get("description"):
+            yield where
+        for inner in (each, each.get("items", {}), *each.get("anyOf", ())):
+            yield from keys_without_words(whole, {"properties": inner.get("properties", {})}, where)
+            items = inner.get("items", {})
+            if inner is not each and isinstance(items, dict):
+                yield from keys_without_words(whole, items, where)
+
+
+def referred(whole: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The definition that a key's value, its items or one of its alternatives is; {} for none."""
+    if "$ref" in found:
+        definition: dict[str, Any] = whole["$defs"][found["$ref"].rpartition("/")[2]]
+        return definition
+    inner = [found.get("items"), found.get("additionalProperties"), *found.get("anyOf", ())]
+    return next((it for each in inner if isinstance(each, dict) and (it := referred(whole, each))), {})
+
+
+def test_every_key_of_a_scenario_file_is_in_the_reference_with_words():
+    whole = schema()
+    assert list(keys_without_words(whole, whole)) == []
+    for name, definition in whole["$defs"].items():
+        if not name.startswith("Replacements_"):  # a component's name each
+            keys = [f"{name}.{each}" for each in keys_without_words(whole, definition)]
+            assert [each for each in keys if not each.startswith("Stack.replace.")] == []  # a system's name each
+
+
+def test_words_are_of_keys_that_there_are():
+    whole = schema()
+    definitions = {"Scenario": whole, **whole["$defs"]}
+    for name, keys in OWN_WORDS.items():
+        assert set(keys) <= set(definitions[name]["properties"]), name
+
+
+def test_every_key_of_a_hardware_file_is_in_the_reference_with_words():
+    whole = hardware_schema()
+    assert list(keys_without_words(whole, whole)) == []
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_option_of_a_system_is_in_the_reference_with_words(name: str):
+    whole = registry.system(name).options.model_json_schema()
+    for definition in (whole, *whole.get("$defs", {}).values()):
+        assert list(keys_without_words(whole, definition)) == []

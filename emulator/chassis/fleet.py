@@ -15,6 +15,9 @@ from mews.emulator.telemetry.chassis import ChassisTelemetry
 if TYPE_CHECKING:
     from mews.emulator.telemetry.store import TelemetryStore
 
+ROW_KEYS = ("uuid", "port", "host", "kind", "model", "serial", "pool", "gpuid", "link", "pending")
+"""What a row of the table has."""
+
 
 class Fleet:
     """The boxes by chassis name, each with its own stream of chance derived from the seed."""

@@ -30,7 +30,10 @@ _LATENCY: Schema = {
     "description": "seconds, or a distribution such as {uniform: [1, 2]}",
     "anyOf": [{"type": "number", "minimum": 0}, {"type": "object"}],
 }
-_FLAGS = ("pciehp", "reads_queue")
+_FLAGS = {
+    "pciehp": "whether a device that is plugged in is found without a rescan",
+    "reads_queue": "whether readings wait for operations under way",
+}
 
 
 def hardware_schema() -> Schema:
@@ -41,12 +44,17 @@ def hardware_schema() -> Schema:
         "description": "Hosts, chassis, host ports and devices.",
         **_object(
             {
-                "apiVersion": {"const": "mews/v1"},
-                "kind": {"const": "Hardware"},
+                "apiVersion": {"const": "mews/v1", "description": "the version of the format"},
+                "kind": {"const": "Hardware", "description": "what the file is"},
                 "metadata": _metadata(),
                 "profile": _profile(tuple(PROFILES), PROFILE_KEYS),
-                "hosts": {"type": "array", "items": _host()},
-                "chassis": {"type": "array", "minItems": 1, "items": _chassis()},
+                "hosts": {"type": "array", "items": _host(), "description": "the servers, each a node of the cluster"},
+                "chassis": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": _chassis(),
+                    "description": "the boxes with the devices, and which host is cabled to which port",
+                },
             },
             required=("apiVersion", "kind", "metadata", "chassis"),
         ),
@@ -66,30 +74,35 @@ def _matching(pattern: re.Pattern[str], description: str) -> Schema:
     return {"type": "string", "pattern": f"^(?:{pattern.pattern})$", "description": description}
 
 
-def _whole(low: int, high: int, default: int | None = None) -> Schema:
-    found: Schema = {"type": "integer", "minimum": low, "maximum": high}
+def _whole(low: int, high: int, default: int | None = None, description: str = "") -> Schema:
+    found: Schema = {"type": "integer", "minimum": low, "maximum": high, "description": description}
     return found if default is None else {**found, "default": default}
 
 
 def _metadata() -> Schema:
-    texts: Schema = {"type": "object", "additionalProperties": _TEXT}
+    texts: Schema = {"type": "object", "additionalProperties": _TEXT, "description": "for you; Mews reads none"}
     name = _matching(NAME, "what the inventory is called")
-    return _object({"name": name, "labels": texts, "annotations": texts}, required=("name",))
+    described = _object({"name": name, "labels": texts, "annotations": texts}, required=("name",))
+    return {**described, "description": "what the inventory is"}
 
 
 def _profile(names: tuple[str, ...], keys: tuple[str, ...]) -> Schema:
-    spelt = {key: {"type": "boolean"} if key in _FLAGS else _LATENCY for key in keys}
+    spelt = {key: {"type": "boolean", "description": _FLAGS[key]} if key in _FLAGS else _LATENCY for key in keys}
     if "quirks" in spelt:
-        spelt["quirks"] = {"type": "array", "items": {"type": "object", "required": ["kind"]}}
-    return {"anyOf": [{"enum": list(names)}, _object(spelt)]}
+        faults = {"type": "object", "required": ["kind"]}
+        spelt["quirks"] = {"type": "array", "items": faults, "description": "faults that are played from the start"}
+    return {
+        "anyOf": [{"enum": list(names)}, _object(spelt)],
+        "description": "how long it takes for what",
+    }
 
 
 def _host() -> Schema:
     return _object(
         {
             "name": _matching(NAME, "also the node's name"),
-            "cpus": _whole(1, 4096, 192),
-            "memory_mib": _whole(1, 2**31, 1_048_576),
+            "cpus": _whole(1, 4096, 192, "processors of the node"),
+            "memory_mib": _whole(1, 2**31, 1_048_576, "memory of the node"),
             "profile": _profile(tuple(HOST_PROFILES), HOST_PROFILE_KEYS),
             "driver": {**_matching(RELEASE, "the release of NVIDIA's driver"), "default": DEFAULT_RELEASE},
             "devices": {"type": "array", "items": _device(port=False), "description": "built in, and in no pool"},
@@ -111,8 +124,14 @@ def _pcie() -> Schema:
             {"type": "null"},
             _object(
                 {
-                    "roots": {"type": "array", "minItems": 1, "maxItems": MOST_ROOTS, "items": root},
-                    "switches": {"type": "array", "items": switch},
+                    "roots": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MOST_ROOTS,
+                        "items": root,
+                        "description": "the root complexes",
+                    },
+                    "switches": {"type": "array", "items": switch, "description": "PCIe switches, each below another"},
                 },
                 required=("roots",),
             ),
@@ -143,11 +162,13 @@ def _chassis() -> Schema:
     return _object(
         {
             "name": _matching(ID, "such as A"),
-            "index": _whole(0, 999),
+            "index": _whole(
+                0, 999, description="what its devices' pool-wide IDs begin with; default: its place in the list"
+            ),
             "pool": _matching(NAME, "such as pool-0"),
-            "slots": _whole(1, 4096),
+            "slots": _whole(1, 4096, description="how many devices fit; default: as many as there are"),
             "ports": ports,
-            "devices": {"type": "array", "items": _device(port=True)},
+            "devices": {"type": "array", "items": _device(port=True), "description": "what is in its slots"},
             "profile": _profile(tuple(PROFILES), PROFILE_KEYS),
         },
         required=("name", "ports"),
@@ -158,9 +179,14 @@ def _device(*, port: bool) -> Schema:
     properties: dict[str, Schema] = {
         "id": _matching(ID, "the chassis' own, quoted"),
         "uuid": _matching(ID, "unique in the file"),
-        "kind": {"enum": list(KINDS), "default": KINDS[0]},
-        "model": {"type": "string", "default": DEFAULT_MODEL, "examples": list(MODELS)},
-        "serial": _TEXT,
+        "kind": {"enum": list(KINDS), "default": KINDS[0], "description": "what sort of device it is"},
+        "model": {
+            "type": "string",
+            "default": DEFAULT_MODEL,
+            "examples": list(MODELS),
+            "description": "of a GPU: what NVML says of it",
+        },
+        "serial": {**_TEXT, "description": "the board's serial number, quoted"},
         "memory_mib": {**_whole(MIN_GPU_MIB, MAX_GPU_MIB), "description": "a GPU's, where it is not its model's"},
         "virtual_functions": {**_whole(0, MOST_VIRTUAL), "description": "of an adapter: its firmware's setting"},
     }
@@ -168,7 +194,7 @@ def _device(*, port: bool) -> Schema:
         properties["below"] = _matching(ID, "the root complex or switch of the host's `pcie` that it is on")
     if port:
         cabled = _matching(PORT, "the cabled port that it is on at the start")
-        properties["port"] = {"anyOf": [{"type": "null"}, cabled]}
+        properties["port"] = {"anyOf": [{"type": "null"}, cabled], "description": "null: it is free at the start"}
     gpu = {"properties": {"kind": {"const": "GPU"}}}
     return {
         **_object(properties, required=("id", "uuid")),

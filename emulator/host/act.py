@@ -44,6 +44,16 @@ Do = Literal[
     "persistence-daemon",
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
+TAKEN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **dict.fromkeys(("remove", "unlink-node", "remove-gpu"), (("device",), ())),
+    **dict.fromkeys(("bind", "unbind"), (("device",), ("driver",))),
+    **dict.fromkeys(("power", "drain", "persistence"), (("device",), ("on",))),
+    **dict.fromkeys(("rescan", "discover"), ((), ())),
+    **dict.fromkeys(("hold", "release"), ((), ("device", "key"))),
+    "write": (("path",), ("text", "device")),
+    "persistence-daemon": ((), ("on",)),
+}
+"""Action -> what it must name, and what it may, in scenarios."""
 HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load", "cgroup")
 MOST_PID = (1 << 32) - 1
 KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", *HOLDER_KEYS)

@@ -70,3 +70,9 @@ class BadWrite(HostRefusal):
 
     code = "INVALID"
     errno = errno.EINVAL
+
+
+REFUSALS: tuple[str, ...] = tuple(
+    each.code for each in (DeviceInUse, NoSuchDevice, AlreadyBound, DriverFailed, OutOfRange, NotConfigurable, BadWrite)
+)
+"""All codes."""

@@ -36,6 +36,10 @@ FIRST_PID = 4000
 """Processes that exist in the emulation alone are numbered from here on."""
 
 
+VIEW_KEYS = ("topology", "devices", "holders", "waiting", "log")
+"""What a host's view may have."""
+
+
 class Host:
     """One emulated server. All methods take ``now_s``, emulated seconds that never go back.
 

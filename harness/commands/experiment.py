@@ -64,6 +64,7 @@ def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) 
 def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
     """Part -> how many seeds; ``N`` and ``1-N`` mean the first part, ``PART=N`` the one of that name."""
     counts = {part.name: part.seeds for part in experiment.parts}
+    given_parts = set[str]()
     for text in given:
         part, _, number = text.rpartition("=")
         part = part or experiment.parts[0].name
@@ -72,6 +73,9 @@ def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
             raise BadInput(f"--seeds {text}: {part!r}: must be one of {', '.join(counts)}")
         if not (number.isascii() and number.isdecimal()) or int(number) < 1:
             raise BadInput(f"--seeds {text}: must be a whole number of at least 1, 1-N, or PART=N")
+        if part in given_parts:
+            raise BadInput(f"--seeds {text}: the seeds of {part} are given twice")
+        given_parts.add(part)
         counts[part] = int(number)
     return counts
 

@@ -205,9 +205,9 @@ def step(words: Sequence[str], context: CommandContext) -> int:
 
 
 def _perform(name: str, given: Mapping[str, Any], context: CommandContext) -> int:
-    reason = client_of(name).perform(given)
-    context.write(f"failed: {reason}\n" if reason else "done\n")
-    return 1 if reason else 0
+    answer = client_of(name).perform(given)
+    context.write(f"failed: {answer.reason}\n" if answer.reason else answer.text or "done\n")
+    return 1 if answer.reason else 0
 
 
 def _values(words: Sequence[str]) -> dict[str, Any]:

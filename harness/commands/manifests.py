@@ -25,6 +25,7 @@ from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.references import is_image
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63
@@ -73,7 +74,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
     if not _LABEL.fullmatch(namespace) or len(namespace) > _LABEL_MOST:
         allowed = f"small letters, digits and '-', at most {_LABEL_MOST}, beginning and ending with one of the former"
         raise BadInput(f"--namespace {namespace!r}: must be {allowed}")
-    if not options.image or options.image.split() != [options.image]:
+    if not is_image(options.image):
         raise BadInput(f"--image {options.image!r}: must be the name of an image, such as registry.example.com/mews:1")
     scenario = scenario_of(options.hardware, options.scenario, allow_outside=options.allow_outside)
     try:

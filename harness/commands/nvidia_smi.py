@@ -27,6 +27,8 @@ def nvidia_smi(hardware: Path | None, name: str, host: str | None, arguments: Se
 
     Raises BadInput for a host that is not there, Lacks where no instance runs or the program cannot be compiled.
     """
+    if host == "":
+        raise BadInput("--host '': must be the name of a host")
     if hardware is None:
         return _run(_folder_of(_nodes(name), host, name), arguments)
     with tempfile.TemporaryDirectory(prefix="mews-smi-") as made:

@@ -87,6 +87,9 @@ def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
         length = len(name.split())
         if list(words[:length]) == name.split():
             return _run(commands[name], words[length:])
+    if words[1:2] == ["--help"]:
+        sys.stdout.write("\n".join(commands[name].help() for name in sorted(commands)))
+        return 0
     raise BadInput(f"mews {' '.join(words)}: must be one of {', '.join(f'mews {name}' for name in commands)}")
 
 

@@ -92,6 +92,8 @@ def run(
         check_kubeconfig(options.kubeconfig, options.context)
     keep_quiet()
     overrides = _overrides(wanted.overrides, options)
+    if wanted.seeds is not None and any(each.partition("=")[0] == "seed" for each in wanted.overrides):
+        raise BadInput("--seed and --set seed: only one of the two")
     scenarios = load(paths, overrides, allow_outside=wanted.allow_outside)
     if wanted.select is not None:
         scenarios = selected(scenarios, wanted.select)
@@ -215,6 +217,20 @@ def selected(scenarios: Sequence[Scenario], selector: str) -> list[Scenario]:
 
 
 def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
+    """All that is set, ``--timeout`` included.
+
+    Raises BadInput where one value is given twice: the other one would be without effect.
+    """
+    keys = [override.partition("=")[0] for override in overrides]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise BadInput(f"--set {twice}: is set {keys.count(twice)} times; once is enough")
+    for option, key, given in (
+        ("--timeout", "timeout", options.timeout_s),
+        ("--dialect", "stack.dialect", options.dialect),
+    ):
+        if given is not None and key in keys:
+            raise BadInput(f"{option} and --set {key}: only one of the two")
     return [*overrides, *([f"timeout={options.timeout_s:g}"] if options.timeout_s is not None else [])]
 
 

@@ -28,10 +28,8 @@ class Tls:
     certificate: Path | None
     key: Path | None
 
-    def identity(self, *, insecure: bool) -> Identity | None:
+    def identity(self) -> Identity | None:
         """Who the server is, None for the certificate of the run. Raises ValueError."""
-        if insecure and self.certificate is not None:
-            raise ValueError("--insecure --certificate: only one of the two")
         given = [None if path is None else str(path) for path in (self.certificate, self.key)]
         return identity(*given)
 
@@ -55,6 +53,8 @@ def serve(
     file = shipped("hardware", "demo") if hardware is None else file_of("hardware", hardware)
     if file is None:
         raise BadInput("--hardware: missing, and this installation lacks the demo's")
+    if serving.insecure and tls.certificate is not None:
+        raise BadInput("--insecure --certificate: only one of the two")
     warn_insecure(OF_CHASSIS, serving)
     # Its owner is known, so that `mews down` removes it after a kill.
     owned = RuntimeFolder(make_runtime_folder("mews-serve-"))
@@ -66,7 +66,7 @@ def serve(
             ready_file=ready,
             state=state,
             speed=speed,
-            tls=tls.identity(insecure=serving.insecure),
+            tls=tls.identity(),
             control_tls=None if serving.insecure else _certificates(owned.folder, serving),
             allow_hosts=serving.allow_hosts,
             insecure=serving.insecure,

@@ -32,6 +32,7 @@ USAGE = (
     "[--window N] [--seed N] [--json FILE|-] [--out DIR] | --list"
 )
 _HARDWARE = Path("pool-24")
+_MOST_HOSTS = 20_000
 
 
 def run(arguments: Sequence[str], context: CommandContext) -> int:
@@ -40,6 +41,8 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     Raises BadInput, Lacks; ValueError for bad arguments.
     """
     given = _parsed(arguments)
+    if given.list and given.trace is not None:
+        raise BadInput(f"--list {given.trace}: only one of the two: --list names policies and plays nothing")
     if given.list:
         return _list(context)
     if given.trace is None:
@@ -52,7 +55,10 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
 
     plan, policy_of_scenario = _plan(given)
     names = [name.strip() for name in given.policy.split(",")] if given.policy else [policy_of_scenario or "fcfs"]
-    policies = [find_policy(name) for name in dict.fromkeys(names)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"--policy {given.policy}: {twice} is there twice")
+    policies = [find_policy(name) for name in names]
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
     trace = plan.open()
     outcomes = [_played(plans[policy.name], policy, trace, given.out) for policy in policies]
@@ -130,6 +136,9 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None]:
     if given.pools is not None:
         from mews.harness.simulation.clusters import repeated
 
+        machines = given.pools * len(plan.hardware.hosts)
+        if machines > _MOST_HOSTS:
+            raise BadInput(f"--pools {given.pools}: these are {machines} hosts; at most {_MOST_HOSTS} at once")
         changes["hardware"] = repeated(plan.hardware, given.pools)
     return replace(plan, **changes), policy
 

@@ -78,7 +78,7 @@ def _ready(name: str) -> dict[str, Any]:
 
 
 def _set(session: Mapping[str, str], device: str, values: Mapping[str, Any]) -> int:
-    reason = SessionClient(session).perform({"telemetry": {"device": device, "set": dict(values)}})
+    reason = SessionClient(session).perform({"telemetry": {"device": device, "set": dict(values)}}).reason
     if reason:
         raise ValueError(reason)
     return 0

@@ -93,6 +93,8 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
 
 def _up(arguments: UpArguments, *, as_json: bool) -> int:
     backend = backend_of(arguments.cluster)
+    if as_json and arguments.web:
+        raise BadInput("--json --web: only one of the two: --json prints ready.json and nothing else")
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
         raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
@@ -220,6 +222,9 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
     Raises BadInput.
     """
     names = [] if given.strip() == "none" else [name.strip() for name in given.split(",")]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"--stack {given}: {twice} is there twice")
     try:
         stack = scenario.stack.of(names)
     except ValueError as error:

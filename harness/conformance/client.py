@@ -35,6 +35,22 @@ class ChassisTarget:
     patience_s: float = 60.0
 
 
+class _TwiceError(ValueError):
+    """A member's name, there twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number of JSON")
+
+
 @dataclass(frozen=True, slots=True)
 class HttpReply:
     """An answer; header names in lower case."""
@@ -49,12 +65,18 @@ class HttpReply:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body's JSON.
+        """The body's JSON, as RFC 8259 has it: what only some readers take (a byte order mark, NaN) is none, and a
+        member that is there twice is read differently by each.
 
         Raises Malformed.
         """
+        coding = self.headers.get("content-encoding", "identity")
+        if coding != "identity":
+            raise Malformed(f"HTTP {self.status} with a body in {coding}, which was not asked for")
         try:
-            return json.loads(self.body)
+            return json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+        except _TwiceError as error:
+            raise Malformed(f"HTTP {self.status} with the member {error.args[0]!r} twice in one object") from error
         except (ValueError, RecursionError) as error:
             raise Malformed(f"HTTP {self.status} with a body that is no JSON: {self.text[:120]!r}") from error
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mews.dialects import DIALECTS
+from mews.emulator.yaml_document import DocumentError, read_document
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.table import Limits
 from mews.harness.errors import BadInput, unreadable
 from mews.harness.package import room
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 LIMITS = tuple(limit.name for limit in fields(Limits))
 
 
@@ -65,14 +67,18 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
     is_one_of(path, value, "apiVersion", ("mews/v1",))
     is_one_of(path, value, "dialect", (dialect,))
     metadata = mapping(path, value.get("metadata") or {}, "metadata")
+    only(path, metadata, "metadata", ("name", "firmware"))
     expect: dict[str, str] = {}
     for place, entry in entries(path, value.get("expect") or [], "expect", ("clause", "reason")):
-        expect[_clause(path, entry, place, clauses)] = _text(path, entry, place, "reason")
+        clause = _clause(path, entry, place, clauses)
+        if clause in expect:
+            raise BadInput(f"{path}: {place}.clause: {clause!r}: is there twice; write it once")
+        expect[clause] = _text(path, entry, place, "reason")
     limits = mapping(path, value.get("limits") or {}, "limits")
     only(path, limits, "limits", LIMITS)
     for name, seconds in limits.items():
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
-            raise BadInput(f"{path}: limits.{name}: {seconds!r}: must be seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise BadInput(f"{path}: limits.{name}: {seconds!r}: must be seconds, a number from 0 on")
     return Quirks(str(metadata.get("name") or path.stem), str(metadata.get("firmware") or ""), expect, Limits(**limits))
 
 
@@ -81,14 +87,23 @@ def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
 
     Raises BadInput, one line.
     """
-    waivers = []
+    waivers: list[Waiver] = []
     for place, entry in entries(path, read_yaml(path), "", ("clause", "reason", "expires")):
-        expires = entry.get("expires")
-        if not isinstance(expires, date):
-            raise BadInput(f"{path}: {place}.expires: {expires!r}: must be a day, YYYY-MM-DD")
-        day = date(expires.year, expires.month, expires.day)
-        waivers.append(Waiver(_clause(path, entry, place, clauses), _text(path, entry, place, "reason"), day))
+        clause = _clause(path, entry, place, clauses)
+        if clause in (waiver.clause for waiver in waivers):
+            raise BadInput(f"{path}: {place}.clause: {clause!r}: is waived twice; once is enough")
+        waivers.append(Waiver(clause, _text(path, entry, place, "reason"), _day(path, entry, place)))
     return tuple(waivers)
+
+
+def _day(path: Path, entry: Mapping[str, Any], place: str) -> date:
+    given = entry.get("expires")
+    try:
+        if isinstance(given, str) and _DAY.fullmatch(given):
+            return date.fromisoformat(given)
+    except ValueError:
+        pass
+    raise BadInput(f"{path}: {place}.expires: {given!r}: must be a day, YYYY-MM-DD")
 
 
 def read_yaml(path: Path) -> Any:
@@ -97,11 +112,11 @@ def read_yaml(path: Path) -> Any:
     Raises BadInput.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return read_document(path.read_text(encoding="utf-8"), str(path)).value
+    except DocumentError as error:
+        raise BadInput(str(error)) from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(unreadable(path, error)) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise BadInput(f"{path}: not YAML: {' '.join(str(error).split())}") from error
 
 
 def entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mews.harness.conformance.bench import ClauseContext, at_once
-from mews.harness.conformance.clause import Clause, noticed
+from mews.harness.conformance.clause import Clause, must, noticed
 from mews.harness.conformance.errors import NotJudged, Unmet
 
 UNKNOWN_DEVICE = "mews-no-such-device"
@@ -146,3 +146,11 @@ def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
         raise Unmet(f"device {device}: asked for {first} and {second}, is on {where}")
     bench.move(device, None)
     return claims == [True, True] and where is not None
+
+
+def one_device_each(uuids: Mapping[str, str]) -> None:
+    """Device -> UUID, "" where it has none: two with one UUID are one device that is listed twice. Raises Unmet."""
+    devices: dict[str, str] = {}
+    for device, uuid in uuids.items():
+        other = devices.setdefault(uuid, device) if uuid else device
+        must(other == device, f"{other} and {device} are listed with the same UUID {uuid}")

@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from mews.dialects import DIALECTS, OURS
 from mews.harness.conformance.clause import GRADES, Clause, resting_on
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import entries, is_one_of, mapping, only, read_yaml
 from mews.harness.errors import BadInput
 from mews.harness.package import room
@@ -72,17 +74,28 @@ def _own(path: Path, dialect: str, clauses: Sequence[Clause]) -> ConformProfile:
     metadata = mapping(path, value.get("metadata") or {}, "metadata")
     only(path, metadata, "metadata", ("name", "title"))
     grades: dict[str, str] = {}
-    for place, entry in entries(path, value.get("grades") or [], "grades", ("dialect", "clauses", "grade")):
+    if not value.get("grades"):
+        raise BadInput(f"{path}: grades: missing; must be a list of {{dialect, clauses, grade}}")
+    for place, entry in entries(path, value["grades"], "grades", ("dialect", "clauses", "grade")):
         is_one_of(path, entry, "grade", GRADES, place)
+        if ":" not in str(entry.get("dialect", dialect)):
+            is_one_of(path, {"dialect": dialect, **entry}, "dialect", tuple(DIALECTS.names()), place)
         patterns = _patterns(path, entry, place)
         if entry.get("dialect", dialect) != dialect:
             continue
         for pattern in patterns:
             found = [clause.id for clause in clauses if fnmatchcase(clause.id, pattern)]
-            if not found and "dialect" in entry:
-                raise BadInput(f"{path}: {place}.clauses: {pattern!r}: no clause of {dialect} is called so")
+            if not found and ("dialect" in entry or not _in_another(pattern, dialect)):
+                where = dialect if "dialect" in entry else "any dialect"
+                raise BadInput(f"{path}: {place}.clauses: {pattern!r}: no clause of {where} is called so")
             grades.update(dict.fromkeys(found, entry["grade"]))
     return ConformProfile(str(metadata.get("name") or path.stem), tuple(clauses), grades)
+
+
+def _in_another(pattern: str, dialect: str) -> bool:
+    """Whether a dialect beside this one has such clauses: an entry without a dialect is for all of them."""
+    others = (each for each in OURS if each != dialect)
+    return any(fnmatchcase(clause.id, pattern) for each in others for clause in clauses_of(each).clauses)
 
 
 def _patterns(path: Path, entry: Mapping[str, Any], place: str) -> list[str]:

@@ -83,6 +83,9 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
     if reply.status < 300 and reply.text.strip() in EMPTY:
         return ""
     kind = reply.headers.get("content-type", "without a Content-Type").partition(";")[0]
+    coding = reply.headers.get("content-encoding", "identity")
+    if coding != "identity":
+        return f"HTTP {reply.status}, {kind}, with a body in {coding}, which was not asked for"
     return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}"
 
 

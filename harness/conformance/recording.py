@@ -103,8 +103,14 @@ def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]
             right = all(isinstance(text, str) for text in texts) and isinstance(reply["status"], int | None)
             if not (right and isinstance(request["headers"], dict) and isinstance(reply["headers"], dict)):
                 raise BadInput(f"{folder / EXCHANGES}: line {number}: is no exchange")
-    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-        raise BadInput(f"{wrong}: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"{wrong}: {error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadInput(f"{wrong}: not JSON: {error}") from error
+    except KeyError as error:
+        raise BadInput(f"{wrong}: {error.args[0]} is missing") from error
+    except (TypeError, AttributeError) as error:
+        raise BadInput(f"{wrong}: {INDEX} and each line of {EXCHANGES} must be objects") from error
     return str(dialect), exchanges
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mews.harness.journal import Line
+from mews.harness.live.step_answer import StepAnswer
 
 _PATIENCE_S = 660.0
 """A step may last as long as its own time limit."""
@@ -35,12 +36,13 @@ class SessionClient:
         """
         return self._ask("GET", path)
 
-    def perform(self, step: Mapping[str, Any]) -> str:
-        """Do one step: why it failed, "" where it did not.
+    def perform(self, step: Mapping[str, Any]) -> StepAnswer:
+        """Do one step.
 
         Raises ValueError for what is refused, NotAnswering.
         """
-        return str(self._ask("POST", "/v1/steps", step)["reason"])
+        answer = self._ask("POST", "/v1/steps", step)
+        return StepAnswer(str(answer["reason"]), str(answer["text"]))
 
     def restore(self, snapshot: Mapping[str, Any]) -> str:
         """Make the session as a snapshot has it: what of it is not as it was, "" for nothing.

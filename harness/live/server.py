@@ -154,8 +154,8 @@ class SessionServer:
         given = await _json_of(request)
         if not isinstance(given, dict):
             raise ValueError("the body must be a step of a scenario, a JSON object")
-        reason = await self.session.perform(given)
-        return _answer({"verdict": "failed" if reason else "passed", "reason": reason})
+        answer = await self.session.perform(given)
+        return _answer({"verdict": answer.verdict, "reason": answer.reason, "text": answer.text})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         last = request.headers.get("Last-Event-ID", "")

@@ -18,20 +18,32 @@ from mews.harness.live.restoring import Restoration
 from mews.harness.live.scenario_file import as_yaml, checks_of, recorded_scenario
 from mews.harness.live.snapshot import read_snapshot, snapshot_document
 from mews.harness.live.standing import Standing
+from mews.harness.live.step_answer import StepAnswer
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.complaints import first_complaint
 from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.hardware import hardware_of
+from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.performing import perform
+from mews.harness.scenario.reading import evidence_text
+from mews.harness.scenario.references import of_steps
 from mews.harness.scenario.step_context import StepContext
+from mews.harness.scenario.yamlfile import dotted
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import EVENTS, NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 
-NOT_LIVE = ("workload", "script", "get", "logs")
-"""Steps that belong to a scenario: a session has no workload of its own, runs no programs and keeps no results."""
+NOT_LIVE = ("workload", "script")
+"""Steps that belong to a scenario: a session has no workload of its own, and runs no programs."""
+
+READING = ("get", "logs")
+"""Steps that only read: answered, and no part of a recording."""
+
+OF_THE_SESSION = ("kind", "object", "component", "kill", "start", "restart", "since")
+"""What only the session itself knows: kinds that users brought, its components, the steps before."""
 
 
 class LiveSession:
@@ -90,29 +102,42 @@ class LiveSession:
             elif line.event == "deleted":
                 self._made.pop(line.actor, None)
 
-    async def perform(self, given: Mapping[str, Any]) -> str:
-        """Do one step, as a scenario has them, after those that are being done: why it failed, "" where it did not.
+    async def perform(self, given: Mapping[str, Any]) -> StepAnswer:
+        """Do one step, as a scenario has them, after those that are being done.
 
         Raises ValueError, in one line, for what is no step, or names something that there is not.
         """
         step_of(given)
+        self._check_names(given)
         async with self._performing:
-            return await self._do(given)
+            return await self._answered(given)
+
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        """Refuse at once what names something that the hardware lacks: nobody waits for it in vain."""
+        known = KnownNames(self.scenario, hardware_of(self.scenario), {"steps": [given]})
+        for place, value, wrong in of_steps(known):
+            if place[-1] not in OF_THE_SESSION:
+                raise ValueError(f"{dotted(place[2:])}: {value!r}: {wrong}")
 
     async def _do(self, given: Mapping[str, Any]) -> str:
+        return (await self._answered(given)).reason
+
+    async def _answered(self, given: Mapping[str, Any]) -> StepAnswer:
         step = step_of(given)
         self._steps += 1
         begun_s = self.journal.elapsed_s
         self._recording.asked(given)
         try:
-            await perform(self._stage, step, number=self._steps, actor=self.name)
+            result = await perform(self._stage, step, number=self._steps, actor=self.name)
         except StepFailed as error:
-            return error.failure.reason
+            return StepAnswer(error.failure.reason)
         except ScenarioError as error:
             self.journal.write("step", self.name, "failed", step=self._steps, do=step.action, reason=str(error))
             raise
+        if step.action in READING:
+            return StepAnswer(text=evidence_text(result))
         self._recording.actions.append(RecordedAction(begun_s, dict(given)))
-        return ""
+        return StepAnswer()
 
     async def snapshot(self, name: str) -> dict[str, Any]:
         """The session now, as a file from which ``restore`` makes it again.
@@ -126,6 +151,8 @@ class LiveSession:
                 hosts = await hardware.hosts()
             except Lacking as error:
                 missing.append(f"what operators changed on hosts: {error}")
+            if self.standing.operations:
+                missing.append(f"operations under way on the chassis: {len(self.standing.operations)}")
             return snapshot_document(
                 name,
                 self.cluster.name,
@@ -210,8 +237,6 @@ class LiveSession:
         return None
 
     def _hosts(self) -> Any:
-        from mews.harness.scenario.hardware import hardware_of
-
         return hardware_of(self.scenario).hosts
 
     def schedulers(self) -> dict[str, str]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from mews.emulator.telemetry.settings import ALL, NAMES
+from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.telemetry.settings import ALL, NAMES, BoardSettings, changed
 
 ERRORS = ("ecc_corrected", "ecc_uncorrected")
 XID = "xid"
@@ -38,6 +39,15 @@ def check_names(values: Mapping[str, Any]) -> None:
             raise ValueError(f"set {name!r}: must be one of {', '.join(SETTABLE)}")
 
 
+def check_values(values: Mapping[str, Any], profile: GpuProfile) -> None:
+    """Raises ValueError for a name or value that cannot be set on a board of that model."""
+    check_names(values)
+    board = {name: value for name, value in values.items() if name in (*NAMES, ALL)}
+    if board:
+        changed(BoardSettings(), board, profile)
+    _faults({name: value for name, value in values.items() if name not in board})
+
+
 async def set_values(hardware: SettableHardware, device: str, values: Mapping[str, Any]) -> None:
     """Set values of one device (by its ID or GPUID), or of ``all``.
 
@@ -45,7 +55,7 @@ async def set_values(hardware: SettableHardware, device: str, values: Mapping[st
     """
     check_names(values)
     board = {name: value for name, value in values.items() if name in (*NAMES, ALL)}
-    faults = list(_faults({name: value for name, value in values.items() if name not in board}))
+    faults = _faults({name: value for name, value in values.items() if name not in board})
     table = await hardware.table()
     rows = [(chassis, name, row) for chassis, devices in table.items() for name, row in devices.items()]
     named = [each for each in rows if device in (ALL, each[1], each[2]["gpuid"])]

@@ -18,7 +18,8 @@ from pydantic_core import CoreSchema
 
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
-from mews.emulator.host.act import Do
+from mews.emulator.host.act import TAKEN, Do
+from mews.emulator.host.errors import REFUSALS
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
 from mews.harness.scenario.base import REFERENCE, KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
@@ -49,7 +50,7 @@ class Target(Model):
 class DeleteAction(Target):
     """Delete an object and, unless ``wait: false``, see it go."""
 
-    grace_period: int | None = None
+    grace_period: int | None = Field(default=None, ge=0)
     wait: bool = True
     missing_ok: bool = False
 
@@ -59,7 +60,15 @@ class EvictAction(Model):
 
     pod: str
     namespace: str = "default"
-    grace_period: int | None = None
+    grace_period: int | None = Field(default=None, ge=0)
+
+
+_PATCH_MEMBERS = {
+    **dict.fromkeys(("add", "replace", "test"), ("path", "value")),
+    "remove": ("path",),
+    **dict.fromkeys(("move", "copy"), ("from", "path")),
+}
+"""What an operation of a JSON patch must have (RFC 6902)."""
 
 
 class PatchAction(Target):
@@ -69,6 +78,20 @@ class PatchAction(Target):
     subresource: str | None = None
     body: dict[str, Any] | list[dict[str, Any]]
 
+    @model_validator(mode="after")
+    def _of_its_type(self) -> PatchAction:
+        if (self.type == "json") != isinstance(self.body, list):
+            shape = "a list of operations" if self.type == "json" else "a mapping; a list is type: json"
+            raise ValueError(f"body: of type {self.type} it must be {shape}")
+        for each in self.body if isinstance(self.body, list) else ():
+            op = each.get("op")
+            if op not in _PATCH_MEMBERS:
+                raise ValueError(f"body: op {op!r}: must be one of {', '.join(_PATCH_MEMBERS)}")
+            missing = [name for name in _PATCH_MEMBERS[op] if name not in each]
+            if missing:
+                raise ValueError(f"body: op {op!r}: {missing[0]} is missing; it has {', '.join(_PATCH_MEMBERS[op])}")
+        return self
+
 
 class EditAction(Model):
     """Another editor moves a device in the table, at once. Name a port, a host, or ``port: null`` to free it."""
@@ -77,6 +100,14 @@ class EditAction(Model):
     device: str
     port: str | None = None
     host: str | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> EditAction:
+        given = self.model_fields_set & {"port", "host"}
+        if len(given) != 1:
+            found = " and ".join(sorted(given)) or "neither"
+            raise ValueError(f"must have either port (null: off its port) or host; {found} given")
+        return self
 
 
 class ChassisAction(Model):
@@ -125,6 +156,9 @@ class FaultAction(Model):
         return self
 
 
+_RESULTS = ("done", "waiting", *REFUSALS)
+
+
 class HostAction(Model):
     """What an operator does on a host (``mews.emulator.host.act``), and how it ends: ``result`` is ``done``, a
     refusal's code (IN_USE, NO_DEVICE, …), or ``waiting`` where it must still block after ``within``."""
@@ -139,6 +173,20 @@ class HostAction(Model):
     key: str = "process"
     result: str = "done"
     within: Seconds = 60.0
+
+    @model_validator(mode="after")
+    def _takes(self) -> HostAction:
+        needs, takes = TAKEN[self.do]
+        for name in ("device", "driver", "on", "path", "text", "key"):
+            if name in self.model_fields_set and name not in (*needs, *takes):
+                there = ", ".join((*needs, *takes)) or "nothing else"
+                raise ValueError(f"{name}: {self.do} does not use it; it takes {there}")
+        if self.result not in _RESULTS:
+            raise ValueError(f"result {self.result!r}: must be one of {', '.join(_RESULTS)}")
+        for name in needs:
+            if getattr(self, name) is None:
+                raise ValueError(f"{name}: missing; {self.do} needs it")
+        return self
 
 
 class TelemetryAction(Model):
@@ -175,7 +223,7 @@ class ExecAction(Model):
     pod: str
     namespace: str = "default"
     container: str | None = None
-    command: tuple[str, ...]
+    command: tuple[str, ...] = Field(min_length=1)
     exit_code: int = 0
     stdout: Pattern = None
     stderr: Pattern = None
@@ -241,7 +289,7 @@ Script = Annotated[ScriptAction, BeforeValidator(_shell), OrScalar("string")]
 class HoldAction(Model):
     """Something that must hold now and stay so for a while."""
 
-    for_: Seconds = Field(alias="for")
+    for_: TimeLimit = Field(alias="for")
     clock: Literal["scenario", "kubelet"] = Field(
         default="scenario", description="kubelet: a span that a kubelet measures; real ones know nothing of --speed"
     )

@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
 from mews.dialects import DIALECTS
-from mews.harness.scenario.match import check_pattern
+from mews.harness.scenario.match import check_count, check_pattern
 from mews.kube.api.selectors import label_selector
 from mews.registry import NotRegistered, ValueRegistry
 
@@ -61,6 +61,17 @@ def _listed(value: Any) -> Any:
 
 Pattern = Annotated[Any, AfterValidator(_pattern), WithJsonSchema({"description": "a pattern, see match"})]
 """Anything that ``match`` takes."""
+
+
+def _count(value: Any) -> Any:
+    check_pattern(value)
+    if value is not None:
+        check_count(value)
+    return value
+
+
+Count = Annotated[Any, AfterValidator(_count), WithJsonSchema({"description": "a whole number, or a pattern"})]
+"""A number of things, or a pattern that such numbers match."""
 
 
 def _selector(value: str) -> str:

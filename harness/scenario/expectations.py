@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, Pattern
+from mews.harness.scenario.base import Count, KubeObject, LabelSelector, Listed, Model, OrOne, Pattern
 from mews.harness.scenario.extension import STEPS, CheckKind, Given, split
 from mews.harness.scenario.match import check_pattern, show
 
@@ -23,7 +23,7 @@ class PodExpectation(Model):
     reason: Pattern = None
     message: Pattern = None
     ready: bool | None = None
-    restarts: Pattern = None
+    restarts: Count = None
     annotations: dict[str, Pattern] = Field(default_factory=dict)
     scheduled: bool | None = None
     unschedulable: Pattern = Field(default=None, description="the message of condition PodScheduled=False")
@@ -62,14 +62,14 @@ class CountExpectation(Model):
     namespace: str | None = "default"
     labels: LabelSelector = ""
     matching: Pattern = Field(default_factory=dict)
-    is_: Pattern = Field(alias="is")
+    is_: Count = Field(alias="is")
 
 
 class LineCount(Model):
     """So many journal lines like that."""
 
     of: dict[str, Pattern]
-    is_: Pattern = Field(alias="is")
+    is_: Count = Field(alias="is")
 
 
 class JournalExpectation(Model):
@@ -98,9 +98,9 @@ class GpusExpectation(Model):
 
     pod: str
     namespace: str = "default"
-    count: int
+    count: int = Field(ge=0)
     host: str | None = None
-    containers: dict[str, int] = Field(default_factory=dict)
+    containers: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     resource: str | None = Field(default=None, description="default: what the stack pools")
     log: bool = Field(default=True, description="false: the pod prints nothing, compare the other two")
     devices: Pattern = Field(default=None, description="their IDs in order, over all containers")
@@ -114,7 +114,7 @@ class EventExpectation(Model):
     object: str | None = None
     type: str | None = None
     message: Pattern = None
-    count: Pattern = Field(default_factory=lambda: {"$ge": 1})
+    count: Count = Field(default_factory=lambda: {"$ge": 1})
 
 
 class SettledExpectation(Model):
@@ -139,13 +139,13 @@ class Check(Model):
     pod: PodExpectation | None = None
     node: NodeExpectation | None = None
     table: Pattern = Field(default=None, description="the table: chassis, then device, then its row")
-    hosts: dict[str, Pattern] = Field(default_factory=dict, description="devices per host; free: on no port")
+    hosts: dict[str, Count] = Field(default_factory=dict, description="devices per host; free: on no port")
     host: Pattern = Field(
         default=None, description="what hosts see: host, then devices (by GPUID), holders, waiting, log (kernel lines)"
     )
     telemetry: Pattern = Field(default=None, description="what boards show: chassis, then device, then its values")
-    moves: Pattern = Field(default=None, description="completed attaches since the scenario began")
-    operations: dict[str, Pattern] = Field(
+    moves: Count = Field(default=None, description="completed attaches since the scenario began")
+    operations: dict[str, Count] = Field(
         default_factory=dict, description="chassis lines by event since the scenario began: attached, detached, …"
     )
     journal: JournalExpectation | None = None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from mews.harness.errors import BadInput
+from mews.emulator.yaml_document import DocumentError, read_document
+from mews.harness.errors import BadInput, unreadable
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -29,11 +30,33 @@ def _checked(images: Any) -> Any:
     for name, entry in images.items():
         try:
             own_image(name, entry)
-        except ImagesError as error:
+            _check_played(name, entry)
+        except (ImagesError, LookupError) as error:
             kind = PydanticCustomError("image", "{text}", {"text": str(error)})
             found = InitErrorDetails(type=kind, loc=(str(name),), input=entry)
             raise ValidationError.from_exception_data("images", [found]) from error
     return images
+
+
+def _check_played(name: str, entry: Any) -> None:
+    """What of an image is only read once its container runs: its load, and the program that plays it."""
+    from mews.emulator.telemetry.load import parse_load
+    from mews.harness.systems import find_program
+
+    if not isinstance(entry, Mapping):
+        return
+    load, simulate = entry.get("load"), entry.get("simulate")
+    if load is not None and not (isinstance(load, Mapping) and "trace" in load):
+        try:
+            parse_load(load)
+        except ValueError as error:
+            raise LookupError(f"load: {error}") from error
+    program = simulate.get("program") if isinstance(simulate, Mapping) else None
+    if program:
+        try:
+            find_program(str(program))
+        except LookupError as error:
+            raise LookupError(f"simulate.program: {error}") from error
 
 
 _NUMBER = {"type": "number", "minimum": 0}
@@ -102,18 +125,12 @@ def read_images(file: Path) -> dict[str, Any]:
 
     Raises BadInput.
     """
-    import yaml
-
-    from mews.yaml_text import check_extent
-
     try:
-        text = file.read_text("utf-8")
-        check_extent(text)
-        document = yaml.safe_load(text)
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}") from error
-    except (ValueError, yaml.YAMLError) as error:
-        raise BadInput(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+        document = read_document(file.read_text("utf-8"), str(file)).value
+    except DocumentError as error:
+        raise BadInput(str(error)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(unreadable(file, error)) from error
     if not isinstance(document, dict) or not isinstance(document.get("images"), dict):
         raise BadInput(f"{file}: images: missing; must be a mapping from image, or pattern, to what it runs as")
     further = sorted(set(map(str, document)) - {"apiVersion", "kind", "images"})

@@ -20,6 +20,7 @@ from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
+from mews.harness.scenario.key_words import add_words
 from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.language.expand import Expansion
 from mews.harness.scenario.language.names import is_late, near
@@ -127,6 +128,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files (``mews validate --schema``)."""
     published = _model_schema()
     add_language(published)
+    add_words(published)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **published}
 
 

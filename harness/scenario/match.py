@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -89,6 +89,27 @@ def check_pattern(pattern: Any) -> None:
     Raises ValueError with the place and what is allowed.
     """
     _check(pattern, "")
+
+
+def alternatives(pattern: Any) -> Iterator[Any]:
+    """What a value may equal for the pattern to match, or must not equal: the pattern itself, or what is in ``$in``,
+    ``$all`` and ``$not``; nothing of operators that compare."""
+    operators = [key for key in pattern if str(key).startswith("$")] if isinstance(pattern, Mapping) else []
+    if not operators:
+        yield pattern
+    for key in operators:
+        for inner in pattern[key] if key in ("$in", "$all") else [pattern[key]] if key == "$not" else ():
+            yield from alternatives(inner)
+
+
+def check_count(pattern: Any, where: str = "") -> None:
+    """Refuse what no number of things can match: it would fail, or hold, whatever happens.
+
+    Raises ValueError.
+    """
+    for value in alternatives(pattern):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError(f"{where}{value!r} must be a whole number from 0 on, or compare with one: {{$ge: 1}}")
 
 
 def _first(mismatches: Any) -> Mismatch | None:
@@ -268,6 +289,8 @@ def _check_operator(key: str, value: Any, path: str) -> None:
             _check(item, f"{path}[{index}]")
     elif key in _OF_PATTERN:
         _check(value, path)
+        if key == "$len":
+            check_count(value, where)
     elif key in _OF_NUMBER and _number(value) is None:
         raise ValueError(f"{where}{value!r} must be a number or a quantity")
     elif key in ("$exists", "$any") and not isinstance(value, bool):
@@ -277,6 +300,7 @@ def _check_operator(key: str, value: Any, path: str) -> None:
     elif key == "$count":
         _check(value["of"], path)
         _check(value["is"], path)
+        check_count(value["is"], where)
     elif key == "$regex":
         _check_regex(value, where)
 

@@ -44,7 +44,7 @@ class Requires(Model):
 class JobType(Model):
     """What a job of a type asks for."""
 
-    gpus: int = 0
+    gpus: int = Field(default=0, ge=0)
     cpus: str | int | float = 0
     memory: str | None = None
     duration: Seconds | None = None
@@ -56,7 +56,7 @@ class Job(Model):
     job: str
     type: str | None = None
     arrival: Seconds
-    gpus: int | None = None
+    gpus: int | None = Field(default=None, ge=0)
     cpus: str | int | float | None = None
     duration: Seconds | None = None
 
@@ -122,7 +122,7 @@ class Workload(Model):
 
     trace: str | None = None
     select: dict[str, str | int | float] = Field(default_factory=dict, description="only rows with these values")
-    jobs: tuple[Job, ...] | None = None
+    jobs: tuple[Job, ...] | None = Field(default=None, min_length=1)
     types: dict[str, JobType] = Field(default_factory=dict)
     duration: Seconds = Field(default=300.0, description="of jobs that say nothing else")
     duration_per_gpu: Seconds = Field(

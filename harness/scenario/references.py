@@ -12,14 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mews.emulator.chassis.faults.spec import check_names
+from mews.emulator.chassis.inventory import ChassisSpec
+from mews.emulator.nvml.profiles import profile_of
+from mews.emulator.telemetry.settings import ALL
 from mews.emulator.yaml_document import Place
-from mews.harness.journal import LAYERS
+from mews.harness.ports.telemetry import check_values
+from mews.harness.scenario.findings import Finding, each_of, keys_of, one_of, plain
 from mews.harness.scenario.known import KnownNames
-from mews.harness.scenario.language.names import is_late, near
+from mews.harness.scenario.language.names import is_late
+from mews.harness.scenario.pattern_names import (
+    board_row,
+    chassis_events,
+    journal_line,
+    kubernetes_event,
+    pod_words,
+    seen_by_host,
+    table_row,
+)
 from mews.kube.api.quantities import parse
-
-Finding = tuple[Place, Any, str]
-"""A place, the value there, and what is wrong with it or allowed instead."""
 
 Reader = Callable[[Place, Any, KnownNames], Iterator[Finding]]
 
@@ -32,10 +42,25 @@ _IMAGE = re.compile(
 )
 
 
+def is_image(text: str) -> bool:
+    """Whether a container engine takes that as the name of an image."""
+    return _IMAGE.fullmatch(text) is not None
+
+
 def dangling(known: KnownNames) -> Iterator[Finding]:
     """Everything in the scenario that names what cannot be there, in the order of the file."""
     document = known.document
     yield from _objects(("objects",), document.get("objects"), known)
+    yield from of_steps(known)
+    yield from _expects(known)
+    workload = document.get("workload")
+    if workload is not None:
+        yield from _workload(("workload",), workload, known)
+
+
+def of_steps(known: KnownNames) -> Iterator[Finding]:
+    """What the steps of the document name that cannot be there."""
+    document = known.document
     seen: set[str] = set()
     for part in ("steps", "catch", "finally"):
         for index, step in enumerate(document.get(part) or ()):
@@ -44,40 +69,9 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
                 if action in _ACTIONS and value is not None:
                     yield from _ACTIONS[action]((part, index, action), value, known)
             yield from _since((part, index), step, seen)
-    yield from _expects(known)
-    workload = document.get("workload")
-    if workload is not None:
-        yield from _workload(("workload",), workload, known)
 
 
 # What several steps have in common
-
-
-def _one_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
-    names = list(allowed)
-    if isinstance(value, str) and value not in names and not is_late(value):
-        yield place, value, f"must be one of {', '.join(names) or '(there are none)'}{near(value, names)}"
-
-
-def _keys(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
-    names = list(allowed)
-    for key in _plain(value):
-        yield from _one_of((*place, key), key, names)
-
-
-def _plain(value: Any) -> Mapping[str, Any]:
-    """The keys of a pattern that stand for themselves: none where it is an operator."""
-    if not isinstance(value, Mapping) or any(str(key).startswith("$") for key in value):
-        return {}
-    return {str(key): item for key, item in value.items()}
-
-
-def _each(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
-    """The items of a list, with their places; one thing may stand for a list of one."""
-    if isinstance(value, list):
-        yield from (((*place, index), item) for index, item in enumerate(value))
-    elif value is not None:
-        yield place, value
 
 
 def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
@@ -89,7 +83,7 @@ def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator
 
 
 def _host(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
-    yield from _one_of((*place, "host"), value.get("host"), known.hosts)
+    yield from one_of((*place, "host"), value.get("host"), known.hosts)
 
 
 def _expects(known: KnownNames) -> Iterator[Finding]:
@@ -110,7 +104,7 @@ def _expects(known: KnownNames) -> Iterator[Finding]:
 
 
 def _objects(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    for at, obj in _each(place, value):
+    for at, obj in each_of(place, value):
         if isinstance(obj, Mapping):
             yield from _kind(at, obj, known)
             yield from _inside(at, obj, known)
@@ -132,7 +126,7 @@ def _inside(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
 
 
 def _containers(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    for at, container in _each(place, value):
+    for at, container in each_of(place, value):
         if not isinstance(container, Mapping):
             continue
         yield from _image((*at, "image"), container.get("image"), known)
@@ -143,7 +137,7 @@ def _containers(place: Place, value: Any, known: KnownNames) -> Iterator[Finding
 
 
 def _quantities(place: Place, value: Any) -> Iterator[Finding]:
-    for name, amount in _plain(value).items():
+    for name, amount in plain(value).items():
         yield from _quantity((*place, name), amount)
 
 
@@ -161,7 +155,7 @@ def _quantity(place: Place, value: Any) -> Iterator[Finding]:
 def _image(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     if not isinstance(value, str) or is_late(value):
         return
-    if not _IMAGE.fullmatch(value):
+    if not is_image(value):
         yield place, value, "must be an image, such as busybox:1.36 or registry.example.com/team/app:2"
     elif value.startswith(OUR_IMAGES):
         from mews.kube.emulated.kubelet.images import load_images
@@ -181,10 +175,10 @@ def _target(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
 
 def _component(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     if isinstance(value, Mapping):
-        yield from _one_of((*place, "component"), value.get("component"), known.components)
-        yield from _line((*place, "at"), value.get("at"))
+        yield from one_of((*place, "component"), value.get("component"), known.components)
+        yield from journal_line((*place, "at"), value.get("at"))
     else:
-        yield from _one_of(place, value, known.components)
+        yield from one_of(place, value, known.components)
 
 
 def _chassis(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
@@ -192,17 +186,17 @@ def _chassis(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     if edit is None:
         return
     name = edit.get("chassis")
-    yield from _one_of((*at, "chassis"), name, known.chassis)
+    yield from one_of((*at, "chassis"), name, known.chassis)
     yield from _host(at, edit, known)
     if name in known.chassis:
         spec = known.chassis[name]
-        yield from _one_of((*at, "device"), edit.get("device"), [each.id for each in spec.devices])
-        yield from _one_of((*at, "port"), edit.get("port"), [port for port, host in spec.ports.items() if host])
+        yield from one_of((*at, "device"), edit.get("device"), [each.id for each in spec.devices])
+        yield from one_of((*at, "port"), edit.get("port"), [port for port, host in spec.ports.items() if host])
 
 
 def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    yield from _one_of((*place, "clear"), value.get("clear"), ("all", *known.chassis, *known.hosts))
-    yield from _one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
+    yield from one_of((*place, "clear"), value.get("clear"), ("all", *known.chassis, *known.hosts))
+    yield from one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
     yield from _host(place, value, known)
     spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")
     if spec is None or is_late(value):
@@ -227,12 +221,21 @@ def _operate(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     yield from _host(place, value, known)
     host = value.get("host")
     if host in known.hosts:
-        yield from _one_of((*place, "device"), value.get("device"), known.devices_at(host))
+        yield from one_of((*place, "device"), value.get("device"), known.devices_at(host))
 
 
 def _telemetry(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    devices = [(spec.gpuid(each.id), each.id) for spec in known.chassis.values() for each in spec.devices]
-    yield from _one_of((*place, "device"), value.get("device"), ("all", *(name for pair in devices for name in pair)))
+    named = [(spec.gpuid(each.id), each.id, each.model) for spec in known.chassis.values() for each in spec.devices]
+    names = [name for gpuid, device, _ in named for name in (gpuid, device)]
+    yield from one_of((*place, "device"), value.get("device"), (ALL, *names))
+    device, values = value.get("device", ALL), value.get("set")
+    models = {model for gpuid, own, model in named if device in (ALL, gpuid, own)}
+    for model in sorted(models) if isinstance(values, Mapping) and not is_late(value) else ():
+        try:
+            check_values(values, profile_of(model))
+        except ValueError as error:
+            yield (*place, "set"), values, str(error)
+            return
 
 
 def _hold(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
@@ -262,14 +265,14 @@ _ACTIONS: Mapping[str, Reader] = {
 
 
 def _checks(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    for at, check in _each(place, value):
+    for at, check in each_of(place, value):
         for name, expected in check.items():
             if name in _CHECKS and expected is not None:
                 yield from _CHECKS[name]((*at, name), expected, known)
 
 
 def _pod(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    yield from _one_of((*place, "node"), value.get("node"), known.hosts)
+    yield from pod_words(place, value, known.hosts)
 
 
 def _node(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
@@ -279,22 +282,45 @@ def _node(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
 
 
 def _table(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    for name, devices in _plain(value).items():
-        yield from _one_of((*place, name), name, known.chassis)
-        if name not in known.chassis:
-            continue
-        spec = known.chassis[name]
-        yield from _keys((*place, name), devices, [each.id for each in spec.devices])
-        for device, row in _plain(devices).items():
-            row_place = (*place, name, device)
-            yield from _one_of((*row_place, "host"), _plain(row).get("host"), known.hosts)
-            yield from _one_of((*row_place, "port"), _plain(row).get("port"), spec.ports)
+    for row_place, spec, row in _rows(place, value, known):
+        yield from table_row(row_place, row)
+        yield from one_of((*row_place, "host"), plain(row).get("host"), known.hosts)
+        yield from one_of((*row_place, "port"), plain(row).get("port"), spec.ports)
+    yield from _of_chassis(place, value, known)
+
+
+def _boards(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for row_place, _, row in _rows(place, value, known):
+        yield from board_row(row_place, row)
+    yield from _of_chassis(place, value, known)
+
+
+def _of_chassis(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for name, devices in plain(value).items():
+        yield from one_of((*place, name), name, known.chassis)
+        if name in known.chassis:
+            yield from keys_of((*place, name), devices, [each.id for each in known.chassis[name].devices])
+
+
+def _rows(place: Place, value: Any, known: KnownNames) -> Iterator[tuple[Place, ChassisSpec, Any]]:
+    for name, devices in plain(value).items():
+        for device, row in plain(devices).items() if name in known.chassis else ():
+            yield (*place, name, device), known.chassis[name], row
 
 
 def _seen_by_host(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    for host, seen in _plain(value).items():
-        yield from _one_of((*place, host), host, known.hosts)
-        yield from _keys((*place, host, "devices"), _plain(seen).get("devices"), known.gpuids)
+    for host, seen in plain(value).items():
+        yield from one_of((*place, host), host, known.hosts)
+        yield from keys_of((*place, host, "devices"), plain(seen).get("devices"), known.gpuids)
+        yield from seen_by_host((*place, host), seen)
+
+
+def _event(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from kubernetes_event(place, value, known)
+
+
+def _operations(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from chassis_events(place, value)
 
 
 def _gpus(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
@@ -302,24 +328,20 @@ def _gpus(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     devices = value.get("devices")
     for operator in ("$exact", "$unordered", "$contains"):
         listed = devices.get(operator) if isinstance(devices, Mapping) else None
-        for at, name in _each((*place, "devices", operator), listed):
-            yield from _one_of(at, name, known.gpuids)
+        for at, name in each_of((*place, "devices", operator), listed):
+            yield from one_of(at, name, known.gpuids)
 
 
 def _journal(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     for part in ("occurs", "never", "order"):
-        for at, line in _each((*place, part), value.get(part)):
-            yield from _line(at, line)
-    for at, count in _each((*place, "count"), value.get("count")):
-        yield from _line((*at, "of"), count.get("of"))
-
-
-def _line(place: Place, value: Any) -> Iterator[Finding]:
-    yield from _one_of((*place, "layer"), _plain(value).get("layer"), LAYERS)
+        for at, line in each_of((*place, part), value.get(part)):
+            yield from journal_line(at, line)
+    for at, count in each_of((*place, "count"), value.get("count")):
+        yield from journal_line((*at, "of"), count.get("of"))
 
 
 def _free_or_hosts(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    yield from _keys(place, value, (*known.hosts, "free"))
+    yield from keys_of(place, value, (*known.hosts, "free"))
 
 
 _CHECKS: Mapping[str, Reader] = {
@@ -329,7 +351,9 @@ _CHECKS: Mapping[str, Reader] = {
     "pod": _pod,
     "node": _node,
     "table": _table,
-    "telemetry": _table,
+    "telemetry": _boards,
+    "operations": _operations,
+    "event": _event,
     "hosts": _free_or_hosts,
     "host": _seen_by_host,
     "gpus": _gpus,
@@ -345,7 +369,7 @@ def _since(place: Place, step: Mapping[str, Any], names: set[str]) -> Iterator[F
         ((*place, "assert"), step.get("assert")),
         ((*place, "hold", "check"), hold.get("check") if isinstance(hold, Mapping) else None),
     ):
-        for here, check in _each(at, checks):
+        for here, check in each_of(at, checks):
             journal = check.get("journal")
             since = journal.get("since") if isinstance(journal, Mapping) else None
             if since is not None and since not in names:
@@ -359,9 +383,9 @@ def _since(place: Place, step: Mapping[str, Any], names: set[str]) -> Iterator[F
 def _workload(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
     types = value.get("types") or {}
     jobs = [((*place, "types", name), each) for name, each in types.items()]
-    for at, job in (*jobs, *_each((*place, "jobs"), value.get("jobs"))):
+    for at, job in (*jobs, *each_of((*place, "jobs"), value.get("jobs"))):
         for amount in ("cpus", "memory"):
             yield from _quantity((*at, amount), job.get(amount))
         if "types" in value and at[1] == "jobs":
-            yield from _one_of((*at, "type"), job.get("type"), types)
+            yield from one_of((*at, "type"), job.get("type"), types)
     yield from _image((*place, "pod", "image"), (value.get("pod") or {}).get("image"), known)

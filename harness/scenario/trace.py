@@ -157,7 +157,7 @@ def _number(where: str, row: Mapping[str, str], names: tuple[str, ...]) -> float
     for name in names:
         if row.get(name):
             try:
-                value = float(row[name])
+                value = float(row[name]) if row[name].isascii() and "_" not in row[name] else -1.0
             except ValueError:
                 value = -1.0
             if not 0 <= value < 1e12:

@@ -71,7 +71,7 @@ def number(column: str, text: str, allowed: str = "a number of at least 0") -> f
     Raises BadCell.
     """
     try:
-        value = float(text)
+        value = float(text) if text.isascii() and "_" not in text else -1.0
     except ValueError:
         value = -1.0
     if not 0 <= value < _MOST:

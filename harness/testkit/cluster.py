@@ -59,7 +59,7 @@ class ServedCluster:
         """
         __tracebackhide__ = True
         try:
-            reason = self._session.perform(step)
+            reason = self._session.perform(step).reason
         except ValueError as error:
             raise ValueError(str(error)) from None  # its line says all: the client's frames do not
         if reason:

@@ -37,14 +37,18 @@ def model_of(
     omit: Collection[str] = (),
     kinds: Mapping[str, Any] = MappingProxyType({}),
     more: Mapping[str, Any] = MappingProxyType({}),
+    words: Mapping[str, str] = MappingProxyType({}),
 ) -> type[OptionsModel]:
     """The model of a dataclass of texts, flags, counts and seconds, so that its fields are written once.
 
     ``omit``: fields that are no options; ``kinds``: annotations of fields that take less than any value of their type;
-    ``more``: further fields as pydantic takes them, (annotation, default).
+    ``more``: further fields as pydantic takes them, (annotation, default); ``words``: what each field is.
     """
     fields: dict[str, Any] = {
-        field.name: (kinds.get(field.name) or _BY_TYPE[type(field.default)], field.default)
+        field.name: (
+            kinds.get(field.name) or _BY_TYPE[type(field.default)],
+            Field(default=field.default, description=words[field.name]) if field.name in words else field.default,
+        )
         for field in dataclasses.fields(source)
         if field.name not in omit
     }

@@ -28,7 +28,45 @@ _KINDS: dict[str, Any] = {
     "scoring": Literal["profile", "alone"],
 }
 
-TimingOptions = model_of(Timing, "KubeCompTiming", "Periods, patience and retries; in seconds of the API's time.")
+_WORDS = {
+    "device_kind": "the kind of device that is pooled",
+    "device_env": "the variable in which a container finds its devices' pool-wide IDs",
+    "uuid_env": "the variable in which a container finds its devices' UUIDs",
+    "plugin_socket": "the socket of DisagGPU-DevMgr in the kubelet's folder of device plugins",
+    "scheduler_name": "the schedulerName that pods give",
+    "namespace": "where its parts keep their objects",
+    "policy": "how a node is chosen by equation 1: both of its terms, one of them, or none",
+    "scoring": "profile: the default Score plugins beside equation 1; alone: equation 1, and ties by name",
+    "partial": "move what there is where there are too few candidates",
+    "strict_fcfs": "no pod is placed before one that came earlier",
+}
+_TIMING_WORDS = {
+    "device_poll_s": "DisagGPU-DevMgr's rest between two readings of the chassis",
+    "pool_poll_s": "Reconfig-Mgr's rest between two readings of a pool for its published list",
+    "heartbeat_s": "how often a node's report is written when nothing changed",
+    "report_stale_s": "a report without a heartbeat for this long is stale: none of the node's devices is a candidate",
+    "consent_fresh_s": "consent that is not renewed for this long no longer counts",
+    "withdrawal_check_s": "DevMgr's rest between two looks at the kubelet while a withdrawal is asked for",
+    "withdrawal_timeout_s": "how long Reconfig-Mgr waits for consent before it asks the device back",
+    "withdrawal_lease_s": "how long a request for withdrawal stands unless it is renewed",
+    "chassis_timeout_s": "after this long a chassis operation without an answer has an unknown outcome",
+    "read_back_poll_s": "the pause between two readings that look for a change",
+    "read_back_bound_s": "after this long a change that the table does not show did not happen",
+    "retries": "how often an attach or detach is tried in all",
+    "retry_backoff_s": "the pause before the second try; it doubles with each",
+    "requeue_first_s": "the first pause before a pod that cannot be served is looked at again",
+    "requeue_last_s": "the longest of these pauses",
+    "vanish_reads": "a device that this many readings in a row lack is gone",
+    "empty_settle_s": "an empty pod-resources list counts once it has been empty this long",
+    "holder_patience_s": "how long DevMgr waits for processes to close a device that is taken off its host",
+    "removal_timeout_s": "after this long a removal, or a rescan, that blocks is given up",
+    "refusal_backoff_s": "how long a device that its host refused is no candidate; doubles up to requeue_last_s",
+    "grant_grace_s": "how long a device of Allocate counts as held though pod-resources does not show it yet",
+}
+
+TimingOptions = model_of(
+    Timing, "KubeCompTiming", "Periods, patience and retries; in seconds of the API's time.", words=_TIMING_WORDS
+)
 
 SharedOptions = model_of(
     KubeCompConfig,
@@ -36,6 +74,7 @@ SharedOptions = model_of(
     "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
     omit=("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi", "removal", "mode", "faults"),
     kinds=_KINDS,
+    words=_WORDS,
     more={
         "timing": (TimingOptions, Field(default_factory=TimingOptions)),
         **{name: (info.annotation, info) for name, info in TimingOptions.model_fields.items()},
@@ -46,7 +85,11 @@ SharedOptions = model_of(
 class KubeCompSchedulerOptions(SharedOptions):  # type: ignore[valid-type, misc]
     """Options of the KubeComp scheduler."""
 
-    strict_fcfs: FLAG = Field(default=False, validation_alias=AliasChoices("strict_fcfs", "strictFcfs"))
+    strict_fcfs: FLAG = Field(
+        default=False,
+        validation_alias=AliasChoices("strict_fcfs", "strictFcfs"),
+        description=_WORDS["strict_fcfs"],
+    )
 
 
 class KubeCompOptions(OptionsModel):

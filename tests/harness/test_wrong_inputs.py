@@ -65,6 +65,12 @@ FILES = {
     "img-list.yaml": "- 1\n",
     "img-bad.yaml": "images: {x: {process: 5}}\n",
     "img-kind.yaml": "x: {frob: 1}\n",
+    "img-twice.yaml": "images:\n  a: idle\n  a: idle\n",
+    "img-program.yaml": "images: {a: {simulate: {program: x}}}\n",
+    "img-load.yaml": "images: {a: {simulate: {}, load: 500}}\n",
+    "rec-text/recording.json": "{",
+    "rec-list/recording.json": "[]",
+    "rec-keys/recording.json": '{"dialect": "h3api"}',
 }
 
 
@@ -78,6 +84,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wrong")
     (folder / "emptydir").mkdir()
     for name, content in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "mixed").mkdir()
     os.mkfifo(folder / "mixed" / "pipe.yaml")

@@ -12,7 +12,7 @@ from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import text
-from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, watched
+from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, one_device_each, watched
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
 RESOURCES = "/resources"
@@ -114,6 +114,7 @@ def _unique(bench: ClauseContext) -> None:
     devices = [device for record in _listing(bench) if (device := text(record, "devid"))]
     twice = sorted({device for device in devices if devices.count(device) > 1})
     must(not twice, f"devid {', '.join(twice)} is listed more than once")
+    one_device_each({text(record, "devid"): text(record, "uuid") for record in _listing(bench)})
 
 
 def _null(bench: ClauseContext) -> None:

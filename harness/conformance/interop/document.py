@@ -39,18 +39,24 @@ class ProfilePlace:
         return BadInput(f"{self.file}: {self.path + ': ' if self.path else ''}{text}")
 
 
+_PARTS = ("Protocol", "Resources", "Registries")
+
+
 def read_document(file: Path) -> Mapping[str, Any]:
     """The profile, with the requirements of those that it requires (they lie beside it, by DMTF's file names).
 
     Raises BadInput.
     """
-    return _read(file, ())
+    document = _read(file, ())
+    if not any(document.get(part) for part in _PARTS):
+        raise BadInput(f"{file}: asks for nothing: must have one of {', '.join(_PARTS)}")
+    return document
 
 
 def _read(file: Path, above: tuple[str, ...]) -> dict[str, Any]:
     place = ProfilePlace(file)
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_once)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(unreadable(file, error)) from error
     except (ValueError, RecursionError) as error:
@@ -66,9 +72,19 @@ def _read(file: Path, above: tuple[str, ...]) -> dict[str, Any]:
         if name in above:
             raise where.wrong("requires itself")
         base = _read(_beside(where, required.get("MinVersion", "1.0.0")), (*above, name))
-        for part in ("Protocol", "Resources", "Registries"):
+        for part in _PARTS:
             document[part] = {**base.get(part, {}), **document.get(part, {})}
     return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose members are each there once: of two, one would be without effect."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the member {name!r} is there twice in one object")
+        found[name] = value
+    return found
 
 
 def _beside(where: ProfilePlace, minimum: str) -> Path:

@@ -39,6 +39,15 @@ def test_help_of_each_command_shows_examples_and_exits_0(name, capsys):
     assert re.search(rf"^Examples:\n +mews {name}", shown, re.MULTILINE), shown
 
 
+@pytest.mark.parametrize("group", sorted({name.split()[0] for name in all_commands() if " " in name} - set(COMMANDS)))
+def test_help_of_a_group_is_that_of_all_its_commands(group, capsys):
+    assert exit_code([group, "--help"]) == 0
+    shown = capsys.readouterr().out
+    for name in all_commands():
+        if name.split()[0] == group:
+            assert f"Usage: mews {name} " in shown
+
+
 def test_options_are_grouped_and_no_group_names_what_is_not_there(capsys):
     exit_code(["run", "--help"])
     shown = capsys.readouterr().out

@@ -141,6 +141,9 @@ def test_a_waiver_holds_until_its_day_and_is_an_error_after_it(shared, url):
         ("- {clause: 2.nothing, reason: x, expires: 2026-01-01}", "[0].clause: '2.nothing': must be one of 2.no-auth,"),
         ("- {clause: 2.array, expires: 2026-01-01}", "[0].reason: None: must be a text"),
         ("- {clause: 2.array, reason: x, expires: soon}", "[0].expires: 'soon': must be a day, YYYY-MM-DD"),
+        ("- {clause: 2.array, reason: x, expires: 2027-13-01}", "[0].expires: '2027-13-01': must be a day, YYYY-MM-DD"),
+        ("- {clause: 2.array, reason: x, expires: 2027-01-01}\n" * 2, "[1].clause: '2.array': is waived twice"),
+        ("- {clause: 2.array, reason: x, reason: y, expires: 2027-01-01}", "0.reason: duplicate key 'reason'"),
     ],
 )
 def test_a_bad_waiver_is_one_line(text, says, tmp_path):
@@ -149,7 +152,7 @@ def test_a_bad_waiver_is_one_line(text, says, tmp_path):
     with pytest.raises(BadInput) as error:
         load_waivers(file, clauses_of("h3api").clauses)
     assert says in str(error.value)
-    assert str(error.value).startswith(f"{file}: ")
+    assert str(error.value).startswith(f"{file}:")
     assert "\n" not in str(error.value)
 
 

@@ -20,9 +20,10 @@ from mews.harness.conformance.profiles import load_profile
 from mews.harness.conformance.report.outcome import ConformanceOutcome, after
 from mews.harness.conformance.run import Order, conform
 from mews.harness.conformance.table import Limits
+from mews.harness.errors import Lacks
 from tests.harness.conformance.judging import DAY, broken, judged_by
 from tests.harness.conformance.replayed import ReplayedClient, our_service, scarred
-from tests.harness.conformance.wrong import DROPPED, Answered, Records, Wrong, serving, slowly
+from tests.harness.conformance.wrong import DROPPED, Answered, Handler, OddHandler, Records, Wrong, serving, slowly
 
 pytestmark = pytest.mark.wall
 
@@ -44,8 +45,10 @@ def unguarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mews.harness.conformance.run.Guard", NoGuard)
 
 
-def run(box: Wrong, dialect: str, *, changes: bool = True, quirks: Quirks | None = None) -> ConformanceOutcome:
-    with serving(box) as url:
+def run(
+    box: Wrong, dialect: str, *, changes: bool = True, quirks: Quirks | None = None, handler: type[Handler] = Handler
+) -> ConformanceOutcome:
+    with serving(box, handler) as url:
         order = Order(
             ChassisTarget(url, patience_s=4.0),
             dialect,
@@ -103,8 +106,23 @@ def writes(change: Callable[[dict[str, Any]], Any]) -> Wrong:
     return Wrong(answer=answer)
 
 
-def status(old: int, new: int) -> Wrong:
-    return Wrong(answer=lambda method, path, number, was: (new, was[1], was[2]) if was[0] == old else was)
+def every_write(is_answered: Answered) -> Wrong:
+    return Wrong(answer=lambda method, path, number, was: was if method == "GET" else is_answered)
+
+
+def status(old: int, new: int, *, method: str = "", text: str | None = None) -> Wrong:
+    """Of requests with that method alone; with a ``text`` in place of the body, of writes alone."""
+
+    def answer(asked: str, path: str, number: int, was: Answered) -> Answered:
+        meant = asked == method if method else asked != "GET" if text is not None else True
+        return (new, was[1], was[2] if text is None else text) if was[0] == old and meant else was
+
+    return Wrong(answer=answer)
+
+
+def bodies(change: Callable[[str], str]) -> Wrong:
+    """Each listing's text, changed."""
+    return reads(lambda number, was: (was[0], was[1], change(was[2])))
 
 
 def now_and_then(what: Callable[[Answered], Answered]) -> Wrong:
@@ -127,6 +145,21 @@ BOXES: list[tuple[str, str, Wrong, set[str]]] = [
     ("dev_type is missing", H3API, without("dev_type"), {"2.kinds"}),
     ("a free device is on null", H3API, member("Host_Port#", lambda text: text or None), {"2.free"}),
     ("Port_GID is decimal", H3API, member("Port_GID", lambda text: text.replace("0", "1")), {"2.port-gid"}),
+    ("a device twice", H3API, Wrong(listing=lambda records: [*records, records[0]]), {"2.one-port"}),
+    ("one UUID for all", H3API, member("OB_GPU_GUID", lambda text: "GPU-1"), {"2.one-port"}),
+    ("a byte order mark", H3API, bodies(lambda text: f"\ufeff{text}"), {"2.array"}),
+    ("a member twice", H3API, bodies(lambda text: text.replace("{", '{"dev_type": "NIC", ', 1)), {"2.array"}),
+    ("not a number", H3API, bodies(lambda text: text.replace('"GPU"', "NaN")), {"2.array"}),
+    ("more behind the listing", H3API, bodies(lambda text: f"{text}\nOK"), {"2.array"}),
+    ("202 for 200", H3API, status(200, 202, method="GET"), {"2.array"}),
+    ("writes ask who it is", H3API, status(200, 401, text=""), {"2.reply"}),
+    ("writes without a body", H3API, status(200, 200, text=""), {"2.reply"}),
+    (
+        "writes are dropped",
+        H3API,
+        every_write(DROPPED),
+        {"2.answers"},
+    ),
     ("a wrapper object", H3API, Wrong(listing=lambda records: {"resources": records}), {"2.array"}),
     ("401", H3API, reads(lambda number, was: (401, "text/plain", "")), {"2.no-auth"}),
     ("500 to every read", H3API, reads(lambda number, was: (500, "text/plain", "")), {"2.server-errors"}),
@@ -150,6 +183,15 @@ BOXES: list[tuple[str, str, Wrong, set[str]]] = [
     ("a free device is on null", POOL, member("hostport", lambda text: text or None), {"3.free"}),
     ("a further member", POOL, Wrong(listing=listed(lambda record: record.update(slot="1"))), {"3.members"}),
     ("a wrapper object", POOL, Wrong(listing=lambda records: {"devices": records}), {"3.list"}),
+    ("a device twice", POOL, Wrong(listing=lambda records: [*records, records[0]]), {"3.one-port"}),
+    ("one UUID for all", POOL, member("uuid", lambda text: "GPU-1"), {"3.one-port"}),
+    (
+        "writes are 500",
+        POOL,
+        every_write((500, "text/plain", "")),
+        {"3.server-errors"},
+    ),
+    ("200 for 204", POOL, status(204, 200), {"3.no-content"}),
     ("201 for 204", POOL, status(204, 201), {"3.no-content"}),
     ("403 without credentials", POOL, reads(lambda number, was: (403, "text/plain", "")), {"3.no-auth"}),
     ("422 for 404", POOL, status(404, 422), {"3.not-found"}),
@@ -158,6 +200,7 @@ BOXES: list[tuple[str, str, Wrong, set[str]]] = [
 
 
 READ_ONLY_BOXES = {
+    *("a byte order mark", "a member twice", "not a number", "more behind the listing"),  # no table can be read
     *("a wrapper object", "401", "403 without credentials", "500 to every read"),  # changes are refused
     *("Dev_GID is an integer", "Port_GID is decimal"),  # and of no other form in its requests
 }
@@ -173,6 +216,26 @@ def test_a_wrong_box_is_named_by_its_clause_and_left_as_it_was(name, dialect, bo
     if with_table:
         assert box.ports == before or outcome.restored, after(outcome)
         assert ("the table is as before" in after(outcome)) == (box.ports == before)
+
+
+def unlike_ours(records: Records) -> Records:
+    """The same, its order reversed, that of its members too, and with a member that the contract does not name."""
+    return [dict(reversed([*record.items(), ("Vendor", "x")])) for record in reversed(records)]
+
+
+@pytest.mark.parametrize(("dialect", "listing"), [(H3API, unlike_ours), (POOL, lambda records: records[::-1])])
+def test_a_box_that_is_right_in_its_own_way_is_found_right(dialect, listing):
+    """Header names in another case, bodies in chunks, a connection for each reply, another order, more members."""
+    box = Wrong(listing=listing)
+    outcome = run(box, dialect, handler=OddHandler)
+    assert found(outcome) == {}
+    assert outcome.verdict == "passed"
+    assert box.ports == {"000100": "", "000200": "", "000300": "1"}
+
+
+def test_a_coding_that_nobody_asked_for_is_named_as_such():
+    with pytest.raises(Lacks, match="application/json, with a body in gzip, which was not asked for"):
+        run(Wrong(), H3API, changes=False, handler=type("Packing", (OddHandler,), {"packs": True}))
 
 
 def test_at_least_27_boxes_are_wrong():

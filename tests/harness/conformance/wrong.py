@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
@@ -172,6 +173,34 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = answer
 
 
+class OddHandler(Handler):
+    """As right, in another way: lower-case header names, chunks, and the connection is closed after each reply.
+    ``packs``: with gzip, whatever was asked for."""
+
+    packs = False
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        status, kind, text = self.box.answer(self.command, self.path, body)
+        content = gzip.compress(text.encode()) if self.packs else text.encode()
+        self.close_connection = True
+        self.send_response(status)
+        self.send_header("cONTENT-tYPE", f"{kind};charset=utf-8")
+        self.send_header("connection", "close")
+        if self.packs:
+            self.send_header("content-encoding", "gzip")
+        if status != 204:
+            self.send_header("transfer-encoding", "Chunked")
+        self.end_headers()
+        if status != 204:
+            for start in range(0, len(content), 7):
+                part = content[start : start + 7]
+                self.wfile.write(b"%X;note=x\r\n%b\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\nx-trailer: 1\r\n\r\n")
+
+    do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = answer
+
+
 @contextmanager
 def wrong_server(how: str = "") -> Iterator[tuple[str, Wrong]]:
     """URL and box."""
@@ -181,9 +210,9 @@ def wrong_server(how: str = "") -> Iterator[tuple[str, Wrong]]:
 
 
 @contextmanager
-def serving(box: Wrong) -> Iterator[str]:
+def serving(box: Wrong, handler: type[Handler] = Handler) -> Iterator[str]:
     """Its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handled", (Handler,), {"box": box}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handled", (handler,), {"box": box}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -5,6 +5,7 @@ import asyncio
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.live.session import LiveSession
+from mews.harness.live.step_answer import StepAnswer
 from mews.harness.scenario.loader import parse_scenario, shipped
 
 HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: live}\n"
@@ -38,7 +39,7 @@ def explained(steps, pod, *, after_s=20.0, text="hardware: demo\n"):
 
     async def play(session):
         for step in steps:
-            assert await session.perform(step) == ""
+            assert await session.perform(step) == StepAnswer()
         await asyncio.sleep(after_s)
         return await session.explain("default", pod)
 

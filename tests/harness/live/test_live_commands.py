@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.wall
 
@@ -93,6 +94,11 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
     assert run("telemetry", "--device", "000100", "temperature=91") == (0, "", "")
     assert run("telemetry", "--device", "000100", "watts=3")[0] == 2
 
+    code, text, _ = run("step", "get: {kind: Node, name: host-1}")
+    assert (code, yaml.safe_load(text)["metadata"]["name"]) == (0, "host-1")
+    code, text, _ = run("step", "logs: {pod: nobody}")
+    assert (code, text) == (1, 'failed: expected logs to be accepted; seen: pods "nobody" not found\n')
+
     code, text, _ = run("events", "--layer", "step")
     assert code == 0
     assert [line.split()[2:4] for line in text.splitlines()][:2] == [["live", "begun"], ["live", "passed"]]
@@ -117,9 +123,17 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
         (["fault"], "must be one of mews fault list, mews fault add, mews fault clear"),
         (["step", "kill: nobody"], "component 'nobody': must be one of "),
         (["step", "workload: run"], "workload: belongs to a scenario; a live session has none"),
+        (
+            ["step", "wait: {pod: {name: a, phase: Runing}}"],
+            "wait.pod.phase: 'Runing': must be one of Pending",
+        ),
+        (["step", "wait: {hosts: {host-9: 1}}"], "wait.hosts.host-9: 'host-9': must be one of host-1, "),
+        (["step", "telemetry: {set: {temperature: 900}}"], "temperature 900: must be a number from 0 to 150"),
+        (["step", "get: {kind: Node, name: host-1}\noutputs: {a: .x}"], "outputs: belong to a scenario"),
+        (["host", "host-1", "drain", "device=000100", "path=x"], "path: drain does not use it; it takes device, on"),
         (["step", "no-such-file.yaml"], "neither a file nor a step"),
         (["chassis", "edit", "A", "000100"], "one of the arguments --port --host --free is required"),
-        (["chassis", "edit", "A", "9", "--free"], "A/9: no such device"),
+        (["chassis", "edit", "A", "9", "--free"], "chassis.edit.device: '9': must be one of 000100, "),
         (["host", "host-1", "dance"], "mews host: host.do: 'dance': must be one of remove, bind"),
         (["explain", "a/b/c"], "must be pod/NAME"),
         (["events", "--layer", "cake"], "invalid choice: 'cake'"),

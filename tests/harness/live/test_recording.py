@@ -10,6 +10,7 @@ import yaml
 from mews.harness.engine import Engine
 from mews.harness.live.recording import as_applied, as_written, is_users, merge_patch, steps_for
 from mews.harness.live.scenario_file import recorded_scenario, stack_document
+from mews.harness.live.step_answer import StepAnswer
 from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import parse_scenario
 from mews.kube.api.resources import DEPLOYMENTS, JOBS, NODES, PODS, SERVICES, Resource
@@ -40,11 +41,13 @@ async def by_kubectl(session, resource, obj):
 async def a_busy_session(session):
     """A pod that needs a move, a lying chassis, a crash, an edited table and a deployment."""
     lie = {"kind": "lying-result", "operation": "attach", "says": False, "count": 1}
-    assert await session.perform({"fault": {"chassis": "A", "add": lie}}) == ""
+    assert await session.perform({"fault": {"chassis": "A", "add": lie}}) == StepAnswer()
     await by_kubectl(session, PODS, a_pod("five", 5))
     await asyncio.sleep(20)
-    assert await session.perform({"restart": "reconfig-manager"}) == ""
-    assert await session.perform({"chassis": {"edit": {"chassis": "A", "device": "000C00", "port": None}}}) == ""
+    assert await session.perform({"restart": "reconfig-manager"}) == StepAnswer()
+    assert (
+        await session.perform({"chassis": {"edit": {"chassis": "A", "device": "000C00", "port": None}}}) == StepAnswer()
+    )
     deployment = a_deployment("web")
     await by_kubectl(session, DEPLOYMENTS, deployment)
     await asyncio.sleep(10)
@@ -84,9 +87,9 @@ def test_a_recording_that_is_not_what_happened_fails(recorded):
 
 def test_a_step_that_failed_is_not_recorded():
     async def play(session):
-        with pytest.raises(ValueError, match="no such device"):
-            await session.perform({"chassis": {"edit": {"chassis": "A", "device": "nothing", "port": None}}})
-        refused = await session.perform({"assert": {"hosts": {"host-1": 99}}})
+        with pytest.raises(ValueError, match="component 'nobody': must be one of"):
+            await session.perform({"kill": "nobody"})
+        refused = (await session.perform({"assert": {"hosts": {"host-1": 99}}})).reason
         return refused, session.record("nothing")
 
     refused, text = in_session(play)

@@ -9,6 +9,7 @@ import pytest
 from mews.harness.cli import exit_code
 from mews.harness.live.node_pin import pinned, unpinned
 from mews.harness.live.snapshot_file import load_snapshot, write_snapshot
+from mews.harness.live.step_answer import StepAnswer
 from mews.kube.api.resources import CONFIGMAPS, CRDS, DEPLOYMENTS, NAMESPACES, PODS
 from tests.harness.live.sessions import a_deployment, a_pod, in_session
 
@@ -37,7 +38,7 @@ async def by_kubectl(session, resource, obj, namespace="default"):
 
 async def done(session, *steps):
     for step in steps:
-        assert await session.perform(step) == ""
+        assert await session.perform(step) == StepAnswer()
 
 
 async def a_full_session(session):
@@ -280,3 +281,15 @@ def test_what_cannot_be_brought_up_is_one_line(capsys, words, complaint):
     assert captured.out == ""
     assert captured.err.startswith(complaint)
     assert captured.err.count("\n") == 1
+
+
+def test_operations_under_way_are_said_to_be_left_out():
+    async def play(session):
+        slow = {"kind": "slow-operation", "operation": "attach", "extra_s": 60}
+        free = {"chassis": "A", "device": "000C00", "port": None}
+        await done(session, {"fault": {"add": slow}}, {"chassis": {"edit": free}}, {"apply": a_pod("five", 5)})
+        begun = {"layer": "chassis", "event": "attach-begun"}
+        await done(session, {"wait": {"journal": {"occurs": [begun]}}})
+        return (await session.snapshot("moving"))["leftOut"]
+
+    assert "operations under way on the chassis: 1" in in_session(play)

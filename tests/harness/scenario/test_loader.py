@@ -59,7 +59,10 @@ def test_a_scenario_is_read_into_frozen_values(tmp_path):
             ("apply: {kind: Pod, metadata: {name: a}}", "fault: {add: {kind: lying}}"),
             "one.yaml:6: steps.0.fault: {'add': {'kind': 'lying'}}: fault kind 'lying': must be one of slow-operation",
         ),
-        (("steps:", "workload: {jobs: [], trace: a.csv}\nsteps:"), "workload.trace: 'a.csv': no such file"),
+        (
+            ("steps:", "workload: {jobs: [{job: a, arrival: 0}], trace: a.csv}\nsteps:"),
+            "workload.trace: 'a.csv': no such file",
+        ),
     ],
 )
 def test_an_error_is_one_line_with_place_value_and_what_is_allowed(tmp_path, change, expected):

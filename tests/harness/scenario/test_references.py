@@ -58,8 +58,14 @@ WRONG = [
         'fault: {chassis: A, add: {kind: concurrent-editor, edit: "000100", port: "9"}}',
         "fault concurrent-editor: port '9': must be one of 1, 2, 3",
     ),
-    ('chassis: {edit: {chassis: B, device: "000100"}}', "steps.0.chassis.edit.chassis: 'B': must be one of A"),
-    ('chassis: {edit: {chassis: A, device: "1"}}', "steps.0.chassis.edit.device: '1': must be one of 000100, "),
+    (
+        'chassis: {edit: {chassis: B, device: "000100", port: null}}',
+        "steps.0.chassis.edit.chassis: 'B': must be one of A",
+    ),
+    (
+        'chassis: {edit: {chassis: A, device: "1", port: null}}',
+        "steps.0.chassis.edit.device: '1': must be one of 000100, ",
+    ),
     (
         'chassis: {edit: {chassis: A, device: "000100", port: "9"}}',
         "steps.0.chassis.edit.port: '9': must be one of 1, 2",
@@ -122,9 +128,15 @@ WRONG = [
 
 WRONG_WORKLOADS = [
     ("jobs: [{job: a, arrival: 0, cpus: many}]", "workload.jobs.0.cpus: 'many': must be a quantity from 0 on"),
-    ("types: {t: {memory: 1GiB}}, jobs: []", "workload.types.t.memory: '1GiB': must be a quantity from 0 on"),
+    (
+        "types: {t: {memory: 1GiB}}, jobs: [{job: a, arrival: 0}]",
+        "workload.types.t.memory: '1GiB': must be a quantity from 0 on",
+    ),
     ("types: {t: {}}, jobs: [{job: a, arrival: 0, type: u}]", "workload.jobs.0.type: 'u': must be one of t"),
-    ("jobs: [], pod: {image: mews/trian}", "workload.pod.image: 'mews/trian': Mews has no such image"),
+    (
+        "jobs: [{job: a, arrival: 0}], pod: {image: mews/trian}",
+        "workload.pod.image: 'mews/trian': Mews has no such image",
+    ),
 ]
 
 
@@ -170,7 +182,7 @@ def test_an_override_that_names_what_is_not_there_is_named_as_such(tmp_path):
         "requires: {cluster: [kubeconfig]}\nsteps:\n  - apply: {kind: Unicorn, metadata: {name: u}}\n",
         "stack: {replace: {scheduler: {process: [x]}}}\nsteps:\n  - apply: {kind: Unicorn, metadata: {name: u}}\n",
         "steps:\n  - {name: begin, sleep: 1}\n  - wait: {journal: {since: begin}}\n",
-        "steps:\n  - wait: {pod: {name: a, node: {$not: somewhere}}}\n",
+        "steps:\n  - wait: {pod: {name: a, node: {$not: host-2}}}\n",
         "steps:\n  - wait: {table: {A: {$count: {of: {host: host-1}, is: 2}}}}\n",
         f"steps:\n  - apply: {POD % ('registry.example.com:5000/team/app:2', '500m')}\n",
     ],

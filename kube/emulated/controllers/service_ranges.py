@@ -39,15 +39,23 @@ class ServiceRanges:
         """Run until cancelled."""
         await self._ranges.synced()
         await self._addresses.synced()
-        self._ranges.on_change(self._loop.add_changed)
+        self._ranges.on_change(self._range_changed)
         self._addresses.on_change(self._address_changed)
         await self._loop.run()
 
+    def _range_changed(self, old: Object | None, new: Object | None) -> None:
+        self._loop.add_changed(old, new)
+        if old is None:
+            self._look_at_deleted()  # the new one may hold the addresses of one that waits to go
+
     def _address_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is None:
-            for service_range in self._ranges.items():
-                if is_deleting(service_range):
-                    self._loop.add(key_of(service_range))
+            self._look_at_deleted()
+
+    def _look_at_deleted(self) -> None:
+        for service_range in self._ranges.items():
+            if is_deleting(service_range):
+                self._loop.add(key_of(service_range))
 
     async def _sync(self, key: str) -> None:
         service_range = self._ranges.at(key)

@@ -117,10 +117,16 @@ class StatefulSetController:
         return made
 
     async def _create_claims(self, stateful_set: Object, ordinal: int, pod: str) -> None:
-        place = namespace_of(stateful_set)
+        place, about = namespace_of(stateful_set), self._control.about(stateful_set)
         for claim in claims(stateful_set, ordinal):
-            what = f"Claim {claim['metadata']['name']} Pod {pod} in StatefulSet {name_of(stateful_set)}"
-            about = self._control.about(stateful_set)
+            name = claim["metadata"]["name"]
+            # Looked for first: what is there already is no matter of quotas, which a second one could be above.
+            found = await self._find_claim(name, place)
+            if found is not None and is_deleting(found):
+                raise ApiError(f"pvc {name} is being deleted")  # its pod would hold it for ever: not before it is gone
+            if found is not None:
+                continue
+            what = f"Claim {name} Pod {pod} in StatefulSet {name_of(stateful_set)}"
             try:
                 await self._context.kube.create(PERSISTENT_VOLUME_CLAIMS, claim, namespace=place, field_manager=MANAGER)
             except AlreadyExists:
@@ -130,6 +136,12 @@ class StatefulSetController:
                 self._events.event(about, "Warning", "FailedCreate", text)
                 raise
             self._events.event(about, "Normal", "SuccessfulCreate", f"create {what} success")
+
+    async def _find_claim(self, name: str, namespace: str) -> Object | None:
+        try:
+            return await self._context.kube.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
+        except NotFound:
+            return None
 
     async def _delete(self, stateful_set: Object, pod: Object) -> None:
         self._expectations.deleted(key_of(stateful_set), self._pods.informer, pod)

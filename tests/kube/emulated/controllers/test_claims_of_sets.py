@@ -14,6 +14,7 @@ from mews.kube.api.resources import (
     IP_ADDRESSES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    RESOURCE_QUOTAS,
     SERVICE_ACCOUNTS,
     SERVICE_CIDRS,
     STATEFUL_SETS,
@@ -27,7 +28,7 @@ from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_ranges import FINALIZER
 from tests.kube.emulated.controllers.test_controllers import running
 
-_RUN = ("statefulset-controller", "service-cidr-controller")
+_RUN = ("statefulset-controller", "service-cidr-controller", "resourcequota-controller")
 
 
 def play(story: Callable[[InProcessKube], Awaitable[None]]) -> None:
@@ -101,6 +102,61 @@ def test_a_service_range_is_ready_and_stays_while_only_it_holds_an_address() -> 
         found = await kube.get(SERVICE_CIDRS, "r")
         assert [condition["reason"] for condition in found["status"]["conditions"]] == ["Terminating"]
         await kube.delete(IP_ADDRESSES, "10.7.0.9")
+        await rest(2)
+        with pytest.raises(NotFound):
+            await kube.get(SERVICE_CIDRS, "r")
+
+    play(story)
+
+
+def test_a_pod_comes_back_to_its_claim_where_a_quota_allows_no_further_one() -> None:
+    async def story(kube: InProcessKube) -> None:
+        quota = {"metadata": {"name": "q"}, "spec": {"hard": {"persistentvolumeclaims": "2"}}}
+        await kube.create(RESOURCE_QUOTAS, quota, namespace="default")
+        await rest(5)
+        await kube.create(STATEFUL_SETS, _set(), namespace="default")
+        await rest(10)
+        first = await kube.get(PODS, "db-1", namespace="default")
+        await kube.delete(PODS, "db-1", namespace="default")
+        await rest(60)
+        again = await kube.get(PODS, "db-1", namespace="default")
+        assert again["metadata"]["uid"] != first["metadata"]["uid"]
+
+    play(story)
+
+
+def test_a_pod_waits_until_its_deleted_claim_is_gone_and_gets_a_new_one() -> None:
+    async def story(kube: InProcessKube) -> None:
+        await kube.create(STATEFUL_SETS, _set(), namespace="default")
+        await rest(5)
+        first = await kube.get(PERSISTENT_VOLUME_CLAIMS, "data-db-1", namespace="default")
+        await kube.patch(
+            PERSISTENT_VOLUME_CLAIMS, "data-db-1", {"metadata": {"finalizers": ["a.b/c"]}}, namespace="default"
+        )
+        await kube.delete(PERSISTENT_VOLUME_CLAIMS, "data-db-1", namespace="default")
+        await kube.delete(PODS, "db-1", namespace="default")
+        await rest(60)
+        with pytest.raises(NotFound):
+            await kube.get(PODS, "db-1", namespace="default")
+        await kube.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-1", {"metadata": {"finalizers": None}}, namespace="default")
+        await rest(300)
+        await kube.get(PODS, "db-1", namespace="default")
+        again = await kube.get(PERSISTENT_VOLUME_CLAIMS, "data-db-1", namespace="default")
+        assert again["metadata"]["uid"] != first["metadata"]["uid"]
+
+    play(story)
+
+
+def test_a_service_range_that_waits_to_go_goes_once_another_holds_its_addresses() -> None:
+    async def story(kube: InProcessKube) -> None:
+        await kube.create(SERVICE_CIDRS, {"metadata": {"name": "r"}, "spec": {"cidrs": ["10.7.0.0/24"]}})
+        parent = {"resource": "services", "namespace": "default", "name": "s"}
+        await kube.create(IP_ADDRESSES, {"metadata": {"name": "10.7.0.9"}, "spec": {"parentRef": parent}})
+        await rest(2)
+        await kube.delete(SERVICE_CIDRS, "r")
+        await rest(2)
+        await kube.get(SERVICE_CIDRS, "r")
+        await kube.create(SERVICE_CIDRS, {"metadata": {"name": "wider"}, "spec": {"cidrs": ["10.7.0.0/16"]}})
         await rest(2)
         with pytest.raises(NotFound):
             await kube.get(SERVICE_CIDRS, "r")

@@ -108,7 +108,7 @@ class TraceEngine:
                 while ends and ends[0][0] <= now_s:
                     _, _, job, spot = heapq.heappop(ends)
                     placer.release(job, spot, now_s)
-                    if not costs:
+                    if costs is None:
                         statistics.take(now_s, -self._used(job), -job.cpu_milli)
                 line.changed(now_s)
             if self._moving or (placer_s is not None and placer_s <= now_s):

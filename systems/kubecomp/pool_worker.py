@@ -95,6 +95,7 @@ class PoolWorker:
         self._pulse = Pulse()
         self._is_clean = False
         self._is_published = False
+        self._published_in = -1
         self._backoffs: dict[str, _Backoff] = {}
         self._stuck: dict[str, float] = {}
         self._refusals: dict[str, _Backoff] = {}
@@ -130,7 +131,7 @@ class PoolWorker:
         if not self._is_clean:
             await self._recover()
         if self._loop_s() >= self._next_poll_s:
-            await self._read_pool()
+            await self._reader.read_all(self._table.chassis)
             self._next_poll_s = self._loop_s() + self._timing.pool_poll_s
         await self._publish()
         pod = self._next_pod()
@@ -159,15 +160,11 @@ class PoolWorker:
         dues = [*(backoff.due_s for backoff in self._backoffs.values()), *self._stuck.values()]
         return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
 
-    async def _read_pool(self) -> None:
-        before = self._reader.version
-        await self._reader.read_all(self._table.chassis)
-        if self._reader.version != before:
-            self._is_published = False
-
     async def _publish(self) -> None:
-        if self._table.is_known and not self._is_published:
-            self._is_published = True
+        """Unless what was published is still so; whoever read a chassis since then may have found anything new."""
+        read = self._reader.version
+        if self._table.is_known and not (self._is_published and self._published_in == read):
+            self._is_published, self._published_in = True, read
             await self._board.write(f"{POOL_PREFIX}{self.pool}", pool_data(self._table.state()))
 
     # One pod
@@ -202,7 +199,7 @@ class PoolWorker:
     ) -> tuple[Served, int]:
         """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``, seconds to ``spent``."""
         with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL, spent):
-            await self._read_pool()
+            await self._reader.read_all(self._table.chassis)
         shortfall = self._shortfall(pod)
         if not shortfall:
             return (Served.MET if self._table.is_known else Served.SHORT), 0
@@ -365,7 +362,7 @@ class PoolWorker:
         self._reader.seed(pool_state(await self._board.read(f"{POOL_PREFIX}{self.pool}")))
         await self._withdrawals.adopt(self._table.nodes)
         while not self._table.is_known:
-            await self._read_pool()
+            await self._reader.read_all(self._table.chassis)
             if not self._table.is_known:
                 await rest(self._timing.read_back_poll_s)
 

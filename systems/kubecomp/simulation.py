@@ -206,7 +206,8 @@ class PooledPlacer:
         self._unbook(job, held)
         for gpuid in held.gpuids:
             del held.node.held[gpuid]
-        self._notes.pop(id(job), None)
+        for kept in (self._notes, self._tries):
+            kept.pop(id(job), None)  # another job may get that id
         self._pools[held.node.pool].free(held.key, now_s)
 
     @staticmethod

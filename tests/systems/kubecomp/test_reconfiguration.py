@@ -317,6 +317,19 @@ async def test_another_editor_is_tolerated_and_planned_around() -> None:
 
 
 @virtual
+async def test_what_a_reading_before_a_move_finds_is_published() -> None:
+    async with world(0, 2, 0, chassis=2, profile=SLOW) as w:
+        await w.create("a", 2, **on("host-1"))
+        await w.until(lambda: ("attach-begun", "0-000000") in w.happened, "the first device's attach")
+        await w.hardware.edit("B", "000000", "3")
+        await w.until(lambda: ("detach-begun", "1-000000") in w.happened, "the second one's detach")
+        published = pool_state(await w.config_map("pool-pool-0"))
+        assert published is not None
+        assert [device.node for device in published.devices if device.chassis == "B"] == ["host-3"]
+        await w.runs("a")
+
+
+@virtual
 async def test_a_device_that_never_trains_holds_nobody_up() -> None:
     quick = Timing(read_back_bound_s=5.0, retries=2)
     async with world(4, 4, 4, timing=quick) as w:

@@ -224,3 +224,14 @@ def test_a_named_fault_that_no_trace_can_show_is_refused_with_the_reason(name):
     given = of_stack(mode="public", faults=["no-retry", name])
     with pytest.raises(ValueError, match=f"^faults: {name}: {NOT_IN_TRACES[name]}; must be of blocking-permit, "):
         TRACE_POLICY.placer(SimulatedCluster(()), random.Random(1), given)
+
+
+def test_a_job_that_has_run_leaves_no_tries_to_the_next_one():
+    it = world("blocking-permit")
+    it.placer.place(one := job(3), 0.0)
+    ((_, first),) = run(it.placer, 1000)
+    it.placer.release(one, it.placer.place(one, 1000.0), 2000.0)
+    one.devices = 4  # as another job that got the same place in memory
+    it.placer.place(one, 2000.0)
+    ((_, second),) = run(it.placer, 4000)
+    assert (first.retry_s, second.retry_s) == (10.0, 10.0)

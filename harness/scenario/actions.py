@@ -10,10 +10,10 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
-    ModelWrapValidatorHandler,
     PrivateAttr,
     model_validator,
 )
+from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
 from pydantic_core import CoreSchema
 
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
 
 from mews.harness.scenario.base import Count, KubeObject, LabelSelector, Listed, Model, OrOne, Pattern
 from mews.harness.scenario.extension import STEPS, CheckKind, Given, split

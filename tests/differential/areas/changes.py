@@ -179,6 +179,33 @@ def _of_rights() -> tuple[Case, ...]:
     )
 
 
+def _of_changed_rights() -> tuple[Case, ...]:
+    """After ``_of_rights``: ann may write roles and bindings, and escalate one role by its name."""
+    roles, bindings = f"{_AUTH}/clusterroles", f"{_AUTH}/clusterrolebindings"
+    by_name = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["escalate"]}
+    writes = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["create", "get", "patch"]}
+    selected = {"clusterRoleSelectors": [{"matchLabels": {"x": "y"}}]}
+
+    def by_ann(name: str, path: str, body: Any) -> Sent:
+        return _change(name, path, body, MERGE, headers=_AS_ANN, after_s=0.2)
+
+    return (
+        _change("giver of more", f"{roles}/giver", {"rules": [writes, {**by_name, "resourceNames": ["named"]}]}, MERGE),
+        _create("role with more", roles, _named("held", rules=_MORE)),
+        by_ann("label of a role with more", f"{roles}/held", {"metadata": {"labels": {"a": "b"}}}),
+        by_ann("finalizer of a role with more", f"{roles}/held", {"metadata": {"finalizers": ["a.b/c"]}}),
+        _create("role that ann may escalate, new", roles, _named("named", rules=_MORE), headers=_AS_ANN),
+        _create("role that ann may escalate", roles, _named("named", rules=[])),
+        by_ann("escalate it", f"{roles}/named", {"rules": _MORE}),
+        _create("more, and aggregated", roles, _named("both", rules=_MORE, aggregationRule=selected), headers=_AS_ANN),
+        _create("aggregated role", roles, _named("gathers", aggregationRule=selected)),
+        by_ann("aggregated no more", f"{roles}/gathers", {"aggregationRule": None, "rules": []}),
+        _create("binding to more", bindings, _named("held", roleRef={**_TO_ADMIN, "name": "held"})),
+        by_ann("label of a binding to more", f"{bindings}/held", {"metadata": {"labels": {"a": "b"}}}),
+        by_ann("finalizer of a binding to more", f"{bindings}/held", {"metadata": {"finalizers": ["a.b/c"]}}),
+    )
+
+
 def _of_groups() -> tuple[Case, ...]:
     services = "/apis/apiregistration.k8s.io/v1/apiservices"
     return (
@@ -198,5 +225,6 @@ def _of_groups() -> tuple[Case, ...]:
 
 
 CASES: tuple[Case, ...] = (
-    opened("changes"), *_of_pods(), *_of_storage(), *_of_workloads(), *_of_rights(), *_of_groups()
+    opened("changes"), *_of_pods(), *_of_storage(), *_of_workloads(), *_of_rights(), *_of_changed_rights(),
+    *_of_groups(),
 )  # fmt: skip

@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 
 from mews.kube.api.errors import ApiError
+from mews.kube.client.port import Patch
 from mews.kube.clock import stream
 from mews.kube.emulated.apiserver.access.authorization import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
+from mews.kube.emulated.apiserver.objects.update import patch
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import AUTHENTICATED, User
 
 _ANN = WriteRequest(User("ann", (AUTHENTICATED,)))
 _PODS = {"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get", "list"]}
-_ROLES = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["create"]}
+_ROLES = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["create", "patch"]}
+_MORE = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
 
 @pytest.fixture
@@ -78,10 +81,42 @@ def test_rights_that_one_lacks_are_named(store: Store, rule: dict[str, Any], lac
 
 
 def test_a_role_with_more_may_not_be_bound_but_by_who_may_bind_it(store: Store) -> None:
-    _role(store, "more", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}], ADMIN)
+    _role(store, "more", [_MORE], ADMIN)
     with pytest.raises(ApiError, match="permissions not currently held"):
         _bind(store, "refused", "more", _ANN)
     binder = {"apiGroups": [_ROLES["apiGroups"][0]], "resources": ["clusterroles"], "verbs": ["bind"]}
     _role(store, "binder", [{**binder, "resourceNames": ["more"]}], ADMIN)
     _bind(store, "binder", "binder", ADMIN)
     _bind(store, "allowed", "more", _ANN)
+
+
+@pytest.mark.parametrize("refused", [{"metadata": {"labels": {"a": "b"}}}, {"rules": [_PODS, _MORE]}])
+def test_a_role_with_more_is_written_anew_only_by_who_has_as_much_but_may_be_collected(
+    store: Store, refused: dict[str, Any]
+) -> None:
+    _role(store, "more", [_MORE], ADMIN)
+    with pytest.raises(ApiError, match="permissions not currently held"):
+        _patch(store, "more", refused)
+    _patch(store, "more", {"metadata": {"finalizers": ["example.com/kept"]}})
+
+
+def test_an_aggregated_role_stays_one_where_its_editor_has_not_everything(store: Store) -> None:
+    kind = store.kinds.of(CLUSTER_ROLES)
+    aggregation = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    create(store, kind, "", {"metadata": {"name": "gathers"}, "aggregationRule": aggregation}, ADMIN)
+    with pytest.raises(ApiError, match="must have cluster-admin privileges"):
+        _patch(store, "gathers", {"aggregationRule": None})
+
+
+def test_a_right_to_escalate_one_role_by_name_is_none_to_make_it(store: Store) -> None:
+    escalate = {"apiGroups": [_ROLES["apiGroups"][0]], "resources": ["clusterroles"], "verbs": ["escalate"]}
+    _role(store, "escalator", [{**escalate, "resourceNames": ["named"]}], ADMIN)
+    _bind(store, "escalator", "escalator", ADMIN)
+    with pytest.raises(ApiError, match="permissions not currently held"):
+        _role(store, "named", [_MORE], _ANN)
+    _role(store, "named", [], ADMIN)
+    _patch(store, "named", {"rules": [_MORE]})
+
+
+def _patch(store: Store, name: str, body: dict[str, Any]) -> None:
+    patch(store, store.kinds.of(CLUSTER_ROLES), "", name, body, patch_kind=Patch.MERGE, request=_ANN)

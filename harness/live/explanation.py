@@ -178,11 +178,14 @@ def _unplaced(sight: Sight, pod: Object) -> Iterator[Finding]:
         if service in sight.standing.down:
             yield "extender-down", f"{service}, which schedulers ask, is down: {_ending(sight, service)}."
     yield from _demand(sight, pod)
+    awaited = [sentence for pool in sight.pools if (sentence := pool.awaited(pod))]
+    for sentence in awaited:
+        yield "moving", sentence
     scheduled = condition_of(pod, "PodScheduled") or {}
     message = str(scheduled.get("message") or "")
     if scheduled.get("status") == "False" and message:
         yield _cause_of(message), f"{scheduler} says: {message}"
-    elif component is not None:
+    elif component is not None and not awaited:
         yield "waiting", f"{scheduler} has not said anything about it yet."
 
 

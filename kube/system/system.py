@@ -39,13 +39,19 @@ KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
 
 
+def nothing_awaited(pod: Object) -> str:
+    """Of a system whose pods carry no word of what is moved for them."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Pooled:
     """What a configured system moves between nodes: the invariants count it per pool, and a cluster is ready once
     nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices;
     ``announcer`` is the component that announces what is attached, "" where none does from the beginning.
     ``surprise``: devices are detached without their hosts being told, which shows there as hardware that fails.
-    ``unannounced``: nodes on which it announces none, for another system hands out their devices in parts."""
+    ``unannounced``: nodes on which it announces none, for another system hands out their devices in parts.
+    ``awaited``: pod -> what it waits for while devices are moved for it, a sentence; "" where none are."""
 
     resource: str
     device_kind: str
@@ -54,6 +60,7 @@ class Pooled:
     announcer: str = ""
     surprise: bool = False
     unannounced: tuple[str, ...] = ()
+    awaited: Callable[[Object], str] = nothing_awaited
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,16 @@ def are_on(pod: Object) -> bool:
     return not annotations_of(pod).keys().isdisjoint(ANNOTATIONS)
 
 
+def awaited(pod: Object, resource: str) -> str:
+    """What a pod at Permit waits for, a sentence; "" for one that does not."""
+    found = annotations_of(pod)
+    if found.get(USE_FALCON) != "true" or DST_NODE not in found:
+        return ""
+    lacking = found.get(GPU_DEMAND, "some")
+    node = found[DST_NODE]
+    return f"Its scheduler has chosen node {node} and holds it until {lacking} more {resource} can be used there."
+
+
 class PodAnnotations:
     """Writes and clears them, one at a time, so that a late clearing never undoes a newer writing.
 

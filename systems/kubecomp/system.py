@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.system.deployment import (
@@ -20,6 +21,7 @@ from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
 
 if TYPE_CHECKING:
+    from mews.kube.api.objects import Object
     from mews.kube.component import Runnable
     from mews.kube.system.experiment import Experiment
     from mews.kube.system.facility import Facility
@@ -109,7 +111,14 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         announcer="device-manager",
         surprise=config.removal == "surprise",
         unannounced=tuple(node.name for node in config.nodes if node.lent_to),
+        awaited=partial(_awaited, config.resource),
     )
+
+
+def _awaited(resource: str, pod: Object) -> str:
+    from mews.systems.kubecomp.annotations import awaited
+
+    return awaited(pod, resource)
 
 
 def _document(config: KubeCompConfig) -> Mapping[str, Any]:

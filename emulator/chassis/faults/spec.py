@@ -74,7 +74,8 @@ def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> 
     parameters = {field.name: field for field in fields(made)}
     for key in spec:
         if key != "kind" and key not in parameters and key not in FILTERS:
-            raise ValueError(f"fault {kind}: unknown key {key!r}; allowed: {', '.join((*parameters, *FILTERS))}")
+            allowed = dict.fromkeys((*parameters, *FILTERS))
+            raise ValueError(f"fault {kind}: unknown key {key!r}; allowed: {', '.join(allowed)}")
     hints = typing.get_type_hints(made)
     values = {name: _value(kind, name, spec[name], hints[name]) for name in parameters if name in spec}
     missing = [n for n, f in parameters.items() if n not in values and f.default is MISSING]

@@ -55,6 +55,16 @@ def test_a_device_manager_that_is_down():
     assert "device-manager/host-1 is down: killed at" in text
 
 
+def test_a_pod_that_devices_are_moved_for():
+    slow = {"fault": {"chassis": "A", "add": {"kind": "slow-operation", "operation": "attach", "extra_s": 30}}}
+    pod = a_pod("six", 6, nodeSelector={"kubernetes.io/hostname": "host-2"})
+    cause, text = found([slow, {"apply": pod}], "six", after_s=15.0)
+    assert cause == "moving"
+    assert "has chosen node host-2 and holds it until 2 more falcon.com/gpu can be used there." in text
+    assert "chassis/A is at work: attach of 0-" in text
+    assert "has not said anything" not in text
+
+
 def test_a_scheduler_that_there_is_not():
     cause, text = found([{"apply": a_pod("lost", 1, scheduler="kubecomp")}], "lost")
     assert cause == "scheduler-unknown"

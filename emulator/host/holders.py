@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from mews.emulator.telemetry.load import IDLE, GpuLoad
 
+FIRST_PID = 4000
+"""Processes that exist in the emulation alone are numbered from here on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:

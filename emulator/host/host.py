@@ -21,7 +21,7 @@ from mews.emulator.host.errors import NoSuchDevice
 from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
 from mews.emulator.host.faults.board import HostFaults
 from mews.emulator.host.function import BringUpStage, Function
-from mews.emulator.host.holders import DeviceHolders, Holder
+from mews.emulator.host.holders import FIRST_PID, DeviceHolders, Holder
 from mews.emulator.host.joints import host_report
 from mews.emulator.host.klog import KernelLog
 from mews.emulator.host.own_slots import HostSlots, address_pools, own_chassis
@@ -31,10 +31,6 @@ from mews.emulator.host.virtual_functions import virtual_function
 
 SHOWN_LINES = 50
 """Lines of the kernel log in a host's view."""
-
-FIRST_PID = 4000
-"""Processes that exist in the emulation alone are numbered from here on."""
-
 
 VIEW_KEYS = ("topology", "devices", "holders", "waiting", "log")
 """What a host's view may have."""

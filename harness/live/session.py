@@ -59,6 +59,7 @@ class LiveSession:
         self._steps = 0
         self._performing = asyncio.Lock()
         self._made: dict[str, float] = {}
+        self._inserted: set[str] = set()
         self._recording = ObjectRecording(
             cluster.kube, lambda: self.journal.elapsed_s, ignored=tuple(self._own_namespaces())
         )
@@ -96,6 +97,8 @@ class LiveSession:
 
     def _take(self, line: Line) -> None:
         self.standing.take(line)
+        if (line.layer, line.event) == ("chassis", "inserted"):
+            self._inserted |= {str(line.fields["device"]), str(line.fields["gpuid"])}
         if line.layer == "api" and line.actor.startswith("pod/"):
             if line.event == "created":
                 self._made[line.actor] = line.t
@@ -116,8 +119,13 @@ class LiveSession:
         """Refuse at once what names something that the hardware lacks: nobody waits for it in vain."""
         known = KnownNames(self.scenario, hardware_of(self.scenario), {"steps": [given]})
         for place, value, wrong in of_steps(known):
-            if place[-1] not in OF_THE_SESSION:
+            if place[-1] not in OF_THE_SESSION and not self._is_inserted(value):
                 raise ValueError(f"{dotted(place[2:])}: {value!r}: {wrong}")
+
+    def _is_inserted(self, value: Any) -> bool:
+        """Whether that is a device, or a fault of one, that was put into a slot since the hardware file was read."""
+        device = value.get("device") if isinstance(value, Mapping) else value
+        return isinstance(device, str) and device in self._inserted
 
     async def _do(self, given: Mapping[str, Any]) -> str:
         return (await self._answered(given)).reason

@@ -7,7 +7,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from mews.kube.api.errors import NotFound
-from mews.kube.api.objects import Object, condition_of, is_deleting, key_of, name_of, timestamp
+from mews.kube.api.objects import Object, condition_of, is_deleting, key_of, labels_of, name_of, timestamp
 from mews.kube.api.resources import IP_ADDRESSES, SERVICE_CIDRS
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
@@ -15,6 +15,7 @@ from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
 
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
+_MANAGED_BY, _ALLOCATOR = "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"
 _READY = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready"}
 _TAKEN = {
     "type": "Ready",
@@ -77,10 +78,10 @@ class ServiceRanges:
             await self._patch(service_range, {"metadata": {"finalizers": left or None}})
 
     def _only_here(self, service_range: Object) -> Iterator[bool]:
-        """Of each address in the range, that no other range holds it."""
+        """Of each address in the range that is the allocator's, that no other range holds it."""
         others = [each for each in self._ranges.items() if each is not service_range and not is_deleting(each)]
         for address in self._addresses.items():
-            if _holds(service_range, name_of(address)):
+            if labels_of(address).get(_MANAGED_BY) == _ALLOCATOR and _holds(service_range, name_of(address)):
                 yield not any(_holds(other, name_of(address)) for other in others)
 
     async def _note(self, service_range: Object, condition: dict[str, Any]) -> None:

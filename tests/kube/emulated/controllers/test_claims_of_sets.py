@@ -61,6 +61,12 @@ def _set(**policy: str) -> dict[str, Any]:
     }
 
 
+def _address(name: str, by: str = "ipallocator.k8s.io") -> dict[str, Any]:
+    parent = {"resource": "services", "namespace": "default", "name": "s"}
+    labels = {"ipaddress.kubernetes.io/managed-by": by}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"parentRef": parent}}
+
+
 def test_each_pod_of_a_set_has_a_claim_in_place_of_the_volume_of_that_name_and_the_claim_stays() -> None:
     async def story(kube: InProcessKube) -> None:
         await kube.create(STATEFUL_SETS, _set(), namespace="default")
@@ -95,8 +101,8 @@ def test_a_service_range_is_ready_and_stays_while_only_it_holds_an_address() -> 
         found = await kube.get(SERVICE_CIDRS, "r")
         assert found["metadata"]["finalizers"] == [FINALIZER]
         assert [condition["status"] for condition in found["status"]["conditions"]] == ["True"]
-        parent = {"resource": "services", "namespace": "default", "name": "s"}
-        await kube.create(IP_ADDRESSES, {"metadata": {"name": "10.7.0.9"}, "spec": {"parentRef": parent}})
+        await kube.create(IP_ADDRESSES, _address("10.7.0.9"))
+        await kube.create(IP_ADDRESSES, _address("10.7.0.10", by="example.com"))
         await kube.delete(SERVICE_CIDRS, "r")
         await rest(2)
         found = await kube.get(SERVICE_CIDRS, "r")
@@ -150,8 +156,7 @@ def test_a_pod_waits_until_its_deleted_claim_is_gone_and_gets_a_new_one() -> Non
 def test_a_service_range_that_waits_to_go_goes_once_another_holds_its_addresses() -> None:
     async def story(kube: InProcessKube) -> None:
         await kube.create(SERVICE_CIDRS, {"metadata": {"name": "r"}, "spec": {"cidrs": ["10.7.0.0/24"]}})
-        parent = {"resource": "services", "namespace": "default", "name": "s"}
-        await kube.create(IP_ADDRESSES, {"metadata": {"name": "10.7.0.9"}, "spec": {"parentRef": parent}})
+        await kube.create(IP_ADDRESSES, _address("10.7.0.9"))
         await rest(2)
         await kube.delete(SERVICE_CIDRS, "r")
         await rest(2)

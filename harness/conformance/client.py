@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
+from mews.harness.conformance.json_members import MemberTwice, once
 
 MOST_BYTES = 64 << 20
 """Of one reply."""
@@ -33,18 +34,6 @@ class ChassisTarget:
     ca: str | None = None
     insecure: bool = False
     patience_s: float = 60.0
-
-
-class _TwiceError(ValueError):
-    """A member's name, there twice."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
-    return found
 
 
 def _no_number(text: str) -> Any:
@@ -74,9 +63,9 @@ class HttpReply:
         if coding != "identity":
             raise Malformed(f"HTTP {self.status} with a body in {coding}, which was not asked for")
         try:
-            return json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
-        except _TwiceError as error:
-            raise Malformed(f"HTTP {self.status} with the member {error.args[0]!r} twice in one object") from error
+            return json.loads(self.body.decode("utf-8"), object_pairs_hook=once, parse_constant=_no_number)
+        except MemberTwice as error:
+            raise Malformed(f"HTTP {self.status} with the member {error.name!r} twice in one object") from error
         except (ValueError, RecursionError) as error:
             raise Malformed(f"HTTP {self.status} with a body that is no JSON: {self.text[:120]!r}") from error
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mews.harness.conformance.json_members import once
 from mews.harness.errors import BadInput, unreadable
 
 READ = ("Mandatory", "Supported", "Recommended", "IfImplemented", "IfPopulated", "Conditional", "Excluded", "None")
@@ -56,7 +57,7 @@ def read_document(file: Path) -> Mapping[str, Any]:
 def _read(file: Path, above: tuple[str, ...]) -> dict[str, Any]:
     place = ProfilePlace(file)
     try:
-        value = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_once)
+        value = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=once)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(unreadable(file, error)) from error
     except (ValueError, RecursionError) as error:
@@ -75,16 +76,6 @@ def _read(file: Path, above: tuple[str, ...]) -> dict[str, Any]:
         for part in _PARTS:
             document[part] = {**base.get(part, {}), **document.get(part, {})}
     return document
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose members are each there once: of two, one would be without effect."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"the member {name!r} is there twice in one object")
-        found[name] = value
-    return found
 
 
 def _beside(where: ProfilePlace, minimum: str) -> Path:

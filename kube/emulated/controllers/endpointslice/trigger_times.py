@@ -13,7 +13,7 @@ class TriggerTimes:
     """Per service the times that were seen at its last sync."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Mapping[str, str]] = {}
+        self._seen: dict[str, tuple[str, Mapping[str, str]]] = {}
 
     def forget(self, key: str) -> None:
         """The service is gone."""
@@ -24,10 +24,11 @@ class TriggerTimes:
         key, created = key_of(service), str(service["metadata"].get("creationTimestamp") or "")
         known = self._seen.get(key)
         times = {name_of(pod): _ready_since(pod) for pod in pods if _ready_since(pod)}
-        self._seen[key] = times
+        self._seen[key] = created, times
         if known is None:
             return created
-        return min((time for name, time in times.items() if time > known.get(name, "")), default="")
+        fresh = [created] if created > known[0] else []  # another service of that name
+        return min([*fresh, *(time for name, time in times.items() if time > known[1].get(name, ""))], default="")
 
 
 def annotated(metadata: Mapping[str, object], since: str) -> dict[str, object]:

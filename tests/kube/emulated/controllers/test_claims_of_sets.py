@@ -181,5 +181,7 @@ def test_endpoints_name_the_first_time_that_is_new_since_the_last_look() -> None
     assert times.since(service, [pod("a", late), pod("b", early)]) == early
     assert times.since(service, [pod("a", late), pod("b", early)]) == ""
     assert times.since(service, [pod("a", late), pod("b", late)]) == late
+    service["metadata"]["creationTimestamp"] = "2026-01-01T00:03:00Z"
+    assert times.since(service, [pod("a", late)]) == "2026-01-01T00:03:00Z", "another service of that name"
     assert annotated({"name": "s"}, early) == {"name": "s", "annotations": {ANNOTATION: early}}
     assert annotated({"annotations": {ANNOTATION: early}}, "") == {}

@@ -1,0 +1,26 @@
+"""Objects of JSON whose members are each there once: of two of a name every reader takes another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class MemberTwice(ValueError):
+    """``name``: the member that is there twice."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the member {name!r} is there twice in one object")
+        self.name = name
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object, for ``object_pairs_hook``.
+
+    Raises MemberTwice.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise MemberTwice(name)
+        found[name] = value
+    return found

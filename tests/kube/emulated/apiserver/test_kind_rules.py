@@ -1,0 +1,12 @@
+"""Rules of kinds are named as texts and imported when they are asked for: one that is wrong must not wait for that."""
+
+from mews.kube.clock import stream
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.objects.rules import RULES, rules_of
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+
+
+def test_every_kind_has_rules_and_no_rules_are_of_none():
+    kinds = list(fresh_store(lambda: 0.0, stream(1, "store")).kinds)
+    assert [kind.qualified for kind in kinds if not isinstance(rules_of(kind), Rules)] == []
+    assert set(RULES) <= {"newevents", *(kind.rules for kind in kinds), *(kind.qualified for kind in kinds)}

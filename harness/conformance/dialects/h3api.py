@@ -166,10 +166,11 @@ def _is_free(record: dict[str, Any]) -> bool:
 
 
 def _unique(bench: ClauseContext) -> None:
-    devices = [text(record, "Dev_GID") for record in _devices(bench)]
+    records = _devices(bench)
+    devices = [text(record, "Dev_GID") for record in records]
     twice = sorted({device for device in devices if devices.count(device) > 1})
     must(not twice, f"Dev_GID {', '.join(twice)} is listed more than once")
-    one_device_each({text(record, "Dev_GID"): text(record, "OB_GPU_GUID") for record in _devices(bench)})
+    one_device_each({text(record, "Dev_GID"): text(record, "OB_GPU_GUID") for record in records})
 
 
 def _no_authentication(bench: ClauseContext) -> None:

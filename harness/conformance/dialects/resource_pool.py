@@ -111,10 +111,11 @@ def _strings(bench: ClauseContext) -> None:
 
 
 def _unique(bench: ClauseContext) -> None:
-    devices = [device for record in _listing(bench) if (device := text(record, "devid"))]
+    records = _listing(bench)
+    devices = [device for record in records if (device := text(record, "devid"))]
     twice = sorted({device for device in devices if devices.count(device) > 1})
     must(not twice, f"devid {', '.join(twice)} is listed more than once")
-    one_device_each({text(record, "devid"): text(record, "uuid") for record in _listing(bench)})
+    one_device_each({text(record, "devid"): text(record, "uuid") for record in records})
 
 
 def _null(bench: ClauseContext) -> None:

@@ -81,6 +81,14 @@ _STATEFUL = {
     "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": _CLAIM}],
     "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}},
 }
+_NO_SCALES = {
+    "a text for its spec": '{"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": "x"}',
+    "a list for its spec": '{"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": [1]}',
+    "a text of replicas": '{"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": "three"}}',
+    "a text for its metadata": '{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": "x"}',
+    "a field that is none": '{"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replica": 1}}',
+}
+"""Bodies that are no Scale, by what is wrong."""
 _SCALE = '{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 3}}'
 _EVICTION = {
     "apiVersion": "policy/v1",
@@ -144,6 +152,12 @@ def _of_workloads() -> tuple[Case, ...]:
         Sent("delete another job", "DELETE", f"{_BATCH}/j", {"preconditions": {"resourceVersion": "1"}}),
         _create("deployment", _APPS, _named("d", spec=_WORKLOAD)),
         Sent("apply a scale", "PATCH", f"{_APPS}/d/scale?fieldManager=m&force=true", None, APPLY, raw=_SCALE.encode()),
+        *(
+            Sent(
+                f"apply a scale with {said}", "PATCH", f"{_APPS}/d/scale?fieldManager=m", None, APPLY, raw=raw.encode()
+            )
+            for said, raw in _NO_SCALES.items()
+        ),
         Sent("who owns the replicas", "GET", f"{_APPS}/d", owned=True),
         _change("no replicas", f"{_APPS}/d/scale", {"spec": {"replicas": 0}}, MERGE),
         Sent("table of a scale", "GET", f"{_APPS}/d/scale", accept=TABLE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import BadRequest, Conflict, ServerError
@@ -52,7 +52,7 @@ def apply(
     shape = kind_shape(kind)
     faults = list(typed_faults(config, shape))
     if faults:
-        raise _untyped(kind, config, name, faults)
+        raise untyped(config, _typed_as(kind), faults)
     me: Owner = (request.manager, "Apply", kind.resource.api_version, subresource)
     applied = frozenset(applied_fields(config, shape))
     wanted = owned(applied, subresource=subresource, status=kind.status)
@@ -109,10 +109,7 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
         raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        resource = kind.resource
-        place = f"/; {resource.group}/{resource.version}, Kind={resource.kind}"
-        text = f"failed to create typed patch object ({place}): .metadata: expected map, got &{{{metadata}}}"
-        raise ServerError(text, reason="")
+        raise untyped(config, _typed_as(kind), [f".metadata: expected map, got &{{{metadata}}}"])
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     if metadata.get("name", name) != name:
@@ -127,12 +124,16 @@ def _check_no_uid(kind: Kind, name: str, config: Mapping[str, Any]) -> None:
         raise refusals.conflict(kind, name, text)
 
 
-def _untyped(kind: Kind, config: Mapping[str, Any], name: str, faults: list[str]) -> ServerError:
+def _typed_as(kind: Kind) -> str:
+    return f"{kind.resource.group}/{kind.resource.version}"
+
+
+def untyped(config: Mapping[str, Any], group_version: str, faults: Sequence[str]) -> ServerError:
+    """What is answered to a body with these faults against its type."""
     text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
-    resource = kind.resource
-    place = (
-        f"{config['metadata'].get('namespace', '')}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
-    )
+    metadata = config.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    place = f"{named.get('namespace', '')}/{named.get('name', '')}; {group_version}, Kind={config.get('kind')}"
     return ServerError(f"failed to create typed patch object ({place}): {text}", reason="")
 
 

@@ -11,7 +11,8 @@ from mews.kube.api.objects import Object
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects import scales, update
-from mews.kube.emulated.apiserver.objects.apply import apply
+from mews.kube.emulated.apiserver.objects.apply import apply, untyped
+from mews.kube.emulated.apiserver.objects.typed import struct_shape, typed_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -56,6 +57,8 @@ def apply_scale(
     if (given.get("apiVersion"), given.get("kind")) != ("autoscaling/v1", "Scale"):
         group = given.get("apiVersion") or "/"
         raise BadRequest(f"invalid object type: {group if '/' in group else f'/{group}'}, Kind={given.get('kind', '')}")
+    if faults := list(typed_faults(given, struct_shape("autoscaling/v1.Scale"))):
+        raise untyped(given, "autoscaling/v1", faults)
     metadata, resource = given.get("metadata") or {}, kind.resource
     body: Object = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {**metadata}}
     replicas = (given.get("spec") or {}).get("replicas")

@@ -152,6 +152,11 @@ def kind_shape(kind: Kind) -> SchemaShape:
     return SchemaShape("map", member=member)
 
 
+def struct_shape(type_: str) -> SchemaShape:
+    """The shape of a struct that no resource is made of, ``autoscaling/v1.Scale`` say."""
+    return _builtin(type_)
+
+
 _SCALAR_NAMES = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 

@@ -28,7 +28,7 @@ test: $(BIN)/.installed
 
 # Those of which the daily run takes some only; with a kind cluster's needs at hand `make test-kind MEWS_NIGHTLY=1` too
 test-nightly: $(BIN)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m "nightly and not kind"
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m "(nightly or hypothesis) and not kind"
 
 # Hosts whose files are served by FUSE; skipped with the reason where this machine has none
 test-fuse: $(BIN)/.installed

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+# By day the same inputs each time, so that what a change broke is told from what nobody had tried; by night new ones.
+settings.register_profile("daily", derandomize=True)
+if not os.environ.get("MEWS_NIGHTLY"):
+    settings.load_profile("daily")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

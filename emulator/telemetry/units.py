@@ -6,6 +6,8 @@ NS_PER_S = 1_000_000_000
 PJ_PER_MJ = 1_000_000_000
 """Picojoules in a millijoule, NVML's unit."""
 PJ_PER_KWH = 3_600_000 * 1000 * PJ_PER_MJ
+WATT_DIGITS = 3
+"""Digits after the point of a watt that loses nothing of NVML's milliwatts."""
 
 
 def ns(seconds: float) -> int:

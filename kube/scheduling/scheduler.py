@@ -122,7 +122,8 @@ class Scheduler:
         if self._tasks is None:
             self._early.append(work)
             return
-        self._tasks.create_task(self._guarded(work))
+        task = self._tasks.create_task(self._guarded(work))
+        task.add_done_callback(lambda _: work.close())  # one that is cancelled before its first step awaits nothing
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -60,7 +60,7 @@ class Pooled:
     announcer: str = ""
     surprise: bool = False
     unannounced: tuple[str, ...] = ()
-    awaited: Callable[[Object], str] = nothing_awaited
+    awaited: Callable[[Object], str] = field(default=nothing_awaited, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from mews.emulator.dialects.redfish.uris import ref
 from mews.emulator.telemetry import enclosure
 from mews.emulator.telemetry.enclosure import FANS, SUPPLIES, SUPPLY_W
 from mews.emulator.telemetry.reading import GpuReading
+from mews.emulator.telemetry.units import WATT_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def board_readings(view: RedfishView, device: str) -> Iterator[Reading]:
     yield Reading(f"{device}Energy", "EnergykWh", "kW.h", shown.energy_kwh, "GPU", about)
 
 
-DIGITS = {"EnergykWh": 9}
+DIGITS = {"EnergykWh": 9, "Power": WATT_DIGITS}
 """Digits after the point, where two are too few."""
 
 

@@ -41,11 +41,9 @@ def check_names(values: Mapping[str, Any]) -> None:
 
 def check_values(values: Mapping[str, Any], profile: GpuProfile) -> None:
     """Raises ValueError for a name or value that cannot be set on a board of that model."""
-    check_names(values)
-    board = {name: value for name, value in values.items() if name in (*NAMES, ALL)}
+    board, _ = _parted(values)
     if board:
         changed(BoardSettings(), board, profile)
-    _faults({name: value for name, value in values.items() if name not in board})
 
 
 async def set_values(hardware: SettableHardware, device: str, values: Mapping[str, Any]) -> None:
@@ -53,9 +51,7 @@ async def set_values(hardware: SettableHardware, device: str, values: Mapping[st
 
     Raises ValueError: an unknown device, name or value, or errors of a board that no host has.
     """
-    check_names(values)
-    board = {name: value for name, value in values.items() if name in (*NAMES, ALL)}
-    faults = _faults({name: value for name, value in values.items() if name not in board})
+    board, faults = _parted(values)
     table = await hardware.table()
     rows = [(chassis, name, row) for chassis, devices in table.items() for name, row in devices.items()]
     named = [each for each in rows if device in (ALL, each[1], each[2]["gpuid"])]
@@ -72,6 +68,13 @@ async def set_values(hardware: SettableHardware, device: str, values: Mapping[st
     for _, name, row in named:
         for fault in faults if row["host"] is not None and row["kind"] == "GPU" else ():
             await hardware.host_fault(row["host"], {**fault, "device": name})
+
+
+def _parted(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What is set on the board itself, and the faults that stand for the rest. Raises ValueError."""
+    check_names(values)
+    board = {name: value for name, value in values.items() if name in (*NAMES, ALL)}
+    return board, _faults({name: value for name, value in values.items() if name not in board})
 
 
 def _faults(values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -17,6 +17,8 @@ from mews.kube.api.pod_requests import request_of
 PERMIT_BASE_S = 60.0
 PERMIT_PER_DEVICE_S = 60.0
 PERMIT_LIMIT_S = 900.0
+STALE_READING_S = 5.0
+"""A chassis that was read longer ago is read again before a device of it is touched."""
 
 
 class Policy(StrEnum):

@@ -27,9 +27,6 @@ from mews.systems.kubecomp.records import POOL_PREFIX, REFUSAL_REASON, Intent, p
 from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
 from mews.systems.kubecomp.withdrawal import Withdrawals
 
-_STALE_READING_S = 5.0
-"""A chassis read longer ago is read again before a device of it is touched."""
-
 
 class Served(StrEnum):
     """How far a reconfiguration came."""
@@ -290,7 +287,7 @@ class PoolWorker:
     async def _move(self, pod: PodShortOfDevices, gpu: Gpu, request: str) -> End:
         device = self._table.devices()[gpu.gpuid]
         looks = not (self._moved_for_event and self._config.has(KubeCompFault.UNASKED_MOVE))  # not between two moves
-        if looks and self._reader.age_s(device.chassis) > _STALE_READING_S:
+        if looks and self._reader.age_s(device.chassis) > policy.STALE_READING_S:
             await self._reader.read(device.chassis)
             if self._table.devices().get(gpu.gpuid) != device:
                 return End.TAKEN

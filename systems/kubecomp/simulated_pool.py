@@ -20,9 +20,6 @@ from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.policy import Claim, Gpu, NodeHoldings
 
-_STALE_READING_S = 5.0
-"""A pool read longer ago is read again before its first device is touched, as ``pool_worker`` does."""
-
 
 @dataclass(slots=True, eq=False)
 class PooledNode:
@@ -240,7 +237,7 @@ class SimulatedPool:
         node, before = note.node, self.moved
         now_s = yield from self._ask_pods(now_s)
         chosen = self._plan(node, note.demand)
-        if chosen and now_s - read_s > _STALE_READING_S:
+        if chosen and now_s - read_s > policy.STALE_READING_S:
             now_s = yield self._moves.read_one(chosen[0].gpuid, now_s)
         for gpu in chosen:
             now_s = yield self._move(node, gpu, now_s)

@@ -18,8 +18,8 @@ def claims(stateful_set: Object, ordinal: int) -> list[dict[str, Any]]:
     """The claims of an ordinal's pod. They outlive the pod; the set owns them where its policy deletes them with it."""
     found = []
     policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    selected = (stateful_set["spec"].get("selector") or {}).get("matchLabels") or {}
     for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
-        selected = (stateful_set["spec"].get("selector") or {}).get("matchLabels") or {}
         metadata = {
             "name": claim_name(template, stateful_set, ordinal),
             "namespace": namespace_of(stateful_set),

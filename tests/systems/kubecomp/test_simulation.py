@@ -44,8 +44,8 @@ class Chassis:
     def node_of(self, gpuid, now_s):
         return self.places[gpuid]
 
-    def usable_s(self, node, attached_s):
-        return attached_s + SEEN_S
+    def usable_s(self, node, gpuid, moved_s):
+        return moved_s + SEEN_S
 
 
 def job(devices, name="job"):

@@ -21,6 +21,7 @@ from mews.harness.clusters.exposition import merged
 from mews.harness.clusters.ports import ClusterPorts, ProcessesPort
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
+from mews.harness.journal import LINES_KEPT
 from mews.harness.ports.cluster import DEVICE_ENV, ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
@@ -54,10 +55,6 @@ from mews.kube.system.system import ExposedMeasures
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
-
-
-_LINES_KEPT = 5_000
-"""Of the journal of a cluster that stays up."""
 
 
 class EmbeddedCluster:
@@ -258,8 +255,9 @@ class EmbeddedCluster:
         return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
 
     def keep_alive(self) -> None:
-        """From now on what crashes is started again, and the journal is remembered in part only."""
-        self.journal.keep_latest(_LINES_KEPT)
+        """From now on what crashes is started again, and of journal and records the latest are remembered."""
+        for journal in (self.journal, self.records):
+            journal.keep_latest(LINES_KEPT)
         for unit in (self._controllers, *self._units.values()):
             unit.revives = True
 

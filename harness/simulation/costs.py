@@ -54,8 +54,10 @@ class KubeletCosts:
             rng = random.Random(f"{self._seed}/simulate/{node}")
             overhead = None if self._make is None else self._make(rng)
             timings = self._timings
-            told = -timings.relist_s if self._ready_first else timings.tick.usual_s
-            self._nodes[node] = _NodeClock(rng.random() * timings.relist_s, rng.random() * told, rng.random(), overhead)
+            span_s = -timings.relist_s if self._ready_first else timings.tick.usual_s
+            self._nodes[node] = _NodeClock(
+                rng.random() * timings.relist_s, rng.random() * span_s, rng.random(), overhead
+            )
         return self._nodes[node]
 
     def span(self, node: str, idle: int, bound_s: float, duration_s: float) -> PodSpan:

@@ -9,6 +9,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, cast
 
+from msgspec import Struct
+
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.framework import PluginFactory
 
@@ -22,8 +24,7 @@ class Ties(Enum):
     """The first in order of name."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerProfile:
+class SchedulerProfile(Struct, frozen=True):
     """The scheduler that pods name in ``spec.schedulerName``.
 
     ``plugins`` take part in every point they have a method for, in this order. ``score_weights``: None lets every

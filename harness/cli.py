@@ -418,7 +418,8 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
 
 
 def _call(arguments: Sequence[str] | None) -> Any:
-    return app(args=None if arguments is None else list(arguments), prog_name="mews", standalone_mode=False)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return app.with_only(words[0] if words else "")(args=words, prog_name="mews", standalone_mode=False)
 
 
 def _usage(error: Exception) -> str:

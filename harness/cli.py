@@ -5,7 +5,6 @@ Everything that a command needs is imported when it runs, so that a virtual run 
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 from mews.dialects import DEFAULT, OURS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.commands import arguments as given
+from mews.harness.commands import collecting
 from mews.harness.commands.global_options import global_options
 from mews.harness.commands.help_layout import MewsTyper
 from mews.harness.commands.of_systems import MewsGroup
@@ -436,11 +436,11 @@ def _fail(code: int, message: str) -> int:
 
 def main() -> None:
     """The entry point."""
-    gc.set_threshold(100_000)  # what imports make is kept: looking through it so often is a twelfth of a start
+    collecting.begin()
     try:
         sys.exit(exit_code())
     finally:
-        gc.freeze()  # nor is it looked through three times more as the interpreter ends: a sixth of a short run
+        collecting.end()
 
 
 if __name__ == "__main__":

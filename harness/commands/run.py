@@ -311,7 +311,9 @@ def _in_workers(
 
 
 def _import_runs() -> None:
-    """All that runs in virtual time would import one after the other."""
+    """What all runs in virtual time need and would import one after the other."""
+    import mews.harness.clusters.embedded.cluster
+    import mews.harness.clusters.embedded.in_process
     import mews.harness.clusters.embedded.opening
     import mews.harness.scenario.runner  # noqa: F401
 

@@ -3,8 +3,7 @@
 Everything that a command needs is imported when it runs, so that a virtual run starts in a fraction of a second.
 """
 
-from __future__ import annotations
-
+# No annotations from __future__: typer would have to read each of them from its text again.
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -177,7 +177,7 @@ def _unplaced(sight: Sight, pod: Object) -> Iterator[Finding]:
         if service in sight.standing.down:
             yield "extender-down", f"{service}, which schedulers ask, is down: {_ending(sight, service)}."
     yield from _demand(sight, pod)
-    awaited = [sentence for pool in sight.pools if (sentence := pool.awaited(pod))]
+    awaited = [sentence for pool in sight.pools if (sentence := pool.awaited(pod, pool.resource))]
     for sentence in awaited:
         yield "moving", sentence
     scheduled = condition_of(pod, "PodScheduled") or {}

@@ -40,7 +40,7 @@ KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
 
 
-def nothing_awaited(pod: Object) -> str:
+def nothing_awaited(pod: Object, resource: str) -> str:
     """Of a system whose pods carry no word of what is moved for them."""
     return ""
 
@@ -51,7 +51,7 @@ class Pooled(Struct, frozen=True):
     ``announcer`` is the component that announces what is attached, "" where none does from the beginning.
     ``surprise``: devices are detached without their hosts being told, which shows there as hardware that fails.
     ``unannounced``: nodes on which it announces none, for another system hands out their devices in parts.
-    ``awaited``: pod -> what it waits for while devices are moved for it, a sentence; "" where none are."""
+    ``awaited``: pod, ``resource`` -> what it waits for while devices are moved for it, a sentence; "" where none are."""
 
     resource: str
     device_kind: str
@@ -60,7 +60,7 @@ class Pooled(Struct, frozen=True):
     announcer: str = ""
     surprise: bool = False
     unannounced: tuple[str, ...] = ()
-    awaited: Callable[[Object], str] = nothing_awaited
+    awaited: Callable[[Object, str], str] = nothing_awaited
 
 
 class Component(Struct, frozen=True):

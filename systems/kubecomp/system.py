@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -112,11 +111,11 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         announcer="device-manager",
         surprise=config.removal == "surprise",
         unannounced=tuple(node.name for node in config.nodes if node.lent_to),
-        awaited=partial(_awaited, config.resource),
+        awaited=_awaited,
     )
 
 
-def _awaited(resource: str, pod: Object) -> str:
+def _awaited(pod: Object, resource: str) -> str:
     from mews.systems.kubecomp.annotations import awaited
 
     return awaited(pod, resource)

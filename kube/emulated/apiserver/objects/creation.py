@@ -13,7 +13,7 @@ from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import common_faults, created_faults
+from mews.kube.emulated.apiserver.store.metadata_faults import new_faults
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
@@ -91,7 +91,7 @@ def create(
     rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
     rules.give(store, kind, obj, "", request.dry_run)
-    faults = [*created_faults(rules.metadata, obj), *rules.validate(obj)] or common_faults(obj)
+    faults = new_faults(rules.metadata, obj, rules.validate)
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
     request.warnings.extend(rules.warn(obj, None))

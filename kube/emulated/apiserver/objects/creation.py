@@ -132,8 +132,15 @@ def _forget_status(kind: Kind, obj: Object) -> None:
         obj["status"] = decoder(field.type)({}, [])
 
 
-def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN, refuse: Refuse = refused) -> Object:
-    """A body as an object that the store may keep: decoded, with defaults, in storage form.
+def received(
+    kind: Kind,
+    body: Mapping[str, Any],
+    request: WriteRequest = ADMIN,
+    refuse: Refuse = refused,
+    stored: Object | None = None,
+) -> Object:
+    """A body as an object that the store may keep: decoded, with defaults, in storage form. ``stored`` is what a patch
+    made the body of.
 
     Raises ``BadRequest``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields where
     they are forbidden.
@@ -144,7 +151,7 @@ def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN,
         metadata = body.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
         raise _wrong_kind(kind, *given, refuse, object_name=name)
-    obj = decode(kind, body, request, refuse)
+    obj = decode(kind, body, request, refuse, stored)
     metadata = obj.get("metadata", {})
     if isinstance(given_metadata := body.get("metadata"), Mapping) and given_metadata.get("managedFields") == []:
         metadata["managedFields"] = [{}]  # an explicit empty list takes all owners away, as does an empty entry

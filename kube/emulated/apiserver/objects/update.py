@@ -158,7 +158,7 @@ def store_patched(
         raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
     if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing
         return view_of(kind).show(old)
-    new = received(kind, patched, request, refuse)
+    new = received(kind, patched, request, refuse, None if kind.view else old)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
     _check_name(metadata, name)
@@ -381,14 +381,14 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
     if not kind.status:
         return new
     if subresource == "status":
-        merged: Object = clone(old)
+        merged: Object = {name: value for name, value in old.items() if name != "status"}
         if not kind.custom:
             metadata = new["metadata"]
             metadata.pop("ownerReferences", None)
             if "ownerReferences" in old["metadata"]:
                 metadata["ownerReferences"] = clone(old["metadata"]["ownerReferences"])
             merged["metadata"] = metadata
-        merged.pop("status", None)
+        merged = {name: value if value is new["metadata"] else clone(value) for name, value in merged.items()}
         if "status" in new:
             merged["status"] = new["status"]
         return merged

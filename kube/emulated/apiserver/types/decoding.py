@@ -243,11 +243,49 @@ def _struct(ref: str) -> Decode:
     return decode
 
 
-def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Decoders by field and whether they keep what is empty; constants and made values of absent fields."""
+def decode_patched(ref: str, value: Mapping[str, Any], stored: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
+    """What ``decoder(ref)`` makes of a value that a patch made of a stored one.
+
+    Parts that the patch left alone are the very ones that are stored. They were decoded when they came, and decoding
+    changes nothing a second time: of them a copy is enough.
+    """
+    known, constants, makers = _compiled(ref)
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        before, entry = stored.get(key), known.get(key)
+        if entry is None:
+            unknown.append(key)
+        elif item is None:
+            continue
+        elif item is before:
+            found[key] = clone(item)
+        else:
+            inner = entry[2] if type(item) is dict and type(before) is dict else ""
+            item = decode_patched(inner, item, before, unknown) if inner else entry[0](item, unknown)
+            if item or entry[1]:
+                found[key] = item
+    for key, constant in constants:
+        found.setdefault(key, constant)
+    for key, make in makers:
+        if key not in found:
+            found[key] = make()
+    return found
+
+
+_Known = dict[str, tuple[Decode, bool, str]]
+
+
+@cache
+def _compiled(ref: str) -> tuple[_Known, list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """By field its decoder, whether it keeps what is empty and which struct it is; constants and made values of absent
+    fields."""
     fields = struct(ref).fields
     known = {
-        name: (_field_decoder(field), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
+        name: (
+            _field_decoder(field),
+            _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY,
+            field.type if _is_struct(field.type) else "",
+        )
         for name, field in fields.items()
     }
     constants, makers = [], []

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.errors import ApiError, BadRequest, Invalid
-from mews.kube.api.objects import clone
+from mews.kube.api.objects import SCALARS, clone
 
 MOST_OPERATIONS = 10_000
 
@@ -23,6 +23,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
+        elif type(value) in SCALARS:
+            result[key] = value
         else:
             result[key] = merge_patch(result.get(key), value)
     return result

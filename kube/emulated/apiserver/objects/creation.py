@@ -34,7 +34,8 @@ SERVERS_OWN = (
 _CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
 """Kinds that can be taken for one another when a body goes to the wrong path."""
 
-_HEAD = frozenset(("apiVersion", "kind", "metadata"))
+_HEAD = dict.fromkeys(("apiVersion", "kind", "metadata"))
+"""What comes first, in this order."""
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
 
 
@@ -159,9 +160,8 @@ def received(
         if name in metadata and not metadata[name]:
             del metadata[name]
     drop_repeated_owners(metadata, request)
-    rest = {key: value for key, value in obj.items() if key not in _HEAD}
-    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
-    return view_of(kind).store(obj)
+    obj["apiVersion"], obj["kind"], obj["metadata"] = resource.api_version, resource.kind, metadata
+    return view_of(kind).store({**_HEAD, **obj})
 
 
 def drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:

@@ -33,13 +33,14 @@ class CommittedWrite:
     """One committed write: what was, what is (None once deleted), and the last state of what went. Packed it takes a
     tenth of the room; what is read of it then is made anew."""
 
-    __slots__ = ("_left", "_packed", "_pair", "version")
+    __slots__ = ("_event", "_left", "_packed", "_pair", "version")
 
     def __init__(self, version: int, old: Object | None, new: Object | None) -> None:
         self.version = version
         self._pair: tuple[Object | None, Object | None] | None = (old, new)
         self._packed = b""
         self._left: Object | None = None
+        self._event: WatchEvent | None = None
 
     def both(self) -> tuple[Object | None, Object | None]:
         """(what was, what is)."""
@@ -63,17 +64,34 @@ class CommittedWrite:
         if self._pair is None:
             return False
         self._packed = zlib.compress(json.dumps(self._pair, separators=(",", ":")).encode(), _FAST)
-        self._pair = self._left = None
+        self._pair = self._left = self._event = None
         return True
 
     def seen_by(self, selection: Selection) -> WatchEvent | None:
         """The event that a watcher with that selection gets: entering is ADDED, leaving is DELETED with the old
         content and the new version."""
         old, new = self.both()
+        if selection.is_everything:
+            obj = new or old
+            assert obj is not None
+            elsewhere = selection.namespace is not None and obj["metadata"].get("namespace") != selection.namespace
+            return None if elsewhere else self._told(old, new)
         was = old is not None and selection.matches(old)
         if new is not None and selection.matches(new):
             return WatchEvent(EventType.MODIFIED if was else EventType.ADDED, new)
         return WatchEvent(EventType.DELETED, self.left()) if was else None
+
+    def _told(self, old: Object | None, new: Object | None) -> WatchEvent:
+        """The event that all get who see every object: one for them all."""
+        event = self._event
+        if event is None:
+            if new is None:
+                event = WatchEvent(EventType.DELETED, self.left())
+            else:
+                event = WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, new)
+            if self._pair is not None:
+                self._event = event
+        return event
 
     def left(self) -> Object:
         """The old content under the new version."""
@@ -252,8 +270,9 @@ class Shelf:
     def _publish(self, change: CommittedWrite) -> None:
         for subscription in list(self._broad):
             subscription.offer(change)
+        both = change.both()
         for path, by_value in self._buckets.items():
-            values = {text_at(obj, path): None for obj in change.both() if obj is not None}
+            values = {text_at(obj, path): None for obj in both if obj is not None}
             for value in values:
                 for subscription in list(by_value.get(value, ())):
                     subscription.offer(change)

@@ -67,7 +67,8 @@ class Store:
         history: int = HISTORY,
     ) -> None:
         self.now = now
-        self.rules = rules
+        self._rules_of = rules
+        self._rules: dict[int, tuple[Kind, KindRules[Store]]] = {}
         self.kinds = Registry(BUILTIN)
         self.admission: AdmissionPhases = NoAdmission()
         """What every write passes."""
@@ -112,6 +113,15 @@ class Store:
         shelf = self._shelves.pop(kind.storage, None)
         if shelf is not None:
             shelf.disconnect()
+
+    def rules(self, kind: Kind) -> KindRules[Store]:
+        """What a kind brings into the life cycle."""
+        if kind.custom:
+            return self._rules_of(kind)
+        found = self._rules.get(id(kind))
+        if found is None:  # with the kind, so that its id is not given to another
+            found = self._rules[id(kind)] = (kind, self._rules_of(kind))
+        return found[1]
 
     # Reading
 

@@ -229,7 +229,8 @@ def _struct(ref: str) -> Decode:
             if entry is None:
                 unknown.append(key)
                 continue
-            item = entry[0](item, unknown)
+            if entry[0] is not _text or type(item) is not str:
+                item = entry[0](item, unknown)
             if item or entry[1]:
                 found[key] = item
         for key, constant in constants:

@@ -17,9 +17,9 @@ MOST_OPERATIONS = 10_000
 
 def merge_patch(target: Any, patch: Any) -> Any:
     """Merge patch: null deletes, maps merge, all else replaces."""
-    if not isinstance(patch, Mapping):
+    if type(patch) is not dict and not isinstance(patch, Mapping):
         return clone(patch)
-    result = dict(target) if isinstance(target, Mapping) else {}
+    result = dict(target) if type(target) is dict or isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)

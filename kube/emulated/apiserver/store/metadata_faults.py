@@ -101,11 +101,12 @@ def updated_faults(
 ) -> list[FieldError]:
     """What is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata and
     may not, ``others``: how the letters that are not about metadata look."""
-    parts = _FaultsByPart(new["metadata"])
-    changes = fixed
+    parts, changes = _FaultsByPart(new["metadata"]), fixed
     if old["metadata"].get("deletionTimestamp"):
         changes = [*_late_finalizer_faults(old["metadata"], new["metadata"]), *fixed]
-    found = [*_whole(new, segment_named, True, parts), *changes, *parts.of_update(True)]
+    found = _whole(new, segment_named, True, parts)
+    found += changes
+    found += parts.of_update(True)
     for letter in sequence:
         if letter == "w":
             found += _whole(new, checks.name_texts, checks.plain_finalizers, parts)
@@ -120,24 +121,24 @@ def updated_faults(
 class _FaultsByPart:
     """What is wrong with the parts of one metadata: looked for once, told as often as upstream looks."""
 
-    __slots__ = ("described", "finalizers", "owned", "standard")
+    __slots__ = ("described", "finalizers", "standard")
 
     def __init__(self, metadata: Metadata) -> None:
-        finalizers = metadata.get("finalizers") or ()
+        owners, finalizers = metadata.get("ownerReferences"), metadata.get("finalizers")
         self.described = label_and_annotation_faults(metadata)
-        self.owned = list(_owner_faults(metadata.get("ownerReferences") or ()))
-        self.finalizers = list(_finalizer_faults(finalizers))
-        self.standard = list(_standard(finalizers))
+        if owners:
+            self.described += _owner_faults(owners)
+        self.finalizers = list(_finalizer_faults(finalizers)) if finalizers else []
+        self.standard = list(_standard(finalizers)) if finalizers else []
 
     def of_whole(self, plain_finalizers: bool) -> list[FieldError]:
         """All that is wrong, in upstream's order."""
-        found = self.described + self.owned + self.finalizers
+        found = self.described + self.finalizers
         return found if plain_finalizers else found + self.standard
 
     def of_update(self, plain_finalizers: bool) -> list[FieldError]:
         """What is looked at once more where metadata are compared with the old ones."""
-        found = self.described + self.owned
-        return found if plain_finalizers else found + self.standard
+        return self.described if plain_finalizers else self.described + self.standard
 
 
 def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _FaultsByPart) -> list[FieldError]:
@@ -231,7 +232,6 @@ def annotation_faults(metadata: Metadata) -> list[FieldError]:
 def _owner_faults(owners: Sequence[Metadata]) -> Iterator[FieldError]:
     path, first = "metadata.ownerReferences", ""
     for owner in owners:
-        shown = {name: owner[name] for name in _OWNER_ORDER if name in owner}
         given = owner.get("apiVersion", "")
         if given.count("/") > 1 or not given.rpartition("/")[2]:
             yield refusals.bad(f"{path}.apiVersion", given, "version must not be empty")
@@ -239,6 +239,7 @@ def _owner_faults(owners: Sequence[Metadata]) -> Iterator[FieldError]:
             if not owner.get(name):
                 yield refusals.bad(f"{path}.{name}", "", "must not be empty")
         if (given.removeprefix("/"), owner.get("kind")) == _NO_OWNER:
+            shown = {name: owner[name] for name in _OWNER_ORDER if name in owner}
             yield refusals.bad(path, shown, "/v1, Kind=Event is disallowed from being an owner")
         if not owner.get("controller"):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,8 @@ def store_patched(
         raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
     if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing
         return view_of(kind).show(old)
-    new = received(kind, patched, request, refuse, None if kind.view else old)
+    known = None if kind.view or kind.custom else old
+    new = received(kind, patched, request, refuse, known)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
     _check_name(metadata, name)
@@ -166,7 +167,10 @@ def store_patched(
         fault = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
         raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
-    stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded)
+    copied = () if known is None else [name for name, part in patched.items() if part is known.get(name)]
+    stored = _write(
+        store, kind, old, new, subresource=subresource, request=request, recorded=recorded, copied=copied
+    )
     return view_of(kind).show(stored)
 
 
@@ -206,14 +210,16 @@ def _write(
     subresource: str,
     request: WriteRequest,
     recorded: bool = False,
+    copied: Collection[str] = (),
 ) -> Object:
-    """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
+    """Decide what becomes of ``old`` when ``new`` is asked for, and store it; ``copied`` are parts of ``new`` that are
+    copies of those of ``old``."""
     name = old["metadata"]["name"]
     _check_version(kind, name, old, new, dry_run=request.dry_run)
     stored = old
     if kind.forms is not None:
         old = view_of(kind).show(old)
-    new = _merge_halves(kind, old, new, subresource)
+    new = _merge_halves(kind, old, new, subresource, copied)
     rules = store.rules(kind)
     if subresource == "status":
         _leave(rules.metadata.status_leaves, new["metadata"], old["metadata"])
@@ -366,7 +372,9 @@ def _with_resources(old: Object, new: Object) -> Object:
 _PARTS_OF_A_POD = {"ephemeralcontainers": _with_ephemeral_containers, "resize": _with_resources}
 
 
-def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
+def _merge_halves(
+    kind: Kind, old: Object, new: Object, subresource: str, copied: Collection[str] = ()
+) -> Object:
     """Status writes leave the rest as it was, main writes the status."""
     if subresource == "finalize":
         finalizers = (new.get("spec") or {}).get("finalizers") or []
@@ -381,20 +389,19 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
     if not kind.status:
         return new
     if subresource == "status":
-        merged: Object = {name: value for name, value in old.items() if name != "status"}
+        merged = {name: new[name] if name in copied else clone(part) for name, part in old.items() if name != "status"}
         if not kind.custom:
             metadata = new["metadata"]
             metadata.pop("ownerReferences", None)
             if "ownerReferences" in old["metadata"]:
                 metadata["ownerReferences"] = clone(old["metadata"]["ownerReferences"])
             merged["metadata"] = metadata
-        merged = {name: value if value is new["metadata"] else clone(value) for name, value in merged.items()}
         if "status" in new:
             merged["status"] = new["status"]
         return merged
-    new.pop("status", None)
+    status = new.pop("status", None)
     if "status" in old:
-        new["status"] = clone(old["status"])
+        new["status"] = status if "status" in copied else clone(old["status"])
     return new
 
 

@@ -28,19 +28,21 @@ BACKLOG = 100_000
 
 _FAST = 1
 
+_Told = dict[tuple[str | None, str, str], "WatchEvent | None"]
+"""Events of one change, by the source of the selection."""
+
 
 class CommittedWrite:
     """One committed write: what was, what is (None once deleted), and the last state of what went. Packed it takes a
     tenth of the room; what is read of it then is made anew."""
 
-    __slots__ = ("_event", "_left", "_packed", "_pair", "version")
+    __slots__ = ("_left", "_packed", "_pair", "version")
 
     def __init__(self, version: int, old: Object | None, new: Object | None) -> None:
         self.version = version
         self._pair: tuple[Object | None, Object | None] | None = (old, new)
         self._packed = b""
         self._left: Object | None = None
-        self._event: WatchEvent | None = None
 
     def both(self) -> tuple[Object | None, Object | None]:
         """(what was, what is)."""
@@ -64,34 +66,17 @@ class CommittedWrite:
         if self._pair is None:
             return False
         self._packed = zlib.compress(json.dumps(self._pair, separators=(",", ":")).encode(), _FAST)
-        self._pair = self._left = self._event = None
+        self._pair = self._left = None
         return True
 
     def seen_by(self, selection: Selection) -> WatchEvent | None:
         """The event that a watcher with that selection gets: entering is ADDED, leaving is DELETED with the old
         content and the new version."""
         old, new = self.both()
-        if selection.is_everything:
-            obj = new or old
-            assert obj is not None
-            elsewhere = selection.namespace is not None and obj["metadata"].get("namespace") != selection.namespace
-            return None if elsewhere else self._told(old, new)
         was = old is not None and selection.matches(old)
         if new is not None and selection.matches(new):
             return WatchEvent(EventType.MODIFIED if was else EventType.ADDED, new)
         return WatchEvent(EventType.DELETED, self.left()) if was else None
-
-    def _told(self, old: Object | None, new: Object | None) -> WatchEvent:
-        """The event that all get who see every object: one for them all."""
-        event = self._event
-        if event is None:
-            if new is None:
-                event = WatchEvent(EventType.DELETED, self.left())
-            else:
-                event = WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, new)
-            if self._pair is not None:
-                self._event = event
-        return event
 
     def left(self) -> Object:
         """The old content under the new version."""
@@ -121,11 +106,16 @@ class WatchInbox:
         self._alarm: asyncio.TimerHandle | None = None
         self._ended = False
 
-    def offer(self, change: CommittedWrite) -> None:
-        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come)."""
+    def offer(self, change: CommittedWrite, told: _Told) -> None:
+        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come). ``told``
+        is what others were told of it: who select the same get the same event."""
         if change.version <= self._after:
             return
-        event = change.seen_by(self.selection)
+        source = self.selection.source
+        if source in told:
+            event = told[source]
+        else:
+            event = told[source] = change.seen_by(self.selection)
         if event is not None:
             self.push(event)
             if len(self._events) > self.backlog:
@@ -143,8 +133,9 @@ class WatchInbox:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def ready(self) -> list[WatchEvent]:
         """All that can be read without waiting."""
@@ -152,20 +143,23 @@ class WatchInbox:
         self._events.clear()
         return events
 
-    async def next(self) -> WatchEvent | None:
-        """The next event, None when the watch has ended."""
-        while not self._events:
-            if self._ended:
-                return None
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return self._events.popleft()
+    def pop(self) -> WatchEvent | None:
+        """The next event, None when there is none to be read."""
+        return self._events.popleft() if self._events else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._ended
+
+    def arrival(self) -> asyncio.Future[None]:
+        """What is done once there is something to read, or the watch has ended."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
 
     async def next_by(self, deadline_s: float) -> WatchEvent | None:
-        """The same; TimeoutError when there is none by that time of the loop. ``close`` after the last one.
+        """The next event, None when the watch has ended; TimeoutError when there is none by that time of the loop.
+        ``close`` after the last one.
 
         The alarm that is set stays for later calls whose time is later, and is set anew once it rings: a timer for each
         event of each watch cost as much as sending it.
@@ -177,12 +171,8 @@ class WatchInbox:
             if self._alarm is None or self._alarm.when() > deadline_s:
                 self.close()
                 self._alarm = loop.call_at(deadline_s, self._ring)
-            self._waiter = loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return self._events.popleft() if self._events else None
+            await self.arrival()
+        return self.pop()
 
     def _ring(self) -> None:
         self._alarm = None
@@ -268,14 +258,14 @@ class Shelf:
         return change
 
     def _publish(self, change: CommittedWrite) -> None:
+        both, told = change.both(), _Told()
         for subscription in list(self._broad):
-            subscription.offer(change)
-        both = change.both()
+            subscription.offer(change, told)
         for path, by_value in self._buckets.items():
             values = {text_at(obj, path): None for obj in both if obj is not None}
             for value in values:
                 for subscription in list(by_value.get(value, ())):
-                    subscription.offer(change)
+                    subscription.offer(change, told)
 
     def subscribe(self, selection: Selection, version: int | None) -> WatchInbox:
         """Watch: all later changes than ``version``; with None first ADDED for all that is there.
@@ -290,7 +280,7 @@ class Shelf:
                 subscription.push(WatchEvent(EventType.ADDED, obj))
         else:
             for change in self._since(version):
-                subscription.offer(change)
+                subscription.offer(change, {})
         if subscription.bucket is None:
             self._broad[subscription] = None
         else:

@@ -27,8 +27,9 @@ def uid_of(obj: Mapping[str, Any]) -> str:
 
 def key_of(obj: Mapping[str, Any]) -> str:
     """``namespace/name``, or ``name`` for cluster-scoped objects: unique within a resource."""
-    namespace = namespace_of(obj)
-    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+    metadata = obj.get("metadata", {})
+    name, namespace = metadata.get("name", ""), metadata.get("namespace")
+    return f"{namespace}/{name}" if namespace else str(name)
 
 
 def version_of(obj: Mapping[str, Any]) -> int:

@@ -168,9 +168,7 @@ def store_patched(
         raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
     copied = () if known is None else [name for name, part in patched.items() if part is known.get(name)]
-    stored = _write(
-        store, kind, old, new, subresource=subresource, request=request, recorded=recorded, copied=copied
-    )
+    stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded, copied=copied)
     return view_of(kind).show(stored)
 
 
@@ -372,9 +370,7 @@ def _with_resources(old: Object, new: Object) -> Object:
 _PARTS_OF_A_POD = {"ephemeralcontainers": _with_ephemeral_containers, "resize": _with_resources}
 
 
-def _merge_halves(
-    kind: Kind, old: Object, new: Object, subresource: str, copied: Collection[str] = ()
-) -> Object:
+def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str, copied: Collection[str] = ()) -> Object:
     """Status writes leave the rest as it was, main writes the status."""
     if subresource == "finalize":
         finalizers = (new.get("spec") or {}).get("finalizers") or []

@@ -144,12 +144,12 @@ class _FaultsByPart:
 def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _FaultsByPart) -> list[FieldError]:
     metadata, found = obj["metadata"], list[FieldError]()
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
-    if prefix:
-        found += _bads("metadata.generateName", prefix, name_texts(obj, prefix, True))
+    if prefix and (texts := name_texts(obj, prefix, True)):
+        found += _bads("metadata.generateName", prefix, texts)
     if not name:
         found.append(refusals.required("metadata.name", "name or generateName is required"))
-    else:
-        found += _bads("metadata.name", name, name_texts(obj, name, False))
+    elif texts := name_texts(obj, name, False):
+        found += _bads("metadata.name", name, texts)
     if metadata.get("generation", 0) < 0:
         text = "must be greater than or equal to 0"
         found.append(refusals.bad("metadata.generation", metadata["generation"], text))
@@ -225,7 +225,8 @@ def annotation_faults(metadata: Metadata) -> list[FieldError]:
         return []
     found: list[FieldError] = []
     for key in annotations:
-        found += _bads("metadata.annotations", key, names.qualified_texts(key.lower()))
+        if texts := names.qualified_texts(key.lower()):
+            found += _bads("metadata.annotations", key, texts)
     return found + limits.annotation_faults(annotations)
 
 

@@ -28,7 +28,7 @@ BACKLOG = 100_000
 
 _FAST = 1
 
-_Told = dict[tuple[str | None, str, str], "WatchEvent | None"]
+_Events = dict[tuple[str | None, str, str], "WatchEvent | None"]
 """Events of one change, by the source of the selection."""
 
 
@@ -106,16 +106,16 @@ class WatchInbox:
         self._alarm: asyncio.TimerHandle | None = None
         self._ended = False
 
-    def offer(self, change: CommittedWrite, told: _Told) -> None:
-        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come). ``told``
-        is what others were told of it: who select the same get the same event."""
+    def offer(self, change: CommittedWrite, known: _Events) -> None:
+        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come).
+        ``known`` is what others get of it: who select the same get the same event."""
         if change.version <= self._after:
             return
         source = self.selection.source
-        if source in told:
-            event = told[source]
+        if source in known:
+            event = known[source]
         else:
-            event = told[source] = change.seen_by(self.selection)
+            event = known[source] = change.seen_by(self.selection)
         if event is not None:
             self.push(event)
             if len(self._events) > self.backlog:
@@ -258,14 +258,14 @@ class Shelf:
         return change
 
     def _publish(self, change: CommittedWrite) -> None:
-        both, told = change.both(), _Told()
+        both, known = change.both(), _Events()
         for subscription in list(self._broad):
-            subscription.offer(change, told)
+            subscription.offer(change, known)
         for path, by_value in self._buckets.items():
             values = {text_at(obj, path): None for obj in both if obj is not None}
             for value in values:
                 for subscription in list(by_value.get(value, ())):
-                    subscription.offer(change, told)
+                    subscription.offer(change, known)
 
     def subscribe(self, selection: Selection, version: int | None) -> WatchInbox:
         """Watch: all later changes than ``version``; with None first ADDED for all that is there.

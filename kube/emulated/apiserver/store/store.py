@@ -210,9 +210,10 @@ class Store:
             if self.keeps_owners:  # served, for as long as anybody likes
                 share_parts(new)
         change = self.shelf(kind).put(key, new, self._version)
-        self.rules(kind).committed(self, change.old, new)
+        old = change.old
+        self.rules(kind).committed(self, old, new)
         for listener in list(self._listeners):
-            listener(kind, change.old, new)
+            listener(kind, old, new)
         return new if new is not None else change.left()
 
     def listen(self, listener: CommitListener) -> Callable[[], None]:

@@ -63,7 +63,9 @@ def decode(
         if kind.custom:
             obj: Object = _decode_custom(kind, body, unknown, refuse)
         else:
-            obj = decoder(root.ref)(body, unknown) if stored is None else decode_patched(root.ref, body, stored, unknown)
+            obj = (
+                decoder(root.ref)(body, unknown) if stored is None else decode_patched(root.ref, body, stored, unknown)
+            )
     except ValueError:
         text = strictness.mismatch(body, root)
         raise refuse(kind, text.replace("ObjectMeta.metadata.", "ObjectMeta.") if kind.custom else text) from None

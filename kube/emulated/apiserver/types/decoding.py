@@ -261,8 +261,10 @@ def decode_patched(ref: str, value: Mapping[str, Any], stored: Mapping[str, Any]
         elif item is before:
             found[key] = clone(item)
         else:
-            inner = entry[2] if type(item) is dict and type(before) is dict else ""
-            item = decode_patched(inner, item, before, unknown) if inner else entry[0](item, unknown)
+            if entry[2] and type(item) is dict and type(before) is dict:
+                item = decode_patched(entry[2], item, before, unknown)
+            else:
+                item = entry[0](item, unknown)
             if item or entry[1]:
                 found[key] = item
     for key, constant in constants:

@@ -7,9 +7,10 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks.common import progress, report
 from mews.emulator.nvml.library import LIBRARY, install

@@ -17,11 +17,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks.common import ROOT, progress, report
 from mews.emulator.inventory_file import load_hardware

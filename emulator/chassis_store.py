@@ -7,9 +7,10 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from mews.emulator.chassis.errors import StoreFailed
 from mews.emulator.chassis.inventory import DeviceSpec

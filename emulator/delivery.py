@@ -8,9 +8,10 @@ import logging
 import ssl
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.dialects.redfish.events import EventSubscription, Hub
@@ -21,8 +22,7 @@ LOOK_S = 0.5
 """Real seconds after which it looks for news that nobody announced."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """One event on its way."""
 
     subscription: EventSubscription

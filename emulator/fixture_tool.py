@@ -9,20 +9,19 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 from faker import Faker
+from msgspec import Struct
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.profiles import PROFILES
 
 
-@dataclass(frozen=True, slots=True)
-class FixturePlan:
+class FixturePlan(Struct, frozen=True):
     """What to make. ``gpus`` and ``free`` count over all chassis; ``slots`` are per chassis, None = as needed."""
 
     hosts: int = 3

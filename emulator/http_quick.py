@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
+
+from msgspec import Struct
 
 from mews.emulator.clock import unix_s
 from mews.emulator.dialects.wire import Dropped, Request, Response
@@ -20,8 +21,7 @@ _OF_BODIES = frozenset({"allow", "content-encoding", "content-length", "content-
 """Left out where nothing is sent because nothing changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuickRequest:
+class QuickRequest(Struct, frozen=True):
     """A request, how many bytes it was, and whether its sender wants no further one."""
 
     request: Request
@@ -29,8 +29,7 @@ class QuickRequest:
     close: bool
 
 
-@dataclass(frozen=True, slots=True)
-class QuickReply:
+class QuickReply(Struct, frozen=True):
     """What goes over the wire, None for nothing at all; ``close``: the connection ends then."""
 
     wire: bytes | None

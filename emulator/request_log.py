@@ -6,8 +6,9 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.emulator.dialects.wire import Dropped, Request, Response
 
@@ -20,8 +21,7 @@ _SECRET = re.compile(r'("(?:password|token)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNOR
 """What is left out of bodies: the log is kept among artefacts, which others read."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRequest:
+class LoggedRequest(Struct, frozen=True):
     """One request with its answer; times in emulated seconds."""
 
     number: int

@@ -10,17 +10,17 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.emulator.clock import unix_s
 
 VALID_DAYS = 365
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Files of a certificate and its key, in PEM; ``ca`` is that of the authority that issued it, if it has one."""
 
     certificate: Path

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import yaml
+from msgspec import Struct, field
 
 from mews.yaml_text import check_extent
 
@@ -29,8 +29,7 @@ class _Loader(_Base):  # type: ignore[misc]
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One YAML document: its value, and the line of each place in it."""
 
     name: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 BACKENDS: Mapping[str, str] = {
     "embedded": "mews.harness.clusters.embedded.backend:BACKEND",
@@ -28,8 +29,7 @@ else:
     """A name in a scenario file: pydantic and the JSON Schema list what the table has; mypy cannot know it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """One way to run a cluster.
 
     ``times`` are the times it can run in, its default first. ``opener`` names (``module:function``) what opens a

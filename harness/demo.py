@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.invariants import Oracle
 from mews.harness.journal import Line
@@ -37,8 +38,7 @@ Narrate = Callable[[float, str, str], None]
 """Hears (seconds, who, what) for every hop."""
 
 
-@dataclass(frozen=True, slots=True)
-class DemoRow:
+class DemoRow(Struct, frozen=True):
     """One GPU of the pod: what the process printed, and who confirms it."""
 
     uuid: str
@@ -54,8 +54,7 @@ class DemoRow:
         return self.in_table and self.in_pod_resources
 
 
-@dataclass(frozen=True, slots=True)
-class DemoOutcome:
+class DemoOutcome(Struct, frozen=True):
     """How the demo ended: one row per UUID that the process printed, and what is wrong, if anything."""
 
     node: str

@@ -10,9 +10,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.dialects import DEFAULT
 from mews.harness.backends import backend_of
@@ -38,8 +40,7 @@ def _ignore(_: object) -> None:
     """Nobody observes."""
 
 
-@dataclass(slots=True)
-class Engine:
+class Engine(Struct):
     """``run`` gives a Run for every scenario, whatever happens in it; ``artefacts`` is where failures leave theirs.
 
     Synchronous, and usable where an event loop runs already: then the run gets a thread of its own.

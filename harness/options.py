@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 from mews.dialects import DIALECTS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
@@ -17,8 +18,7 @@ MOST_RUNS = 1_000_000
 """Of one command."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServingOptions:
+class ServingOptions(Struct, frozen=True):
     """How what we serve on loopback is reached: over TLS by who has the token, or, ``insecure``, in plain HTTP, the API
     by everybody there. ``port``: the API's, 0 takes a free one. ``allow_hosts``: further names that all of it goes
     by."""
@@ -28,8 +28,7 @@ class ServingOptions:
     allow_hosts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """What the user chose: how scenarios are run, on which cluster.
 
     ``dialect`` None: as the scenario says; ``timeout_s`` None too. ``kubeconfig`` and ``context`` name the user's own

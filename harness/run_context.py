@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mews.harness.clock import virtual_clock
 from mews.harness.journal import Journal
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from mews.harness.options import RunOptions
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """One run of one scenario: its chance, its time, its dialect and its journal.
 
     ``pace`` is that of emulated hardware and durations (``--speed``); ``clock`` is the time that components read.

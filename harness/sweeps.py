@@ -13,9 +13,11 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.report.run import Run
@@ -32,8 +34,7 @@ BY_INDEX = "index"
 STDOUT = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """The ``number``-th of ``of`` parts of a sweep, from 1 on: every ``of``-th item, so that all last about as long."""
 
     number: int = 1
@@ -64,8 +65,7 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-@dataclass(frozen=True, slots=True)
-class SweepOptions:
+class SweepOptions(Struct, frozen=True):
     """``results``: the file that is appended to ("-": standard output); ``resume``: go on with what is in it."""
 
     results: str | None = None

@@ -7,8 +7,9 @@ them when it is asked for, so that a run loads those of its stack and no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from mews.kube.system.command import Command
 from mews.kube.system.configured import ConfiguredSystem

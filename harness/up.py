@@ -8,9 +8,10 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from mews.harness.errors import BadInput
 from mews.harness.kubeconfig_file import write_own

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Gone, Unavailable
 from mews.kube.api.objects import Object, key_of, uid_of, version_of
@@ -25,8 +26,7 @@ _FIRST_BACKOFF_S = 0.1
 _LAST_BACKOFF_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class WatchRecord:
+class WatchRecord(Struct, frozen=True):
     """One thing seen of a resource.
 
     ``type`` is LISTED or a watch event's type; ``old`` is the object as seen before and ``new`` as it is (None: gone,

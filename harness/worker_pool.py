@@ -12,10 +12,11 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Generic, NoReturn, TypeVar
+
+from msgspec import Struct, field
 
 from mews.harness.errors import Lacks
 
@@ -29,8 +30,7 @@ TICK_S = 0.5
 """How often whoever waits for results is called meanwhile."""
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     process: ForkProcess
     connection: Connection
     items: deque[int] = field(default_factory=deque)
@@ -163,8 +163,7 @@ class WorkerPool(Generic[R]):
             worker.connection.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended(Generic[R]):
+class _Ended(Struct, Generic[R], frozen=True):
     """What became of an item: a result, or what was raised, or why neither could be sent."""
 
     result: R | None = None

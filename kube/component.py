@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The world of one incarnation of a component: its ports, its clock, its chance."""
 
     kube: KubeApi

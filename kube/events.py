@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 from zlib import crc32
+
+from msgspec import Struct
 
 from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, ephemeral_containers_of, init_containers_of, timestamp
@@ -27,23 +28,20 @@ _RETRY_S = 1.0
 _ATTEMPTS = 12
 
 
-@dataclass(slots=True)
-class _Posted:
+class _Posted(Struct):
     name: str
     namespace: str
     count: int
 
 
-@dataclass(slots=True)
-class _Kin:
+class _Kin(Struct):
     """Messages of one reason about one object."""
 
     messages: dict[str, None]
     seen_s: float
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     tokens: float
     filled_s: float
 
@@ -52,8 +50,7 @@ class _Bucket:
         return self.filled_s + (_BURST - self.tokens) * _REFILL_S
 
 
-@dataclass(frozen=True, slots=True)
-class _Sighting:
+class _Sighting(Struct, frozen=True):
     key: tuple[str, ...]
     body: dict[str, Any]
     namespace: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
 from mews.kube.api.objects import Object, micro_timestamp
@@ -23,8 +24,7 @@ from mews.kube.component import Context, Runnable, record
 _WRITES = frozenset({"create", "replace", "patch", "delete", "delete_collection", "bind", "evict"})
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionTimes:
+class ElectionTimes(Struct, frozen=True):
     """Seconds, client-go's own by default: ``renew_s`` must be less than ``lease_s``."""
 
     lease_s: float = 15.0

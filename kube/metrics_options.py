@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.kube.process import port_number
 
 METRICS_HOST, METRICS_ALLOW_HOST = "--metrics-host", "--metrics-allow-host"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsOptions:
+class MetricsOptions(Struct, frozen=True):
     """``certificate`` and ``key``, files in PEM, make it TLS; ``token`` is asked of every reader. ``allow_hosts``:
     further names of the server's."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 EVENTS = (
     "table-changed",  # device, old_port, new_port, cause
@@ -25,8 +26,7 @@ EVENTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisEvent:
+class ChassisEvent(Struct, frozen=True):
     """Something happened in chassis ``chassis`` at ``t`` (emulated seconds). ``number`` counts up from 1 in true order.
 
     With the fault ``events-out-of-order`` a listener hears some of them late: then ``number`` and ``t`` tell the truth.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.chassis.profiles import ChassisProfile
 from mews.emulator.host.pcie_tree import PcieTree
@@ -24,8 +25,7 @@ ID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._:]*")
 ANYTHING = re.compile(r"[^\x00-\x1f]*")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSpec:
+class DeviceSpec(Struct, frozen=True):
     """A device in a slot. ``id`` is the chassis' own (Dev_GID); ``port`` is the host port at the start, None = free.
     ``memory_mib``: of a GPU that has not its model's (None: it has); ``virtual_functions``: of an adapter whose
     firmware is not set to the usual number; ``below``: the root complex or switch that a built-in device is on."""
@@ -41,8 +41,7 @@ class DeviceSpec:
     below: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HostSpec:
+class HostSpec(Struct, frozen=True):
     """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports; ``driver``:
     the release of NVIDIA's that it shows. ``devices`` are built in: they are in no pool, and no chassis knows them;
     ``pcie`` is the tree that they are in (None: one switch), ``links`` how NVLinks join its GPUs (None: as their model
@@ -63,8 +62,7 @@ class HostSpec:
         return max(2, *(root.numa_node + 1 for root in self.pcie.roots)) if self.pcie is not None else 2
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisSpec:
+class ChassisSpec(Struct, frozen=True):
     """One chassis. ``ports`` maps each host port to the host cabled to it, or None."""
 
     name: str
@@ -81,8 +79,7 @@ class ChassisSpec:
         return f"{self.index if self.name else self.pool}-{device}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
+class Hardware(Struct, frozen=True):
     """All of a hardware file."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.chassis.table import DeviceRow
@@ -26,8 +27,7 @@ class OperationOutcome(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a client is answered to an operation.
 
     For a REPLY to a write, ``ok`` is what the box says and ``truth`` what happened; ``refusal`` says why not.
@@ -44,8 +44,7 @@ class Answer:
     status: int = 200
 
 
-@dataclass(slots=True)
-class Operation:
+class Operation(Struct):
     """One operation. ``due_s``: the management CPU is done and the table changes; ``answer_s``: the client hears of it.
 
     All times are emulated seconds. Both may still change (a reboot cuts it short), so read them again after waiting.

@@ -8,16 +8,16 @@ rounding). tests/emulator/test_falcon_fit.py draws from it and compares mean, p5
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.emulator.chassis.latency import Fixed, Gamma, Latency, Normal, parse_latency
 
 Spec = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisProfile:
+class ChassisProfile(Struct, frozen=True):
     """Latencies of one chassis and ``quirks``: specs of the faults it has by nature (they survive ``clear``).
 
     Attach and detach are serialised by the chassis' one management CPU. Reads are answered beside them: the measured

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.chassis.errors import DuplicateDevice, NotStored, SlotsFull, StoreFailed, UnknownDevice
 from mews.emulator.chassis.inventory import DeviceSpec
@@ -14,8 +16,7 @@ HISTORY = 4096
 """How many changes a stale list can be rewound over."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
+class DeviceRow(Struct, frozen=True):
     """A device as the chassis sees it. ``link`` is False after a surprise removal."""
 
     device: str
@@ -25,8 +26,7 @@ class DeviceRow:
     link: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TableChange:
+class TableChange(Struct, frozen=True):
     """One change of the table, for rewinding."""
 
     t: float

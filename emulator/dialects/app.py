@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import IO
 
 from flask import Flask, request
 from flask import Response as FlaskResponse
+from msgspec.structs import replace
 from werkzeug.routing import Rule
 
 from mews.emulator.dialects.wire import MAX_BODY, UNREADABLE, Dropped, Request, Response, Stream

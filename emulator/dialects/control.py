@@ -28,8 +28,9 @@ that header for itself (the API server's), ``X-Mews-Token: <token>``: else 403 o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any
+
+from msgspec.structs import asdict, fields
 
 from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
 from mews.emulator.chassis.inventory_reading import is_there

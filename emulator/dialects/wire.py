@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct, field
 
 from mews.emulator.chassis.operation import Answer, Operation
 
@@ -28,8 +29,7 @@ UNREADABLE = b"\xff"
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request; ``headers`` have lower-case names. ``too_large``: its body is over ``MAX_BODY`` and was left out.
 
     ``secure``: nobody can listen to it, by TLS or because there is no wire; ``address``: who asks, "" if there is none.
@@ -45,16 +45,14 @@ class Request:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """What follows a reply bit by bit. ``take`` gives what is there by now, None at the end; ``close`` says goodbye."""
 
     take: Callable[[], list[bytes] | None]
     close: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A reply; with a ``stream`` the body goes on until either side ends it."""
 
     status: int
@@ -63,13 +61,11 @@ class Response:
     stream: Stream | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """The connection ends without a reply."""
 
 
-@dataclass(slots=True)
-class Pending:
+class Pending(Struct):
     """A request that waits for its time: an operation and how to render its answer, or a reply that is ready."""
 
     begun_s: float
@@ -95,8 +91,7 @@ class ChassisFace(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class DialectFace:
+class DialectFace(Struct, frozen=True):
     """What a dialect brings to the emulator (``Dialect.face``).
 
     ``make(box, settings)`` is one chassis' face in it. ``prefix`` is what its paths begin with, so that several fit on

@@ -8,8 +8,9 @@ has another address; hosts begin at different numbers, so a device that moves ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 FIRST_BUS, BUSES = 0x20, 0xDF
 """Device buses 0x20 to 0xfe; below are the switch's own."""
@@ -20,8 +21,7 @@ OVERFLOW = 0x10
 """Domain added for each further ``BUSES`` devices of one chassis, where a host has no more than so many chassis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bridge:
+class Bridge(Struct, frozen=True):
     """A port of a root complex or of a switch: the bus on its lower side, the last bus of all that is below it, and the
     NUMA node that it is on."""
 
@@ -32,8 +32,7 @@ class Bridge:
     numa_node: int
 
 
-@dataclass(frozen=True, slots=True)
-class PciAddress:
+class PciAddress(Struct, frozen=True):
     """Where a device is: its own BDF, and the ports above it from the root down."""
 
     bdf: str

@@ -5,13 +5,13 @@ GPU models are those of ``mews.emulator.nvml.profiles``; ids of the others from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_of
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """One kind of board. ``bars`` are (BAR number, bytes, prefetchable 64 bit); ``layers``: how many it climbs;
     ``virtual_functions``: of SR-IOV, 0 where it has none."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from mews.emulator.host.pending import PendingAction
 
@@ -12,8 +13,7 @@ Write = Callable[[str, float], PendingAction]
 """What writing a text at a time does."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A regular file. ``size``: what ``stat`` says, None: its content's; ``unlink``: what removing it does."""
 
     read: Callable[[], bytes]
@@ -23,15 +23,13 @@ class File:
     unlink: Callable[[float], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A symbolic link."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Folder:
+class Folder(Struct, frozen=True, eq=False):
     """A folder; ``children`` looks anew. ``leads_to`` has those children that paths go on through, where making all of
     them only to pass by costs more than the file at the end."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 ROSE: Mapping[str, str] = {
     "link": "link-up",
@@ -46,8 +47,7 @@ EVENTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HostEvent:
+class HostEvent(Struct, frozen=True):
     """Something happened on host ``host`` at ``t`` (emulated seconds); ``number`` counts up from 1.
 
     ``device`` above stands for device, uuid, gpuid, kind, bdf, minor, and healthy: whether all its layers are up and

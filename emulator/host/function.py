@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.host.addresses import Bridge, PciAddress, ports_path
@@ -23,8 +24,7 @@ class BringUpStage(IntEnum):
     NVML = 5
 
 
-@dataclass(slots=True)
-class Ecc:
+class Ecc(Struct):
     """ECC counters: of this driver load, and over the board's life."""
 
     corrected: int = 0
@@ -33,8 +33,7 @@ class Ecc:
     total_uncorrected: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Function:
+class Function(Struct, eq=False):
     """One device on one host. Only ``Host`` writes it.
 
     ``plugged``: the chassis has it on our port; ``link``: the chassis' side of the link is up; ``powered``: the slot;

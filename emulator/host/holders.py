@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.telemetry.load import IDLE, GpuLoad
 
@@ -11,8 +12,7 @@ FIRST_PID = 4000
 """Processes that exist in the emulation alone are numbered from here on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it works on them as
     ``load`` says (a pod), unlike a process that merely looks. ``cgroup``: where the kernel accounts for it."""
 

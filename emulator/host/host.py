@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from mews.emulator.chassis.agenda import Agenda
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
@@ -37,10 +38,8 @@ VIEW_KEYS = ("topology", "devices", "holders", "waiting", "log")
 
 
 class Host:
-    """One emulated server. All methods take ``now_s``, emulated seconds that never go back.
-
-    ``cabled``: the chassis that have a port for it.
-    """
+    """One emulated server, and ``cabled``, the chassis that have a port for it. All methods take ``now_s``, emulated
+    seconds that never go back."""
 
     def __init__(
         self,

@@ -6,9 +6,10 @@ sysfs shows the same tree, and NVML and nvidia-smi what is worked out here; none
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mews.emulator.host.addresses import PciAddress, pcie_level
 from mews.emulator.host.cards import gpu_profile
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from mews.emulator.host.host import Host
 
 
-@dataclass(frozen=True, slots=True)
-class HostJoints:
+class HostJoints(Struct, frozen=True):
     """``matrix``: NVLinks where a pair has them, else the PCIe level; ``levels``: the PCIe level of all pairs;
     ``link_ends``: of each GPU the bus address at the end of each of its links, where links join GPUs directly. All are
     in the order of the GPUs that were asked for."""

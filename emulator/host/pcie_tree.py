@@ -8,8 +8,9 @@ buses evenly (``pci0000:00``, ``pci0000:80`` of two).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from mews.emulator.host.addresses import Bridge, PciAddress
 
@@ -21,24 +22,21 @@ SWITCH_PORTS = 256
 MOST_ROOTS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PcieRoot:
+class PcieRoot(Struct, frozen=True):
     """A root complex; ``numa_node`` -1: of a machine without NUMA."""
 
     name: str
     numa_node: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PcieSwitch:
+class PcieSwitch(Struct, frozen=True):
     """A switch; ``below`` names the root complex or the switch whose port it is on."""
 
     name: str
     below: str
 
 
-@dataclass(frozen=True, slots=True)
-class PcieTree:
+class PcieTree(Struct, frozen=True):
     """The root complexes and switches of a server, in the order of the file."""
 
     roots: tuple[PcieRoot, ...]
@@ -49,8 +47,7 @@ class PcieTree:
         return (*(root.name for root in self.roots), *(switch.name for switch in self.switches))
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLayout:
+class ServerLayout(Struct, frozen=True):
     """Where everything is: an address for each device, and the ports from the root down to each switch's upper one."""
 
     devices: tuple[PciAddress, ...]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.host.errors import HostRefusal
 
 
-@dataclass(slots=True, eq=False)
-class PendingAction:
+class PendingAction(Struct, eq=False):
     """``done`` once it has happened or was refused; until then whoever did it waits, as the kernel lets a write wait.
 
     ``ready`` tells whether it can happen now, ``act`` lets it (and may raise HostRefusal).

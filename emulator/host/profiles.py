@@ -10,8 +10,9 @@ hot-plug by itself; without it a device is found by a rescan only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.emulator.chassis.latency import Fixed, Latency, Normal, Uniform, parse_latency
 
@@ -22,8 +23,7 @@ ARROWS = ("link", "function", "driver", "node", "nvml")
 NO_DELAY = Fixed(0)
 
 
-@dataclass(frozen=True, slots=True)
-class HostProfile:
+class HostProfile(Struct, frozen=True):
     """Latencies of one host, in emulated seconds."""
 
     name: str

@@ -7,7 +7,7 @@ driver has the physical function or the driver that has it makes none, EBUSY whe
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from mews.emulator.host.cards import VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE
 from mews.emulator.host.function import BringUpStage, Function

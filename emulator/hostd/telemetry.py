@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
+
+from msgspec import Struct, field
 
 from mews.emulator.clock import boot_id, monotonic_ns
 from mews.emulator.host.nvml_view import NO_RECORDS
@@ -28,8 +29,7 @@ _POLL_S = 10.0
 _SHORTEST_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTelemetry:
+class KnownTelemetry(Struct, frozen=True):
     """The boards' records, and the time that they are in: None before anything is known."""
 
     records: Mapping[str, BoardRecord] = field(default_factory=lambda: NO_RECORDS)

@@ -9,7 +9,8 @@ between the processors. The factors are assumed; only their order is what NVML d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.topology import SELF, Matrix
@@ -23,8 +24,7 @@ LANE_GB_S = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
 LEVEL_SHARE = {"PIX": 1.0, "PXB": 0.95, "PHB": 0.8, "NODE": 0.7, "SYS": 0.5}
 
 
-@dataclass(frozen=True, slots=True)
-class GpuLinkRate:
+class GpuLinkRate(Struct, frozen=True):
     """What one GPU can move: over one of its NVLinks, and over its slot."""
 
     nvlink_gb_s: float

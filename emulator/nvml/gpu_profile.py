@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProfile:
+class GpuProfile(Struct, frozen=True):
     """The constants of a model. Clocks in MHz, power in milliwatts, temperatures in degrees Celsius.
 
     ``brand`` and ``architecture`` are NVML's numbers (nvmlBrandType_t, nvmlDeviceArchitecture_t).

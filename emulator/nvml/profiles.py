@@ -9,8 +9,9 @@ outputs of such boards show them. Where boards of one model differ, one of them 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from mews.emulator.nvml.gpu_profile import MIB, GpuProfile
 from mews.emulator.nvml.server_models import SERVER_MODELS

@@ -19,9 +19,10 @@ Only hot-plug calls block on the socket; queries read the state file alone.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 LINE_LIMIT = 65536
 MAGIC = "mews-nvml 1"
@@ -52,29 +53,25 @@ class Return(IntEnum):
     UNKNOWN = 999
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """This process holds these devices (bus ids ``dddd:bb:dd.f``, lower case) until the connection ends."""
 
     pid: int
     bus_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """This process has shut NVML down; its hold ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drain:
+class Drain(Struct, frozen=True):
     """The request of nvmlDeviceModifyDrainState."""
 
     bus_id: str
     draining: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """nvmlDeviceRemoveGpu(_v2): ``detach`` = remove the PCI function (else keep it), ``shut_link`` = link down."""
 
     bus_id: str
@@ -82,15 +79,13 @@ class Remove:
     shut_link: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Discover:
+class Discover(Struct, frozen=True):
     """nvmlDeviceDiscoverGpus: below this address, or everywhere when None."""
 
     bus_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Persistence:
+class Persistence(Struct, frozen=True):
     """The request of nvmlDeviceSetPersistenceMode."""
 
     bus_id: str
@@ -100,8 +95,7 @@ class Persistence:
 Request = Hold | Release | Drain | Remove | Discover | Persistence
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlReply:
+class NvmlReply(Struct, frozen=True):
     """``code`` is what the NVML call returns; ``text`` is for people."""
 
     code: int

@@ -16,9 +16,11 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.clock import monotonic_ns
 from mews.emulator.nvml.details import details_of
@@ -47,8 +49,7 @@ EVENT_RING = 256
 EventKind = Literal["xid", "ecc-single", "ecc-double", "pstate", "clock", "bind", "unbind"]
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlProcess:
+class NvmlProcess(Struct, frozen=True):
     """A process on a GPU. ``kind``: C = compute, G = graphics."""
 
     pid: int
@@ -57,8 +58,7 @@ class NvmlProcess:
     kind: Literal["C", "G"] = "C"
 
 
-@dataclass(frozen=True, slots=True)
-class EccCounts:
+class EccCounts(Struct, frozen=True):
     """Errors counted since the driver was loaded (volatile) and over the board's life (aggregate)."""
 
     volatile_corrected: int = 0
@@ -67,8 +67,7 @@ class EccCounts:
     aggregate_uncorrected: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StateClock:
+class StateClock(Struct, frozen=True):
     """At ``monotonic_ns`` of this machine's CLOCK_MONOTONIC it was ``emulated_ns``; those pass ``speed`` times as
     fast."""
 
@@ -77,8 +76,7 @@ class StateClock:
     speed: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlGpu:
+class NvmlGpu(Struct, frozen=True):
     """A GPU that the driver of this host has bound.
 
     ``bus_id`` is sysfs' (``0000:44:00.0``). With a ``record`` of its telemetry the load is that of the record;
@@ -121,8 +119,7 @@ class NvmlGpu:
     link_ends: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlEvent:
+class NvmlEvent(Struct, frozen=True):
     """One event. ``sequence`` starts at 1 and only grows over a host's life. ``data`` is the XID number of ``xid``."""
 
     sequence: int
@@ -131,8 +128,7 @@ class NvmlEvent:
     data: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlHost:
+class NvmlHost(Struct, frozen=True):
     """All of a host that NVML shows.
 
     ``dev_root`` is the folder of the fake ``nvidiactl`` and ``nvidia<minor>`` that clients hold open ("" = none are

@@ -8,7 +8,8 @@ GPU), the DGX A100 user guide (twelve links per GPU into NVSwitch), ``nvidia-smi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SELF = "X"
 PCIE_LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -17,8 +18,7 @@ PCIE_LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 Matrix = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkMatrix:
+class LinkMatrix(Struct, frozen=True):
     """How many NVLinks join the GPUs in a server, a row and a column for each in the order of its hardware file;
     ``switched``: they end at switches, so that a pair has as many as one of it."""
 

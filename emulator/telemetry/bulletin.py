@@ -7,14 +7,14 @@ another machine takes the moment of receipt instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.telemetry.record import BoardRecord
 
 
-@dataclass(frozen=True, slots=True)
-class TimeAnchor:
+class TimeAnchor(Struct, frozen=True):
     """At ``monotonic_ns`` of a machine's clock it was ``emulated_ns``, which pass ``speed`` times as fast."""
 
     monotonic_ns: int
@@ -26,8 +26,7 @@ class TimeAnchor:
         return self.emulated_ns + round((monotonic_ns - self.monotonic_ns) * self.speed)
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryBulletin:
+class TelemetryBulletin(Struct, frozen=True):
     """``version`` is another whenever something is; ``sent_ns`` is the emulated time of sending."""
 
     version: str

@@ -9,8 +9,9 @@ side: the next one puts it right. They get records back (``mews.emulator.telemet
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
@@ -28,8 +29,7 @@ SPANS_AHEAD = 64
 _MOST_ERRORS = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledBoard:
+class InstalledBoard(Struct, frozen=True):
     """A device in a slot; ``powered``: a host has it and the link is up."""
 
     device: str
@@ -38,8 +38,7 @@ class InstalledBoard:
     powered: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BoardReport:
+class BoardReport(Struct, frozen=True):
     """What a host says of one board: its processes' loads by key, and what its driver has counted (None: no driver)."""
 
     loads: Mapping[str, GpuLoad] = field(default_factory=dict)

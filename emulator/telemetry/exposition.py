@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.telemetry.reading import GpuReading
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class ExposedGpu:
+class ExposedGpu(Struct, frozen=True):
     """One board with its labels."""
 
     labels: Mapping[str, str]
     reading: GpuReading
 
 
-@dataclass(frozen=True, slots=True)
-class ExposedMetric:
+class ExposedMetric(Struct, frozen=True):
     """One metric; ``value`` None: this board has no such sensor."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
@@ -17,8 +19,7 @@ from mews.emulator.telemetry.timeline import TelemetrySpan, Timeline
 from mews.emulator.telemetry.units import NS_PER_S
 
 
-@dataclass(frozen=True, slots=True)
-class DriverCounts:
+class DriverCounts(Struct, frozen=True):
     """Errors that one load of the driver has counted; ``session`` tells that load from all others."""
 
     session: str
@@ -26,8 +27,7 @@ class DriverCounts:
     uncorrected: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RunningLoad:
+class RunningLoad(Struct, frozen=True):
     """A process' load since ``began_ns``."""
 
     load: GpuLoad

@@ -16,8 +16,9 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from mews.emulator.telemetry.units import ns
 
@@ -36,8 +37,7 @@ class LoadLevels(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LoadCurve:
+class LoadCurve(Struct, frozen=True):
     """``points`` are (age in ns, percent), ascending, the first at 0; the last holds for ever, or all begin anew every
     ``repeat_ns``."""
 
@@ -56,8 +56,7 @@ class LoadCurve:
         return self.points[place][1], None if self.repeat_ns is None else begin_ns + self.repeat_ns
 
 
-@dataclass(frozen=True, slots=True)
-class LoadWalk:
+class LoadWalk(Struct, frozen=True):
     """It begins in the middle of ``low`` and ``high`` and goes at most ``step`` up or down every ``every_ns``."""
 
     low: int
@@ -83,8 +82,7 @@ class WalkedLevels:
         return self._steps[number], (number + 1) * walk.every_ns
 
 
-@dataclass(frozen=True, slots=True)
-class GpuLoad:
+class GpuLoad(Struct, frozen=True):
     """One process' load; ``memory_mib`` None: its share of what a load fills."""
 
     course: LoadCurve | LoadWalk

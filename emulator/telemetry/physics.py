@@ -8,8 +8,9 @@ degrees warmer than the chip, a board in its slowdown halves its clocks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import IntFlag
+
+from msgspec import Struct
 
 from mews.emulator.nvml.profiles import GpuProfile
 
@@ -43,8 +44,7 @@ class ThrottleReason(IntFlag):
     HW_THERMAL = 0x40
 
 
-@dataclass(frozen=True, slots=True)
-class BoardDemand:
+class BoardDemand(Struct, frozen=True):
     """What is asked of a board for a while. ``powered``: a host's driver has it; ``contexts``: processes that compute;
     ``fixed_*``: what an engineer has set. ``slowed``: it is as warm as its slowdown threshold or warmer."""
 

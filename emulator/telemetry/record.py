@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
@@ -14,8 +15,7 @@ from mews.emulator.telemetry.timeline import TelemetrySpan
 from mews.emulator.telemetry.units import PJ_PER_KWH, PJ_PER_MJ
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRecord:
+class BoardRecord(Struct, frozen=True):
     """``spans`` follow each other; ``processes`` are (key, MiB), in the order of a span's ``shares``."""
 
     uuid: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.telemetry import physics
 from mews.emulator.telemetry.physics import ThrottleReason
@@ -14,8 +15,7 @@ KEPT = 1024
 """Spans that lie behind and are kept, for readers that are late."""
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetrySpan:
+class TelemetrySpan(Struct, frozen=True):
     """From ``at_ns`` to ``until_ns`` (None: for ever). ``energy_pj`` and ``temperature_c`` are those at its beginning;
     power is constant within, the temperature goes toward ``target_c``. ``shares``: percent of each process."""
 

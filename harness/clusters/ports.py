@@ -7,9 +7,10 @@ There are two sets of them: in one process under virtual time (``in_process``), 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from mews.harness.ports.cluster import HardwareControl
 from mews.harness.ports.fence import Fence
@@ -214,8 +215,7 @@ class ProcessesPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPorts:
+class ClusterPorts(Struct, frozen=True):
     """All ports of one cluster of emulated nodes; ``kube`` gives an actor its Kubernetes API, ``close`` gives
     everything back."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mews.harness.run_context import RunContext, begin_run
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRequest:
+class ClusterRequest(Struct, frozen=True):
     """A running cluster for a scenario, as the user's options say; ``dialect`` is the one that was settled on.
 
     ``session`` holds what scenarios share; without one, what can be started for a single scenario is.

@@ -7,8 +7,9 @@ import ssl
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.harness.clock import today
 from mews.harness.commands.global_options import is_quiet
@@ -31,8 +32,7 @@ from mews.harness.leftovers import born
 GUARD_PATIENCE_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class ConformChanges:
+class ConformChanges(Struct, frozen=True):
     """Whether devices may be moved, which ones and where to, and where the way back is noted."""
 
     allowed: bool = False
@@ -41,8 +41,7 @@ class ConformChanges:
     restore_file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConformExpectations:
+class ConformExpectations(Struct, frozen=True):
     """What is asked of the chassis, and what is known of it beforehand."""
 
     profile: str = "stack"
@@ -50,8 +49,7 @@ class ConformExpectations:
     waivers: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConformArguments:
+class ConformArguments(Struct, frozen=True):
     """The options as given."""
 
     url: str
@@ -64,8 +62,7 @@ class ConformArguments:
     patience_s: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class ConformOutputs:
+class ConformOutputs(Struct, frozen=True):
     """Where reports go; one may be ``-``, standard output. ``diff`` is a recording to compare with."""
 
     json: str | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.errors import BadInput, Lacks
@@ -14,8 +15,7 @@ from mews.harness.systems import all_experiments, find_experiment
 from mews.kube.system.experiment import Experiment, Tables
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentOutputs:
+class ExperimentOutputs(Struct, frozen=True):
     """Where results go: ``out`` gets all of them; without any the report goes to standard output."""
 
     out: Path | None = None

@@ -7,8 +7,10 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from mews.harness.leftovers import bearing, born
 
@@ -32,8 +34,7 @@ MARK = "MEWS_INSTANCE"
 """In the environment of everything that an instance starts: its folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpInstance:
+class UpInstance(Struct, frozen=True):
     """One running (or dead) `mews up`. ``born`` tells a process from a later one with the same number."""
 
     name: str

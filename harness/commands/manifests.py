@@ -6,8 +6,9 @@ import re
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.dialects import DEFAULT
 from mews.harness.clusters.real.opening import stack_spec
@@ -32,8 +33,7 @@ _LABEL_MOST = 63
 """What names of namespaces are (RFC 1123, a DNS label); a node's are several, with dots."""
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestsOptions:
+class ManifestsOptions(Struct, frozen=True):
     """The options as given; ``nodes`` are ``HOST=NODE``, other hosts are nodes of their own name."""
 
     hardware: Path | None

@@ -10,9 +10,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.harness.backends import backend_of
 from mews.harness.commands.global_options import is_quiet
@@ -38,8 +40,7 @@ ARTEFACTS = Path("mews-artefacts")
 """Where failed runs leave theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class GivenSweep:
+class GivenSweep(Struct, frozen=True):
     """``--results``, ``--resume`` and ``--shard`` as they are given."""
 
     results: str | None = None
@@ -47,8 +48,7 @@ class GivenSweep:
     shard: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutputs:
+class RunOutputs(Struct, frozen=True):
     """Where reports go; one may be ``-``, standard output."""
 
     json: str | None = None
@@ -63,8 +63,7 @@ class RunOutputs:
         return {**files, "--journal": self.journal, "--results": self.sweep.results}
 
 
-@dataclass(frozen=True, slots=True)
-class WantedRuns:
+class WantedRuns(Struct, frozen=True):
     """Which runs: ``seeds`` None for each scenario's own, ``overrides`` as for ``--set``, ``jobs`` of them at once,
     ``select`` the scenarios with these labels alone; ``strict``: none may be skipped."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.certificates import Certificates, make_certificates
 from mews.dialects import OURS
@@ -21,8 +22,7 @@ from mews.harness.options import ServingOptions
 from mews.harness.scenario.loader import file_of, shipped
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(Struct, frozen=True):
     """By which certificate and key Redfish is served, where the user names one."""
 
     certificate: Path | None

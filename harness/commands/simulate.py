@@ -7,9 +7,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.commands.words import FailingParser, at_least

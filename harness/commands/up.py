@@ -12,9 +12,10 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from mews.harness.backends import backend_of
 from mews.harness.commands.down import clear, end
@@ -51,16 +52,14 @@ _IN_DOCKER_S = 120.0
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 
 
-@dataclass(frozen=True, slots=True)
-class UpImages:
+class UpImages(Struct, frozen=True):
     """The file of the user's own images, and what becomes of those that nothing names."""
 
     file: Path | None = None
     unknown: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UpArguments:
+class UpArguments(Struct, frozen=True):
     """The options as given."""
 
     hardware: Path | None

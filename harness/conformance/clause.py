@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.errors import NotJudged, Unmet
@@ -12,8 +14,7 @@ MUST, SHOULD, MAY = "must", "should", "may"
 GRADES = (MUST, SHOULD, MAY)
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """A rule: ``check`` returns where it holds, raises Unmet where not and NotJudged where that cannot be told.
 
     ``id`` is ``<section of the contract>.<word>``; ``changes``: judging it moves devices; ``assumed``: inferred, not

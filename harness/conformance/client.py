@@ -10,9 +10,10 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
@@ -23,8 +24,7 @@ MOST_BYTES = 64 << 20
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisTarget:
+class ChassisTarget(Struct, frozen=True):
     """Where a chassis is: ``scheme://host:port/prefix`` without credentials, and how its certificate is checked.
 
     ``ca``: a file of certificates to trust instead of the machine's; ``insecure``: trust any.
@@ -40,8 +40,7 @@ def _no_number(text: str) -> Any:
     raise ValueError(f"{text} is no number of JSON")
 
 
-@dataclass(frozen=True, slots=True)
-class HttpReply:
+class HttpReply(Struct, frozen=True):
     """An answer; header names in lower case."""
 
     status: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 HIDDEN = "***"
 SECRET_HEADERS = frozenset({"authorization", "x-auth-token", "cookie", "set-cookie"})
@@ -12,8 +13,7 @@ MOST_TEXT = 2000
 """Characters of a body that a report shows; a recording keeps all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """A request and its reply; ``status`` is None where no answer came, ``error`` then says why. Times in seconds.
     ``clause`` is the one that was being judged, empty for what was sent before and after."""
 

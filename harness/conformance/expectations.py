@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.dialects import DIALECTS
 from mews.emulator.yaml_document import DocumentError, read_document
@@ -21,8 +23,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 LIMITS = tuple(limit.name for limit in fields(Limits))
 
 
-@dataclass(frozen=True, slots=True)
-class Quirks:
+class Quirks(Struct, frozen=True):
     """Behaviour that is known of a firmware: clause -> why it does not hold there."""
 
     name: str = ""
@@ -31,8 +32,7 @@ class Quirks:
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiver:
+class Waiver(Struct, frozen=True):
     """A deviation that is accepted until a day, that day included."""
 
     clause: str

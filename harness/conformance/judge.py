@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause
@@ -24,8 +25,7 @@ BAD = (FAILED, ERROR)
 READ_ONLY = "needs --allow-changes"
 
 
-@dataclass(frozen=True, slots=True)
-class ClauseResult:
+class ClauseResult(Struct, frozen=True):
     """One clause's verdict, why, and what was said on the wire."""
 
     clause: Clause
@@ -57,8 +57,7 @@ class ClauseResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ClauseJudge:
+class ClauseJudge(Struct, frozen=True):
     """Judges clauses; ``today`` decides whether a waiver still holds."""
 
     bench: ClauseContext

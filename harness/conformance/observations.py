@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 TOPICS = (
     "answers",  # a connection ended without an answer
@@ -23,8 +24,7 @@ TOPICS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """One observation; ``exchange`` is its place in the client's log."""
 
     text: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.dialects import DIALECTS, OURS
 from mews.harness.conformance.clause import GRADES, Clause, resting_on
@@ -18,8 +19,7 @@ from mews.harness.package import room
 STACK = "stack"
 
 
-@dataclass(frozen=True, slots=True)
-class ConformProfile:
+class ConformProfile(Struct, frozen=True):
     """``clauses`` are judged, in order; ``grades`` are those of them that it gives another grade than their own."""
 
     name: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import ClauseResult
@@ -40,8 +41,7 @@ LITERAL = re.compile(
 """Members whose text is a word of the dialect, compared as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingDifference:
+class RecordingDifference(Struct, frozen=True):
     """What differs for one request: ``here`` and ``there`` (the recording) are shapes, or "" for nothing."""
 
     clause: str

@@ -9,11 +9,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.client import ChassisTarget
@@ -44,8 +46,7 @@ MOST_DEVICES = 2
 """That are moved; the second stands in for a lost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own;
     ``profile`` None: all clauses by their own grades."""
 
@@ -153,8 +154,7 @@ def choose(order: Order, table: ListedTable | None) -> tuple[tuple[str, ...], tu
     return devices, ports
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """What protects the table during a run; ``left``: what could not be put back; ``others``: what others moved."""
 
     file: RestoreFile | None = None

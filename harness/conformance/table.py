@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class ListedDevice:
+
+class ListedDevice(Struct, frozen=True):
     """A device; ``port`` is None while it is free."""
 
     uuid: str
     port: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTable:
+class ListedTable(Struct, frozen=True):
     """One listing: rows by device, and the host ports that it names."""
 
     rows: Mapping[str, ListedDevice]
@@ -50,8 +50,7 @@ class Limits:
     quiet_s: float = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Struct, frozen=True):
     """What the chassis says about itself: its ``service`` (name -> value), and schema -> version."""
 
     service: Mapping[str, str] = field(default_factory=dict)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.journal import Line
 
@@ -24,8 +25,7 @@ _URL = re.compile(r"\bURL https?://[^/ ]+/")
 _MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up", "down", "up")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterHistory:
+class ClusterHistory(Struct, frozen=True):
     """One scenario on one cluster."""
 
     scenario: str
@@ -60,8 +60,7 @@ def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
 _Items = Iterable[tuple[Place, str]]
 
 
-@dataclass(slots=True)
-class _Numbers:
+class _Numbers(Struct):
     """Names with numbers in the place of what depends on chance, or on the whole of a template."""
 
     pods: dict[str, str] = field(default_factory=dict)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.harness.differential.cluster_history import ClusterHistory, Place
 from mews.harness.differential.explained import REASONS, Explanation
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryDifference:
+class HistoryDifference(Struct, frozen=True):
     """One item that only one of the two tells at that place; ``cluster`` is the one compared with the first, ``only``
     the one that tells it; ``why`` is None where nothing explains it."""
 

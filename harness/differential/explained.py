@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.harness.backends import backends_that
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Differences in stories whose thing, stream and item match these patterns (whole texts) are explained by
     ``why``. ``clusters``: of those pairs' other side; empty: all. How a story ends is explained by rows with
     ``even_last`` only, or with ``if_silent`` where one of the two tells nothing there at all. With ``if_moved`` only

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import fields
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+
+class Bounds(Struct, frozen=True):
     """All in seconds of the journal; None switches an invariant's clock off.
 
     ``unattached_s``: how long a device that was attached at the start may stay free with no operation pending (5).

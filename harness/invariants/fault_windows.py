@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.journal import Line
@@ -52,8 +53,7 @@ EDITOR = "editor"
 """The source of windows that no fault can be cleared of."""
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(Struct):
     """``source`` is who opened it: a fault by its place and number, an editor, a component that is down."""
 
     invariant: int

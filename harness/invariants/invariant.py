@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
@@ -13,8 +14,7 @@ from mews.kube.system.invariant import Holds, Invariant, ObservedHolding
 from mews.kube.system.system import Pooled
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedSystems:
+class JudgedSystems(Struct, frozen=True):
     """What the systems of a run declare to its judge: what they pool, to which schedulerNames they answer, which of
     their pods hold which devices, which announced devices are parts of which others, and their own laws."""
 
@@ -25,8 +25,7 @@ class JudgedSystems:
     invariants: tuple[Invariant[Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedState:
+class ObservedState(Struct, frozen=True):
     """The world after the line at hand: a ``RunState``, and what only the harness's own laws look at."""
 
     bounds: Bounds = field(default_factory=Bounds)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.journal import Line
 from mews.kube.api.objects import Object, is_terminal, key_of, node_name_of, uid_of
@@ -14,8 +15,7 @@ Slot = tuple[str, str, str]
 """Pod uid, container, resource."""
 
 
-@dataclass(slots=True)
-class Device:
+class Device(Struct):
     """One device of a chassis, where it is now and where it was before its last line."""
 
     gpuid: str
@@ -33,24 +33,21 @@ class Device:
     link_before: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A device as its host sees it; ``healthy``: all its layers are up, NVML shows it and it answers."""
 
     kind: str
     healthy: bool
 
 
-@dataclass(slots=True)
-class ChassisCabling:
+class ChassisCabling(Struct):
     """Which hosts a chassis is cabled to, and its pool."""
 
     pool: str
     hosts: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class ObservedHardware:
+class ObservedHardware(Struct):
     """``devices`` by GPUID; ``holdings`` of live pods only, as kubelets gave them; ``declared``: those that systems
     say; ``checkpoints`` by host as last written; ``seen``: host -> GPUID -> as the host sees it; ``offered``: node ->
     resource -> whole number allocatable."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.profiles import ChassisProfile

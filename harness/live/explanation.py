@@ -7,8 +7,9 @@ Pure. Every sentence is one finding; findings are ranked by how near they are to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.harness.live.standing import Standing
 from mews.kube.api.objects import (
@@ -54,8 +55,7 @@ CAUSES = (
 _WARNINGS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """What is looked at.
 
     ``events`` are those of the pod's namespace, oldest first. ``schedulers``: schedulerName -> the component that
@@ -79,8 +79,7 @@ class Sight:
     standing: Standing = field(default_factory=Standing)
 
 
-@dataclass(frozen=True, slots=True)
-class PodExplanation:
+class PodExplanation(Struct, frozen=True):
     """``cause`` is one of ``CAUSES``; the sentences begin with it."""
 
     pod: str

@@ -11,9 +11,10 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.live.packing import PackedObjects, identity_of
 from mews.harness.watch_feed import LISTED, Feed, WatchRecord
@@ -79,8 +80,7 @@ _EVICTED = "EvictionByEvictionAPI"
 _ESTABLISHING_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedAction:
+class RecordedAction(Struct, frozen=True):
     """One step, done ``t`` seconds from the start of the journal."""
 
     t: float

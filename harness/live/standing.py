@@ -5,16 +5,16 @@ The journal of a session that stays up is remembered in part; this is what of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.system.journal import Line
 
 _LIES_KEPT = 20
 
 
-@dataclass(frozen=True, slots=True)
-class StandingFault:
+class StandingFault(Struct, frozen=True):
     """A fault that was added and not cleared; ``owner`` is ``chassis/A`` or ``host/host-1``, ``t`` when it came, in
     seconds of the journal, ``fired`` how often it has struck."""
 
@@ -35,8 +35,7 @@ class StandingFault:
         }
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(Struct):
     """Given each line in its order (``take``). ``down``: component -> the line by which it ended; ``operations``:
     (chassis, device) -> the line by which one began; ``lies``: the last answers of chassis that were not true."""
 

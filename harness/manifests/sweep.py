@@ -7,7 +7,8 @@ other end (an eviction, a lost node) is tried again, as often as ``backoff_per_i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.harness.manifests.parts import Object, config_map, config_volume, labels, metadata
 
@@ -20,8 +21,7 @@ _FAILED, _BAD_INPUT, _LACKS = 1, 2, 3
 """Exit codes of ``mews run``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepSpec:
+class SweepSpec(Struct, frozen=True):
     """``files``: name -> text of scenarios and of what they name beside them; ``scenarios`` are the names of those that
     run, ``words`` what else ``mews run`` is told. ``claim``: a PersistentVolumeClaim for results; None: pods' logs.
     ``folder``: where the files lie on every node, or in the image, already; None: a ConfigMap brings them."""

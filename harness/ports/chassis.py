@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.fleet import Fleet
@@ -191,8 +192,7 @@ class InProcessTransport:
             await self._fleet.wait(self._chassis, pending, min(delay_s, left_s))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
+class _Wait(Struct, frozen=True):
     """For what somebody waits, and what was known of it: when it is due, and that nothing but reads is going on."""
 
     pending: Pending

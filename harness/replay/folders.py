@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.recording import INDEX, load_exchanges
 from mews.harness.errors import BadInput, unreadable
@@ -18,8 +19,7 @@ BODY, HEADERS, METADATA = "index.json", "headers.json", "index.xml"
 REDFISH_HEADERS = {"odata-version": "4.0", "allow": "GET, HEAD", "content-type": "application/json"}
 
 
-@dataclass(frozen=True, slots=True)
-class Replayable:
+class Replayable(Struct, frozen=True):
     """What a folder holds. ``mockup``: one reply per path, whatever the query and the credentials."""
 
     dialect: str

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.dialects.wire import Request, Response, split_target
 
@@ -21,8 +23,7 @@ CONDITIONS = ("odata-version", "if-match", "if-none-match")
 """Request headers by which the same request is answered otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedReply:
+class RecordedReply(Struct, frozen=True):
     """A request and its reply, header names in lower case. ``known``: it was sent with credentials; ``conditions``:
     those of its headers that the answer hangs upon."""
 
@@ -36,8 +37,7 @@ class RecordedReply:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """What has to be the same for a recorded reply to fit."""
 
     method: str

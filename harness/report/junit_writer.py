@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from xml.etree import ElementTree
+
+from msgspec import Struct, field
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class JUnitCase:
+class JUnitCase(Struct, frozen=True):
     """One test case. ``bad`` is ``failure``, ``error``, ``skipped`` or "" for a good one, with ``message``, the
     ``verdict`` behind it (left out where "") and ``text``; ``seconds`` None: not measured."""
 
@@ -27,8 +27,7 @@ class JUnitCase:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class JUnitSuite:
+class JUnitSuite(Struct, frozen=True):
     """All cases of a run, in order; ``title`` names the document, ``name`` its one suite."""
 
     title: str

@@ -11,10 +11,11 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 SCRIPTS = (
     *("units.js", "lane.js", "model.js", "causes.js", "paint.js", "controls.js", "timeline.js", "details.js"),
@@ -25,8 +26,7 @@ SCRIPTS = (
 STYLES = ("picture.css",)
 
 
-@dataclass(frozen=True, slots=True)
-class DataBlock:
+class DataBlock(Struct, frozen=True):
     """Data within a page: JSON, or with ``packed`` gzip in base64."""
 
     id: str

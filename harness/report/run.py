@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.harness.journal import Line
 from mews.harness.scenario.result import Result
@@ -14,8 +15,7 @@ REPORT = "report.html"
 """In the folder of a run's artefacts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """What a run came to, and its lines (journal and component records) by time."""
 
     result: Result

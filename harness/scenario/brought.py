@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.journal import Journal, Line
 from mews.harness.scenario.stack import Stack
@@ -13,8 +14,7 @@ _EXTENDER = "extender"
 """Name of the components that are extenders of the user's, before their numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtCrash:
+class BroughtCrash(Struct, frozen=True):
     """A program of the user's that has ended by itself: ``text`` is one line, ``output`` has its last ones."""
 
     text: str

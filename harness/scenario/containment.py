@@ -8,8 +8,9 @@ path.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
@@ -31,8 +32,7 @@ def lies_within(path: Path, folder: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFiles:
+class NamedFiles(Struct, frozen=True):
     """The files that a scenario names, as it was written and with what the user overrode in it."""
 
     document: Document

@@ -9,15 +9,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
 class ScenarioError(ValueError):
     """Bad input; ``str()`` is one line: ``FILE:LINE: PATH: VALUE: what is allowed``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try. ``crash``: a
     program of the user's has ended, for which nothing was awaited any longer; ``output`` are its last lines."""
 

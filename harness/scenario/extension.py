@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from pydantic import Field, TypeAdapter, create_model
 
 from mews.harness.scenario.base import REFERENCE, Model
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from mews.harness.scenario.step_context import Finding, StepContext
 
 
-@dataclass(frozen=True, slots=True)
-class StepKind:
+class StepKind(Struct, frozen=True):
     """A step: ``options`` is the type of what stands after its name in the file (a pydantic model, for example).
 
     ``run(stage, options, timeout_s)`` does it on the stage's cluster, within that many loop seconds, and raises
@@ -27,16 +26,14 @@ class StepKind:
     run: Callable[[StepContext, Any, float], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckKind:
+class CheckKind(Struct, frozen=True):
     """A check, for ``wait``, ``assert`` and ``hold``: ``look(stage, options)`` says whether it holds at this moment."""
 
     options: Any
     look: Callable[[StepContext, Any], Awaitable[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A registered step or check as a file gives it."""
 
     name: str

@@ -26,9 +26,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.quantities import parse
 
@@ -42,8 +43,7 @@ MISSING: Any = _Missing()
 """What stands for a key that is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """The first place where a value is not as expected."""
 
     path: str

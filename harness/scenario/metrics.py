@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.journal import Line
 from mews.harness.scenario.model import MetricBound
 from mews.harness.scenario.trace import TraceJob
 
 
-@dataclass(slots=True)
-class JobTimes:
+class JobTimes(Struct):
     """One job's life, in emulated seconds from the start of the workload; None while it has not come to that.
 
     ``started_s`` is the pod's startTime, which has whole seconds; ``began_s`` is when the watch showed it first.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.yamlfile import Place, dotted, read_yaml
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Struct, frozen=True):
     """One ``--set``: where, what, and how it was written."""
 
     place: Place

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -122,8 +122,7 @@ def filled(value: Any, places: Mapping[str, str]) -> Any:
     return [filled(item, places) for item in value] if isinstance(value, list) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Replaceable:
+class Replaceable(Struct, frozen=True):
     """A component that may be replaced. ``name`` is what it is called in the stack, ``runs`` whether the stack has it,
     ``parts`` what of it may be replaced from within. ``system`` "": it is the cluster's own."""
 

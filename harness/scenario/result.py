@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 Verdict = Literal["passed", "failed", "error", "skipped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """One scenario with one seed. ``reason`` is one line, ``report`` several; virtual seconds are emulated ones (None
     in wall-clock time), wall ones those of this machine (None in a sweep, whose results are the same
     everywhere); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
@@ -56,8 +56,7 @@ class Result:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class StepProgress:
+class StepProgress(Struct, frozen=True):
     """A step of a run as it begins (``verdict`` None) and ends; ``t`` in seconds from the start."""
 
     scenario: str

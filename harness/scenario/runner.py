@@ -8,9 +8,11 @@ import logging
 import time
 import traceback
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.harness.errors import Lacks
 from mews.harness.extras import lacking
@@ -44,8 +46,7 @@ _MENDING = ("kill", "start", "restart")
 _WORST: tuple[Verdict, ...] = ("passed", "skipped", "failed", "error")
 
 
-@dataclass(slots=True)
-class _Ending:
+class _Ending(Struct):
     """The verdict as it forms: the first of the worst counts."""
 
     verdict: Verdict = "passed"

@@ -6,9 +6,9 @@ A system is found by its name in the registry when a file names it; its options 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
 from pydantic_core import CoreSchema, InitErrorDetails
 

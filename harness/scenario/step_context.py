@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.brought import BroughtPrograms
 from mews.harness.scenario.errors import ScenarioError
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
     from mews.harness.scenario.driver import Driver
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What a look at the world found: whether the expectation holds, what it was, what is there instead.
 
     ``about`` names the things that it is about (``pod/default/a``), so that related events can be shown.

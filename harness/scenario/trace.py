@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Job, JobType, Workload
@@ -17,8 +18,7 @@ _ARRIVAL = ("arrival_s", "submit_offset_s")
 _DURATION = ("duration_s", "run_s")
 
 
-@dataclass(frozen=True, slots=True)
-class TraceJob:
+class TraceJob(Struct, frozen=True):
     """One job with everything settled; ``arrival_s`` counts from the workload's start."""
 
     job: str

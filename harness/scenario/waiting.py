@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.diagnosis import hint_for, related_to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware, HostSpec
 from mews.emulator.nvml.profiles import profile_of

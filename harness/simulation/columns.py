@@ -9,8 +9,9 @@ of its README and of its ``.header`` files: ``plan_cpu`` and ``plan_gpu`` in per
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from mews.kube.api.quantities import parse
 from mews.kube.system.simulation import WHOLE, SimulatedJob
@@ -31,8 +32,7 @@ class BadCell(ValueError):
     """What is wrong with one cell: its column, what is there, what is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceJobType:
+class TraceJobType(Struct, frozen=True):
     """What a job of a type asks for where its row does not say."""
 
     devices: int = 0
@@ -41,8 +41,7 @@ class TraceJobType:
     duration_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Struct, frozen=True):
     """What rows leave out: what types ask, how long jobs run, and what each device adds to that."""
 
     types: Mapping[str, TraceJobType] = field(default_factory=dict)
@@ -50,8 +49,7 @@ class Defaults:
     per_device_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFormat:
+class TraceFormat(Struct, frozen=True):
     """One kind of trace. ``columns`` are all that are known; of each group of ``wanted`` one must be there, and no two.
     ``published``: the columns of a file without a header row, None where there must be one. ``arrival`` is the column
     by which rows are sorted. ``reader(places, defaults)`` reads a row's cells: None for one that was no job to be

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.emulated.kubelet.timings import MEASURED, Timings
 from mews.kube.system.profile import MakeOverhead, NodeState, Overhead
 
 
-@dataclass(frozen=True, slots=True)
-class PodSpan:
+class PodSpan(Struct, frozen=True):
     """A pod's times: its startTime and its end as they are booked, when it is shown Running, when its room is free."""
 
     started_s: float
@@ -22,8 +22,7 @@ class PodSpan:
     freed_s: float
 
 
-@dataclass(slots=True)
-class _NodeClock:
+class _NodeClock(Struct):
     relist_s: float
     tick_s: float
     reads_s: float

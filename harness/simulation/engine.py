@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.harness.simulation.costs import KubeletCosts
 from mews.harness.simulation.lines import JobLine
@@ -23,8 +24,7 @@ _TICK = 1024
 """Jobs between two calls of ``on_progress``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionGate:
+class SubmissionGate(Struct, frozen=True):
     """The driver submits a job only when none is Pending; it looks every so many seconds (None: sees it at once)."""
 
     every_s: float | None = None

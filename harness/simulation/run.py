@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import BadInput
@@ -31,8 +32,7 @@ _READS_REST_S = 1.0
 """A node's device manager rests so long between two readings (contract kubecomp.md section 2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationPlan:
+class SimulationPlan(Struct, frozen=True):
     """What is played on what. ``costs``: what pods cost on their nodes; ``order`` None: as the policy's name says, else
     strictly first come, first served. ``options`` are the policy's own."""
 
@@ -57,8 +57,7 @@ class SimulationPlan:
         return TraceFile(self.trace, self.form, self.defaults, self.select)
 
 
-@dataclass(frozen=True, slots=True)
-class TraceOutcome:
+class TraceOutcome(Struct, frozen=True):
     """What came of it: metrics as ``mews run`` has them, and what plots are drawn from."""
 
     policy: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.scenario.metrics import cumulative
 from mews.kube.system.simulation import WHOLE
@@ -80,8 +81,7 @@ class UseOverTime:
         return self._slice_s, [area / self._slice_s for area in self._slices]
 
 
-@dataclass(frozen=True, slots=True)
-class JobRow:
+class JobRow(Struct, frozen=True):
     """One job as it was played; times in seconds from the start of the trace."""
 
     job: str

@@ -8,9 +8,10 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 from mews.harness.errors import BadInput, unreadable
 from mews.harness.simulation.columns import PAI_JOBS, BadCell, Defaults, TraceFormat, instances_of, number
@@ -21,8 +22,7 @@ _CHUNK = 50_000
 _BATCH = 500
 
 
-@dataclass(frozen=True, slots=True)
-class TraceScan:
+class TraceScan(Struct, frozen=True):
     """What a first look found: chosen rows, those that were no job to be run, whether the rest come in order of
     arrival, and when the first does."""
 

@@ -8,10 +8,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from mews.emulator.hostd.mounts import unmount
 from mews.harness.scenario.loader import file_of
@@ -22,8 +23,7 @@ from mews.harness.testkit.process import Child, start, started
 from mews.harness.testkit.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class HostFiles:
+class HostFiles(Struct, frozen=True):
     """What one host shows. ``root`` has its ``sys``, ``proc`` and ``dev``; ``nvml`` is the folder of libnvidia-ml.so.1
     and nvidia-smi, None where they cannot be compiled; ``env`` is what a process needs to see the host's GPUs."""
 

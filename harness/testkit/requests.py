@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any, overload
+
+from msgspec import Struct, field
+from msgspec.structs import fields
 
 _SHOWN = 12
 _BODY_SHOWN = 100
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
+class SentRequest(Struct, frozen=True):
     """One request that a chassis was sent, with its answer.
 
     ``t`` is when it came and ``took_s`` how long its answer took, in emulated seconds; ``status`` is None where the

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from mews.harness.errors import BadInput
 from mews.harness.options import check_dialect
@@ -21,8 +23,7 @@ CLUSTER = ("scenario", "stack", "images", "unknown_images", *CHASSIS)
 """What a cluster takes: all there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """``hardware``: an inventory, a file or a shipped one's name. ``scenario``: hardware and stack are those of this
     file or shipped name, where the others do not say. ``stack``: systems by their names, with commas, or ``none``.
     ``images`` is a file of the user's own ones, ``unknown_images`` what others do. ``dialect``: the only one that the

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Labels = Mapping[str, str]
 
@@ -15,8 +16,7 @@ _SPECIAL = frozenset("=!()<>,") | {"==", "!="}
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One term: ``operator`` is in, notin, =, ==, !=, >, <, ``exists`` or ``!``."""
 
     key: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Resource:
+class Resource(Struct, frozen=True, order=True):
     """One resource as discovery names it: ``group`` is "" for the core group, ``plural`` as in the path."""
 
     group: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.cel import types
 from mews.kube.cel.literals import literal_fault
@@ -24,8 +25,7 @@ for _name in ("timestamp", "duration", "ip", "cidr", "quantity", "url", "semver"
     _CONSTANTS.pop(_name, None)
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(Struct):
     """A tree with the type of each node, the overloads of each call, and what is wrong."""
 
     tree: Node

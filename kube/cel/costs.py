@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from mews.kube.cel.checker import Checked
 from mews.kube.cel.evaluation import AUTHORIZATION_COST
@@ -61,15 +62,13 @@ SizeOf = Callable[[tuple[str, ...]], int | None]
 """The most elements at a path (``self``, names, ``@items``, ``@keys``, ``@values``), None where nothing is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
+class _Entries(Struct, frozen=True):
     is_list: bool
     key: Estimate
     value: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class _Local:
+class _Local(Struct, frozen=True):
     path: tuple[str, ...]
     size: Estimate | None
     entries: _Entries | None

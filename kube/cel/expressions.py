@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from mews.kube.cel import types
 from mews.kube.cel.checker import Checked, check
@@ -14,8 +15,7 @@ from mews.kube.cel.syntax import SyntaxFault, report
 from mews.kube.cel.types import Type
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledExpression:
+class CompiledExpression(Struct, frozen=True):
     """An expression with its types, None where it cannot be read; ``fault`` says what is wrong, "" when nothing is."""
 
     checked: Checked | None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
 
 from mews.kube.cel.values import CelError
 
@@ -23,8 +24,7 @@ _SEMVER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """An amount, exactly."""
 
     cel_name: ClassVar[str] = "kubernetes.Quantity"
@@ -52,8 +52,7 @@ class Quantity:
         return self.amount.denominator == 1 and -(1 << 63) <= self.amount < 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True):
     """An absolute URL or a path."""
 
     cel_name: ClassVar[str] = "kubernetes.URL"
@@ -106,8 +105,7 @@ class Url:
         return parse_qs(urlsplit(self.text).query, keep_blank_values=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An IP address."""
 
     cel_name: ClassVar[str] = "net.IP"
@@ -131,8 +129,7 @@ class Address:
         return str(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class AddressBlock:
+class AddressBlock(Struct, frozen=True):
     """A CIDR: an address and how many of its bits count."""
 
     cel_name: ClassVar[str] = "net.CIDR"
@@ -169,8 +166,7 @@ def _bad_block(text: str, why: str) -> CelError:
     return CelError(f'{prefix}netip.ParsePrefix("{text}"): {why}')
 
 
-@dataclass(frozen=True, slots=True)
-class Semver:
+class Semver(Struct, frozen=True):
     """A semantic version."""
 
     cel_name: ClassVar[str] = "kubernetes.Semver"
@@ -203,8 +199,7 @@ def _order(pre: tuple[str, ...]) -> tuple[Any, ...]:
     return (1,) if not pre else (0, *((0, int(part), "") if part.isdigit() else (1, 0, part) for part in pre))
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFormat:
+class NamedFormat(Struct, frozen=True):
     """A format by name, and what is wrong with a text by it."""
 
     cel_name: ClassVar[str] = "kubernetes.NamedFormat"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from mews.kube.cel import types
 from mews.kube.cel.types import Type
@@ -246,8 +247,7 @@ _FORMATS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(Struct, frozen=True):
     """One way to call a function."""
 
     id: str

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(slots=True, eq=False)
-class Node:
+
+class Node(Struct, eq=False):
     """What all nodes have: ``at`` is the offset in the text."""
 
     at: int
 
 
-@dataclass(slots=True, eq=False)
-class Literal(Node):
+class Literal(Node, eq=False):
     """A constant."""
 
     value: Any
 
 
-@dataclass(slots=True, eq=False)
-class Ident(Node):
+class Ident(Node, eq=False):
     """A name."""
 
     name: str
 
 
-@dataclass(slots=True, eq=False)
-class Select(Node):
+class Select(Node, eq=False):
     """``operand.field``; ``test`` for ``has(operand.field)``."""
 
     operand: Node
@@ -37,8 +34,7 @@ class Select(Node):
     test: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class CallNode(Node):
+class CallNode(Node, eq=False):
     """A function or an operator (``_+_``), of a target or of none."""
 
     function: str
@@ -46,31 +42,27 @@ class CallNode(Node):
     args: list[Node]
 
 
-@dataclass(slots=True, eq=False)
-class ListNode(Node):
+class ListNode(Node, eq=False):
     """``[a, ?b]``."""
 
     items: list[Node]
     optional: set[int] = field(default_factory=set)
 
 
-@dataclass(slots=True, eq=False)
-class MapNode(Node):
+class MapNode(Node, eq=False):
     """``{k: v, ?k: v}``: key, value, whether it is optional."""
 
     entries: list[tuple[Node, Node, bool]]
 
 
-@dataclass(slots=True, eq=False)
-class StructNode(Node):
+class StructNode(Node, eq=False):
     """``Name{field: value, ?field: value}``: field, value, whether it is optional."""
 
     name: str
     fields: list[tuple[str, Node, bool]]
 
 
-@dataclass(slots=True, eq=False)
-class Fold(Node):
+class Fold(Node, eq=False):
     """What a macro stands for: a loop over ``source`` that changes ``accu``. ``macro`` names it and ``args`` are as
     they were written, by which it is evaluated; check and costs go by the loop."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 Variables = dict[str, Any]
 """What an expression sees, by name."""
@@ -28,8 +29,7 @@ _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class Duration(Struct, frozen=True, order=True):
     """A span in nanoseconds."""
 
     nanos: int
@@ -53,8 +53,7 @@ class Duration:
         return f"{'-' if self.nanos < 0 else ''}{whole}{fraction}s"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Timestamp:
+class Timestamp(Struct, frozen=True, order=True):
     """A point in time: nanoseconds since 1970."""
 
     nanos: int
@@ -85,8 +84,7 @@ class Timestamp:
         return f"{self.moment():%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
-@dataclass(frozen=True, slots=True)
-class Some:
+class Some(Struct, frozen=True):
     """An optional that has a value; None of them is ``NOTHING``."""
 
     value: Any
@@ -101,8 +99,7 @@ class Nothing:
 NOTHING = Nothing()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(Struct, frozen=True):
     """What ``type(x)`` gives."""
 
     name: str

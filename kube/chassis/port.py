@@ -8,9 +8,10 @@ that every scenario exercises.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 
 class ChassisError(Exception):
@@ -21,8 +22,7 @@ class TransportError(Exception):
     """No answer came: the connection was refused or dropped, or time ran out. A write may have happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRecord:
+class DeviceRecord(Struct, frozen=True):
     """One row of the device lookup table. ``device`` is the chassis' own ID (Dev_GID); ``port`` is None while free."""
 
     device: str
@@ -31,8 +31,7 @@ class DeviceRecord:
     kind: str = "GPU"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """One read of a chassis. It may be partial: the reader judges it against what it knew (contract chassis.md 2)."""
 
     devices: tuple[DeviceRecord, ...]
@@ -47,16 +46,14 @@ class ReplyOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisReply:
+class ChassisReply(Struct, frozen=True):
     """The reply to attach or detach; ``remark`` is the chassis' text."""
 
     outcome: ReplyOutcome
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishCredentials:
+class RedfishCredentials(Struct, frozen=True):
     """Who logs in, where a dialect asks for it."""
 
     user: str
@@ -82,8 +79,7 @@ class ChassisApi(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WireRequest:
+class WireRequest(Struct, frozen=True):
     """An HTTP request, transport-neutral."""
 
     method: str
@@ -92,8 +88,7 @@ class WireRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class WireResponse:
+class WireResponse(Struct, frozen=True):
     """An HTTP response, transport-neutral."""
 
     status: int

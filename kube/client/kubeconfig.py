@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from mews.kube.client.connection import Tokens
 
@@ -20,8 +20,7 @@ _PLAIN_CLUSTER = {"server", "certificate-authority"}
 _PLAIN_USERS = ({"tokenFile"}, {"token"})
 
 
-@dataclass(frozen=True, slots=True)
-class KubeconfigAccess:
+class KubeconfigAccess(Struct, frozen=True):
     """How to reach a cluster, and as whom."""
 
     base_url: str

@@ -10,9 +10,10 @@ Every method raises ``mews.kube.api.errors.ApiError`` (the server's answer) or `
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
@@ -36,16 +37,14 @@ class EventType(StrEnum):
     BOOKMARK = "BOOKMARK"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """One event of a watch. An ERROR event is raised as ``ApiError`` instead (``Gone`` when the version is too old)."""
 
     type: EventType
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectList:
+class ObjectList(Struct, frozen=True):
     """The answer to a list: read-only items, the version to watch from, the token of the next page ("" at the end)."""
 
     items: list[Object]
@@ -54,8 +53,7 @@ class ObjectList:
     remaining: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecResult:
+class ExecResult(Struct, frozen=True):
     """What a command in a container wrote, and its exit code."""
 
     exit_code: int
@@ -63,16 +61,14 @@ class ExecResult:
     stderr: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Preconditions:
+class Preconditions(Struct, frozen=True):
     """What must still be true of an object when it is deleted."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
+class DeleteOptions(Struct, frozen=True):
     """Options of a deletion; ``propagation`` is Background, Foreground or Orphan."""
 
     grace_period_s: int | None = None

@@ -8,8 +8,9 @@ sees it. ``PluginDialer`` is a plugin's endpoint as the kubelet sees it. Adapter
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 HEALTHY = "Healthy"
 UNHEALTHY = "Unhealthy"
@@ -24,8 +25,7 @@ class PluginError(Exception):
         self.desc = desc
 
 
-@dataclass(frozen=True, slots=True)
-class PluginDevice:
+class PluginDevice(Struct, frozen=True):
     """One device of a list; anything but exactly ``Healthy`` is unhealthy."""
 
     id: str
@@ -33,16 +33,14 @@ class PluginDevice:
     numa_nodes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PluginOptions:
+class PluginOptions(Struct, frozen=True):
     """Which optional calls the plugin wants."""
 
     pre_start_required: bool = False
     preferred_allocation_available: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A host path shown to the container."""
 
     container_path: str
@@ -50,8 +48,7 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
+class DeviceNode(Struct, frozen=True):
     """A device node given to the container."""
 
     container_path: str
@@ -59,8 +56,7 @@ class DeviceNode:
     permissions: str = "rw"
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Struct, frozen=True):
     """What a plugin gives one container: variables, mounts, device nodes (ContainerAllocateResponse)."""
 
     envs: dict[str, str] = field(default_factory=dict)
@@ -147,8 +143,7 @@ class PluginDialer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerDevices:
+class ContainerDevices(Struct, frozen=True):
     """Devices of one resource that a container holds."""
 
     resource: str
@@ -156,8 +151,7 @@ class ContainerDevices:
     numa_nodes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodDevices:
+class PodDevices(Struct, frozen=True):
     """One pod of podresources v1 List: its main containers and sidecars with their devices, one entry per device."""
 
     name: str

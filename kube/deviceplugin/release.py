@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, annotations_of
 
@@ -32,16 +33,14 @@ class ReleaseState(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRequest:
+class DeviceRequest(Struct, frozen=True):
     """A whole device is wanted; the request lapses at ``until_s`` (unix s) unless it is renewed."""
 
     request: str
     until_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceAnswer:
+class DeviceAnswer(Struct, frozen=True):
     """The answer to one request: ``reason`` of a refusal, ``until_s`` (unix s) of one that needs time."""
 
     request: str
@@ -50,8 +49,7 @@ class DeviceAnswer:
     until_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class HolderRecord:
+class HolderRecord(Struct, frozen=True):
     """What a holder says: UUID -> how many pods use parts of it, of all that it hands out; UUID -> answer."""
 
     users: Mapping[str, int] = field(default_factory=dict)

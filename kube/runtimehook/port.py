@@ -8,9 +8,10 @@ The calls are those of Koordinator's ``RuntimeHookService`` that concern devices
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from mews.kube.deviceplugin.port import DeviceNode, Endpoint, Mount
 
@@ -31,8 +32,7 @@ class HookPolicy(StrEnum):
     """It is not created; the kubelet tries again."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookedContainer:
+class HookedContainer(Struct, frozen=True):
     """A container as its runtime is to make it: what a hook may change."""
 
     env: Mapping[str, str] = field(default_factory=dict)
@@ -43,8 +43,7 @@ class HookedContainer:
     cdi_devices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HookRequest:
+class HookRequest(Struct, frozen=True):
     """Which container of which pod, and what is known of both."""
 
     namespace: str
@@ -75,8 +74,7 @@ class RuntimeHooks(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RunningEnvironment:
+class RunningEnvironment(Struct, frozen=True):
     """The environment of a container that runs, as the runtime keeps it."""
 
     pod_uid: str

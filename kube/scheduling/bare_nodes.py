@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.scheduling.plugins.balanced import deviation
 from mews.kube.scheduling.plugins.resources_fit import least
@@ -18,8 +19,7 @@ _MIB = 1024 * 1024
 _DEFAULT_MEMORY_MIB = DEFAULT_MEMORY // _MIB
 
 
-@dataclass(slots=True, eq=False)
-class BareNode:
+class BareNode(Struct, eq=False):
     """What a node has, and what is requested of it; CPU in thousandths, memory in MiB."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
 from mews.kube.api.objects import Object, node_name_of, uid_of
@@ -22,8 +23,7 @@ from mews.kube.scheduling.waiting import PodAtPermit
 _ASK_AGAIN_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One pod on its way to one node."""
 
     entry: Entry

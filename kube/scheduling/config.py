@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, cast
+
+from msgspec import Struct
 
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.framework import PluginFactory
@@ -22,8 +23,7 @@ class Ties(Enum):
     """The first in order of name."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerProfile:
+class SchedulerProfile(Struct, frozen=True):
     """The scheduler that pods name in ``spec.schedulerName``.
 
     ``plugins`` take part in every point they have a method for, in this order. ``score_weights``: None lets every
@@ -38,8 +38,7 @@ class SchedulerProfile:
     percentage_of_nodes_to_score: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfig:
+class SchedulerConfig(Struct, frozen=True):
     """Profiles that share one queue and one cache, and how the queue waits.
 
     ``instance`` ends the events' reportingInstance (``default-scheduler-<instance>``): the host's name in production.

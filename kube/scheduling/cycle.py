@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.cache import Cache
@@ -33,8 +34,7 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
     return max(MIN_FEASIBLE, nodes * share // 100)
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """What filtering found. ``refused_by`` are the plugins whose hints may wake the pod."""
 
     feasible: list[NodeInfo] = field(default_factory=list)

@@ -11,10 +11,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from zlib import crc32
+
+from msgspec import Struct
 
 from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, micro_timestamp
@@ -36,8 +37,7 @@ _CREATE_ATTEMPTS = 12
 Key = tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(Struct):
     """A warning that may come again."""
 
     event: Object

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.scheduling.cycle import Found
@@ -25,8 +26,7 @@ class ExtenderError(Exception):
     """An extender did not answer, or not with what can be used; the text is the condition's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderSettings:
+class ExtenderSettings(Struct, frozen=True):
     """One entry of ``extenders`` in a KubeSchedulerConfiguration."""
 
     url_prefix: str
@@ -50,8 +50,7 @@ def settings_of(config: Mapping[str, Any]) -> ExtenderSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(Struct, frozen=True):
     """An answer to a filter call: nodes that pass, and why others do not, with and without help by preemption."""
 
     passed: frozenset[str]

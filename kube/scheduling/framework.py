@@ -9,8 +9,9 @@ A plugin is any object with a ``name`` and the methods of the points it takes pa
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from mews.kube.api.resources import Resource
 from mews.kube.client.informer import Informer
@@ -198,8 +199,7 @@ PluginFactory = Callable[[Handle], Plugin]
 """How a profile names its plugins: a class that takes a handle, a partial, a function of the user's."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedPod:
+class QueuedPod(Struct, frozen=True):
     """A pod in the queue as QueueSort sees it; ``entered_s`` is unix time of its last entering."""
 
     pod: PodInfo
@@ -255,8 +255,7 @@ class Filter(Plugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
+class PostFilterResult(Struct, frozen=True):
     """``nominated``: the node to wait for, "" to drop an earlier nomination, None to leave it as it is."""
 
     status: Status

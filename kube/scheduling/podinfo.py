@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import (
     Object,
@@ -47,8 +48,7 @@ def amounts(quantities: Mapping[str, Any]) -> dict[str, int]:
     return {resource: amount(resource, quantity) for resource, quantity in quantities.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerm:
+class PodTerm(Struct, frozen=True):
     """One term of pod affinity or anti-affinity; ``weight`` 0 means required.
 
     ``namespaces`` are the named ones (the pod's own where none is named and no selector given).
@@ -61,8 +61,7 @@ class PodTerm:
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PodInfo:
+class PodInfo(Struct, frozen=True, eq=False):
     """One pod as scheduling sees it. ``pod`` is the API object, read-only."""
 
     pod: Object

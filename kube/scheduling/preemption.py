@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import condition_of
 from mews.kube.scheduling.podinfo import PodInfo
@@ -13,8 +14,7 @@ MIN_CANDIDATES = 100
 MIN_CANDIDATES_PERCENT = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A node on which the pod would fit without the victims, the most important of which comes first."""
 
     node: str

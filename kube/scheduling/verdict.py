@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 MAX_PERMIT_S = 900.0
 """The longest a pod may wait at Permit (contract apiserver.md section 8)."""
@@ -26,8 +28,7 @@ class Code(Enum):
     """PreFilter, PreScore: leave out this plugin's Filter or Score for this pod. Bind: not mine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """An answer: its code and the reasons shown to the user. The framework fills ``plugin`` in.
 
     ``nodes``, from PreFilter: only these can fit. ``timeout_s``, from Permit with WAIT.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Flag, auto
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
@@ -28,8 +29,7 @@ Hint = Callable[[PodInfo, Object | None, Object | None], bool]
 """(unschedulable pod, old, new) -> whether this change may make the pod fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(Struct, frozen=True):
     """A pod that this plugin refused is retried when such a change comes and ``hint`` (None: always) says so.
 
     Resources other than pods and nodes are watched because a Wake names them.

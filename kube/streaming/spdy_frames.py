@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _VERSION = 3
 _CONTROL = 0x8000
@@ -43,8 +44,7 @@ class SpdyError(Exception):
     """What came is no SPDY/3.1."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlFrame:
+class ControlFrame(Struct, frozen=True):
     """A control frame: its ``type``, and what it is about."""
 
     type: int
@@ -56,8 +56,7 @@ class ControlFrame:
     """Names in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpdyData:
+class SpdyData(Struct, frozen=True):
     """Bytes of a stream; the last ones with ``FIN``."""
 
     stream: int

@@ -6,8 +6,9 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 STDOUT, STDERR = 1, 2
 """The streams that a client reads, by their numbers in every protocol."""
@@ -15,16 +16,14 @@ STDOUT, STDERR = 1, 2
 _MOST_UNREAD = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalSize:
+class TerminalSize(Struct, frozen=True):
     """Characters of a terminal."""
 
     columns: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
+class StreamOptions(Struct, frozen=True):
     """Which streams a client asks for (core/v1 PodExecOptions, PodAttachOptions)."""
 
     stdin: bool = False

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerUsage:
+class ContainerUsage(Struct, frozen=True):
     """Billionths of a core, and bytes."""
 
     cpu_nano: int
     memory: int
 
 
-@dataclass(frozen=True, slots=True)
-class PodUsage:
+class PodUsage(Struct, frozen=True):
     """A pod's running containers, over the last ``window_s``."""
 
     pod: Object

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class CommandContext:
+
+class CommandContext(Struct, frozen=True):
     """What a sub-command is given: ``write`` puts text on standard output; ``kubeconfig(name)`` is the kubeconfig of
     the running ``mews up --name NAME`` (raises LookupError, in one line, where none runs)."""
 
@@ -16,8 +16,7 @@ class CommandContext:
     kubeconfig: Callable[[str], Path]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """``mews NAME ARGUMENTS…``. ``name`` is one word or several (``inspect gpushare``); ``usage`` shows the arguments;
     ``run(arguments, context)`` gets the words after the name and returns the exit code (0 done, 1 failed). It raises
     ValueError, in one line with what is allowed, for bad arguments. With ``passes_on`` the words are mostly those of

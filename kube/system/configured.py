@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.system.system import Component, Pooled, System
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredSystem:
+class ConfiguredSystem(Struct, frozen=True):
     """``options`` are what the file says of it, ``configuration`` what ``System.configure`` made of them; ``names`` are
     those of its components in this stack (see ``names_in_stack``)."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
@@ -45,8 +46,7 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentDeployment:
+class ComponentDeployment(Struct, frozen=True):
     """How a pod runs one component of a system, with an account of the component's name.
 
     ``argv`` follows ``python3``, with ``CONFIG`` and ``RECORDS`` filled in. The account has the rules ``everywhere``
@@ -85,8 +85,7 @@ class ComponentDeployment:
         return any(RECORDS in word for word in self.argv)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemDeployment:
+class SystemDeployment(Struct, frozen=True):
     """What a real cluster needs of a system as a whole.
 
     Its configuration is the file ``config_path`` in containers, of the ConfigMap ``config_map``. ``owner`` is the

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from mews.kube.system.journal import Line
 
@@ -15,8 +17,7 @@ Tables = Mapping[str, Sequence[Row]]
 """The rows of every part, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentPart:
+class ExperimentPart(Struct, frozen=True):
     """One table of an experiment. ``tasks(seeds)`` says what is to be run for the seeds 1 to that number: values that
     can be pickled, since they run in processes of their own. ``run(task)`` is pure: the same result for the same task,
     to be pickled too. ``rows(seeds, results)`` gets the results in the order of the tasks."""
@@ -29,8 +30,7 @@ class ExperimentPart:
     rows: Callable[[int, Sequence[Any]], Sequence[Row]]
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioTask:
+class ScenarioTask(Struct, frozen=True):
     """A scenario that the harness is to play once, in virtual time. ``scenario`` is the name of one that is shipped
     (``testbed/w1-pool``) or a whole one as its file has it; ``overrides`` are values by their dotted path; ``about``
     tells ``keep`` and ``rows`` which of the part's tasks this is. ``cpu_every_s``: it is played in wall-clock time
@@ -43,8 +43,7 @@ class ScenarioTask:
     cpu_every_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedScenario:
+class PlayedScenario(Struct, frozen=True):
     """What a scenario came to: its verdict with the reason, the metrics of ``mews run --json``, the values that they
     are held against (measured ones), its workload's jobs (``job, type, gpus, cpus, arrival_s, duration_s`` each), its
     journal, and of each component the share of one CPU that it took in each interval, where that was measured."""
@@ -58,8 +57,7 @@ class PlayedScenario:
     cpu: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioPart:
+class ScenarioPart(Struct, frozen=True):
     """One table of an experiment that needs the components themselves: as ``ExperimentPart``, but the harness plays
     each task, and ``keep(task, played)`` says what of it is sent on to ``rows``; it is pure. A scenario that does not
     pass ends the experiment unless ``may_fail``."""
@@ -73,8 +71,7 @@ class ScenarioPart:
     may_fail: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimedPart:
+class TimedPart(Struct, frozen=True):
     """One table of an experiment on how long decisions take to compute. ``prepare(task)`` gives what is to be timed,
     which may be called any number of times; ``rows`` gets the CPU seconds of one call for each task."""
 
@@ -89,8 +86,7 @@ class TimedPart:
 Part = ExperimentPart | ScenarioPart | TimedPart
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """One line, the bars of one colour, or points: a height per place. ``spread``: half of each one's interval;
     ``at``: where on the x axis points and lines are (default: 0, 1, 2, …)."""
 
@@ -100,8 +96,7 @@ class Series:
     at: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """One plot of a figure. ``places`` names the bars' groups."""
 
     title: str
@@ -110,8 +105,7 @@ class Panel:
     x_label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """Panels side by side, written to ``NAME.svg``; ``same_scale``: their heights can be compared. ``steps`` are lines
     that stay level until the next point, as distributions are drawn."""
 
@@ -135,8 +129,7 @@ class Comparison:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
+class Experiment(Struct, frozen=True):
     """``mews experiment NAME``. ``title`` and ``notes`` stand above its comparisons in the report
     (``comparing.report``): ``{PART}`` in a note is that part's number of seeds, and ``found`` gives notes on what came
     out, from the tables and the seeds by part. ``own_report`` takes the place of all that. ``about`` holds what a

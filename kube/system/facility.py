@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.dialects import DEFAULT
 from mews.kube.deviceplugin.port import Mount
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerExtras:
+class ContainerExtras(Struct, frozen=True):
     """What Allocate adds for every container with a device: where the driver's library and programs are."""
 
     envs: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisAddress:
+class ChassisAddress(Struct, frozen=True):
     """One chassis: ``index`` prefixes its devices' IDs, ``endpoint`` is its base URL ("" in process), and
     ``ca_file`` the certificates to trust for it under TLS, where the machine's do not do."""
 
@@ -30,8 +29,7 @@ class ChassisAddress:
     ca_file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCabling:
+class NodeCabling(Struct, frozen=True):
     """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none. ``lent_to``: the
     system that hands out its devices in parts, if one of the stack does (``System.lends``). ``host``: what options call
     it where that is not the node's own name."""
@@ -43,8 +41,7 @@ class NodeCabling:
     host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Facility:
+class Facility(Struct, frozen=True):
     """Chassis, nodes (in order of their hosts' names) and cables.
 
     ``namespace`` is where the system's own objects belong; None: where it says itself. ``speed``: emulated seconds per

@@ -7,15 +7,15 @@ promises, and says by ``Holds`` which of its pods hold which devices where the k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.system.journal import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """Devices of one resource that a container of a pod holds, or ("") each of its containers. A device of a chassis
     goes by its GPUID or its UUID, any other by a name that is its own on that node. ``parts_of``: whole devices of
     which it holds a part, as other pods may. ``instead_of``: resources of which it does not use what its kubelet gave
@@ -33,8 +33,7 @@ Holds = Callable[[Object], Iterable[Held]]
 (its annotations, for example). Devices that several pods may share are named as such (``parts_of``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedHolding:
+class ObservedHolding(Struct, frozen=True):
     """Devices of one resource that a container of a live pod holds: given by its kubelet (``line`` says so), or by the
     word of its system (``line`` is then the last one about the pod, None where there is none yet). ``parts_of``: whole
     devices of which some of these are parts (``System.part_of``)."""
@@ -49,8 +48,7 @@ class ObservedHolding:
     parts_of: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(Struct, frozen=True):
     """A law does not hold. ``device`` (a GPUID) narrows which faults may excuse it; ``key`` makes it one finding
     however often it is seen; ``first`` is the event that broke it."""
 
@@ -60,8 +58,7 @@ class Breach:
     device: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterObjects:
+class ClusterObjects(Struct, frozen=True):
     """Nodes by name and pods by namespace/name, as the API shows them. ``now_s`` is unix time."""
 
     nodes: Mapping[str, Object]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One event of a run. ``fields`` hold what belongs to it, JSON-serialisable, in a fixed order; ``t`` is in seconds
     from the start. What layers, actors and events there are: ``mews.harness.journal``."""
 

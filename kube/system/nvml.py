@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class GpuProcess:
+
+class GpuProcess(Struct, frozen=True):
     """A process that computes on a GPU, and what it has of its memory; one process has one on each GPU."""
 
     pid: int
     used_mib: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListedGpu:
+class ListedGpu(Struct, frozen=True):
     """One GPU: its NVML index, minor number, and memory as NVML counts it; ``lost``: it does not answer any more."""
 
     index: int
@@ -27,24 +26,21 @@ class ListedGpu:
     processes: tuple[GpuProcess, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedXid:
+class ReportedXid(Struct, frozen=True):
     """An XID that the driver reported of a GPU."""
 
     uuid: str
     xid: int
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlReading:
+class NvmlReading(Struct, frozen=True):
     """All GPUs in order of index, and the XIDs since the reading before."""
 
     gpus: tuple[ListedGpu, ...] = ()
     xids: tuple[ReportedXid, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GpuDescription:
+class GpuDescription(Struct, frozen=True):
     """What stays the same of a GPU: its product's name, NVML's number of its architecture, and its slot at best."""
 
     uuid: str
@@ -54,8 +50,7 @@ class GpuDescription:
     pcie_width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NvmlDescription:
+class NvmlDescription(Struct, frozen=True):
     """The driver, the GPUs in order of index, and how they are joined: a row and a column for each in the words of
     ``nvidia-smi topo -m`` (``X``, ``NV2``, ``PIX``, ``PXB``, ``PHB``, ``NODE``, ``SYS``)."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context
@@ -28,8 +29,7 @@ class KubeletCheckpoint(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAccess:
+class NodeAccess(Struct, frozen=True):
     """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library; ``driver`` makes
     NVML's hot-plug calls there; ``checkpoint`` is the kubelet's, and on ``hooks`` its container runtime asks about
     containers. None where the component must do without. ``extras`` is what containers with a device need on this
@@ -48,8 +48,7 @@ class NodeAccess:
     device_folder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """``chassis`` makes the clients of all chassis, given the seconds after which an unanswered call is of unknown
     outcome. ``node`` is set for a component that each node has. ``measures`` is what ``System.measures`` made: it
     outlives incarnations. ``parts`` holds what the user put in the place of parts of this component, by the names of

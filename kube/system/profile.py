@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(Struct, frozen=True):
     """A node as a pod is about to start on it: pods that are there, healthy devices of all resources, and those of
     them that a running container of another pod holds."""
 
@@ -24,8 +24,7 @@ class NodeState:
         return self.devices - self.held
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
+class Delay(Struct, frozen=True):
     """Extra seconds before a pod's first container runs, from a container's start until its pod is shown Running, and
     between its end and its terminal phase."""
 

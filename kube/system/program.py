@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.clock import Pace
@@ -41,8 +42,7 @@ def _nothing(annotations: Mapping[str, str], speed: float) -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedProgram:
+class PlayedProgram(Struct, frozen=True):
     """A program that images name by ``simulate.program: SYSTEM/NAME``. ``play`` makes its player for a cluster;
     ``environment(annotations, speed)`` is what the image's real process must be told to take as long as the pod's
     annotations say, where so many emulated seconds pass in each real one (raises ValueError, in one line)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareTimes:
+class HardwareTimes(Struct, frozen=True):
     """The longest that undisturbed hardware takes, in seconds of the API's time: an operation of a chassis, and a
     device's way up (``arrive_s``) or out (``leave_s``) through the layers of its host.
 
@@ -25,8 +24,7 @@ class HardwareTimes:
     release_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Reaction:
+class Reaction(Struct, frozen=True):
     """The longest that a configured system takes while nothing disturbs its hardware or itself, in seconds.
 
     ``notice_s``: from a change of a chassis' table, or of what a host sees, until the nodes' kubelets are offered what

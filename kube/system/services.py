@@ -4,12 +4,12 @@ several of them."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ServiceReply:
+
+class ServiceReply(Struct, frozen=True):
     """An answer: its status, body and media type."""
 
     status: int
@@ -52,8 +52,7 @@ class ServicePort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderService:
+class ExtenderService(Struct, frozen=True):
     """A scheduler extender that a system brings: ``service`` is the name of it (``Component.service``), ``config`` its
     entry in a KubeSchedulerConfiguration but for ``urlPrefix``, which is where the service is, with ``path`` behind."""
 

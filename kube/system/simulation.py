@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 WHOLE = 100
 """The share of a device that is all of it."""
 
 
-@dataclass(slots=True, eq=False)
-class SimulatedJob:
+class SimulatedJob(Struct, eq=False):
     """One job of a trace, or one instance of it. ``share`` is what it asks of devices, in hundredths of one,
     ``devices`` the whole ones that this takes; ``instances``: how many of them a policy of elastic jobs may run."""
 
@@ -31,8 +31,7 @@ class SimulatedJob:
     instances: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedDevice:
+class SimulatedDevice(Struct, frozen=True):
     """One device: its pool-wide ID, and the memory that it has."""
 
     gpuid: str
@@ -40,8 +39,7 @@ class SimulatedDevice:
     memory_mib: int
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedNode:
+class SimulatedNode(Struct, frozen=True):
     """One node as a trace begins: what it has, and the devices on its ports. ``pool`` is None where it has none."""
 
     name: str
@@ -83,8 +81,7 @@ class DeviceMoves(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedCluster:
+class SimulatedCluster(Struct, frozen=True):
     """What a placer works on. ``free``: pool -> devices that are on no port; ``moves`` is None where nothing moves."""
 
     nodes: tuple[SimulatedNode, ...]
@@ -92,8 +89,7 @@ class SimulatedCluster:
     moves: DeviceMoves | None = None
 
 
-@dataclass(slots=True, eq=False)
-class JobSpot:
+class JobSpot(Struct, eq=False):
     """Where a job runs. Not ``ready``: its devices are on their way, and ``advance`` will return it when they are
     there, or when it is given up: its job then waits again. ``blind``: what changed until then is no reason to try it
     again; ``retry_s``: it is tried after so many seconds though nothing changes. ``idle``: devices of the node that no
@@ -158,8 +154,7 @@ class JobPlacer(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class ElasticRun:
+class ElasticRun(Struct, eq=False):
     """A job of an elastic policy: ``ends_s`` as far as is known now, None while it makes no progress."""
 
     job: SimulatedJob
@@ -203,8 +198,7 @@ class ElasticScheduler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TracePolicy:
+class TracePolicy(Struct, frozen=True):
     """``mews simulate --policy NAME``: one of ``placer`` and ``elastic``, made from the cluster, the chance of ties,
     and the options ``--set NAME=VALUE`` by name (``options`` are those that there are, with what they mean). They
     raise ValueError, in one line, for a cluster or options that they cannot be made with. ``left_out`` says what of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:  # a system is read by every command: what its parts work with is imported where they do
     from pydantic import BaseModel
@@ -44,8 +45,7 @@ def nothing_awaited(pod: Object) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pooled:
+class Pooled(Struct, frozen=True):
     """What a configured system moves between nodes: the invariants count it per pool, and a cluster is ready once
     nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices;
     ``announcer`` is the component that announces what is attached, "" where none does from the beginning.
@@ -60,11 +60,10 @@ class Pooled:
     announcer: str = ""
     surprise: bool = False
     unannounced: tuple[str, ...] = ()
-    awaited: Callable[[Object], str] = field(default=nothing_awaited, compare=False)
+    awaited: Callable[[Object], str] = nothing_awaited
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(Struct, frozen=True):
     """A part of a system that runs by itself. ``make`` builds one incarnation from its ports and the configuration.
 
     ``wanted``: whether the options let it run. ``nodes``: the nodes of a configuration that have one each, called
@@ -90,16 +89,14 @@ class Component:
         return self.nodes is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """A kind whose changes are journal lines: ``news(old, new)`` says which."""
 
     resource: Resource
     news: Callable[[Object | None, Object | None], Iterator[KindLine]]
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(Struct, frozen=True):
     """A published system.
 
     ``options`` is the model of ``stack.NAME``, with its defaults; ``configure(options, facility)`` makes the

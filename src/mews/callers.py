@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 _OWN_SITES = ("same-origin", "none")
 """Of Sec-Fetch-Site: a page of this very server, or the user, who typed the address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Callers:
+class Callers(Struct, frozen=True):
     """``names``: further host names that the server goes by, in lower case. ``addresses``: whether any address may be
     its Host, as for servers that listen beyond loopback: a name can be made to point elsewhere, an address cannot."""
 

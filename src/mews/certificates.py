@@ -10,10 +10,11 @@ import ipaddress
 import os
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -27,8 +28,7 @@ _ADDRESSES = ("127.0.0.1", "::1")
 _AUTHORITY, _SERVER = "mews-ca", "mews"
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
+class Certificates(Struct, frozen=True):
     """PEM files in a folder: ``authority`` is what clients trust; ``key`` only its owner may read."""
 
     authority: Path

@@ -7,14 +7,14 @@ Here stands only where they are, so that a part is loaded by the room which uses
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from mews.registry import ValueRegistry, load
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """One dialect. Each part is a value, or ``module:attribute`` of one.
 
     ``face`` is a ``DialectFace`` (mews.emulator.dialects.wire): the chassis as it answers. ``client`` is called with

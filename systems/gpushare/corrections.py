@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.errors import Conflict, NotFound
 from mews.kube.api.objects import Object, annotations_of, key_of, name_of, namespace_of, uid_of, version_of
@@ -19,8 +20,7 @@ DECISION = (
 """Annotations of a pod that is given part of a GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """What is to be written about one pod, as it was seen; no ``gpu``: nothing is decided about it any more."""
 
     pod: Object

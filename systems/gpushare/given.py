@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, is_terminal, key_of, uid_of
 from mews.kube.api.pod_requests import is_sidecar
@@ -11,8 +12,7 @@ from mews.systems.gpushare.records import RecordedAnswer, container_requests, sl
 from mews.systems.gpushare.slices import gpu_of_slice
 
 
-@dataclass(frozen=True, slots=True)
-class HeldSlices:
+class HeldSlices(Struct, frozen=True):
     """What a container holds: ``gpu`` is the UUID of the GPU that all of its slices are of, "" where they are of
     several."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, node_name_of
 from mews.kube.api.resources import NODES, PODS
@@ -23,8 +24,7 @@ FINE = 200
 """A GPU of more units than this is counted in MiB (the public plugin guesses likewise)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodShare:
+class PodShare(Struct, frozen=True):
     """What one pod has: of the GPU of that index, -1 while nothing was decided (or the GPU is gone)."""
 
     name: str
@@ -33,8 +33,7 @@ class PodShare:
     memory: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeShares:
+class NodeShares(Struct, frozen=True):
     """One node with shared GPUs."""
 
     name: str
@@ -137,8 +136,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InspectRequest:
+class InspectRequest(Struct, frozen=True):
     """What was typed."""
 
     details: bool = False

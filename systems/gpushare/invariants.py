@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, node_name_of, uid_of
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
@@ -12,8 +13,7 @@ from mews.systems.gpushare import names
 from mews.systems.gpushare.records import assumption
 
 
-@dataclass(slots=True)
-class _Share:
+class _Share(Struct):
     """What a container was told of its GPU."""
 
     pod: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
 from mews.kube.api.objects import (
@@ -46,8 +47,7 @@ ATTEMPTS = 8
 """How often a decision is taken again because somebody else wrote in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """A node as a decision sees it: its GPUs, and the pods on it that have annotations."""
 
     node: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, phase_of, seconds, uid_of
 from mews.systems.gpushare.records import Assumption, assumption, container_requests
 
 
-@dataclass(frozen=True, slots=True)
-class PodCandidate:
+class PodCandidate(Struct, frozen=True):
     """A pod of this node whose containers, or some of them, wait for their memory. ``begun``: others have theirs."""
 
     pod: Object

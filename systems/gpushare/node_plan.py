@@ -7,7 +7,8 @@ it does not matter between which two writes somebody died: whoever looks next co
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, is_terminal, key_of, uid_of
 from mews.systems.gpushare.corrections import Correction
@@ -28,8 +29,7 @@ class NoRoomToFollowError(Exception):
     """A pod's containers cannot all have the GPU that the first of them was told."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuNodeState:
+class GpuNodeState(Struct, frozen=True):
     """What was seen. ``held``: None while the kubelet does not say. ``entries``: promises that stand, by uid."""
 
     resource: str
@@ -40,8 +40,7 @@ class GpuNodeState:
     answers: Answers
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateTarget:
+class AllocateTarget(Struct, frozen=True):
     """For which container an Allocate is, and its GPU, None where there is none for it."""
 
     pod: Object

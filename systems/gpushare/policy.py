@@ -6,7 +6,9 @@ Amounts are in the units that the device plugin announces (MiB, 256 MiB or GiB):
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 TOO_FULL = "Insufficient GPU Memory in one device"
 
@@ -16,8 +18,7 @@ def not_shared(node: str) -> str:
     return f"The node {node} is not for GPU share, need skip"
 
 
-@dataclass(frozen=True, slots=True)
-class SharedGpu:
+class SharedGpu(Struct, frozen=True):
     """One GPU of a node as its device plugin reports it; ``usable``: healthy, and nobody has asked for it back."""
 
     index: int
@@ -26,8 +27,7 @@ class SharedGpu:
     usable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class GpuUse:
+class GpuUse(Struct, frozen=True):
     """Part of a GPU that a live pod was given. ``uuid`` is "" where only the index is known, as the public extender
     leaves it."""
 

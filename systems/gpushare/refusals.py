@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, condition_of, name_of, namespace_of, node_name_of, uid_of
@@ -24,8 +25,7 @@ PATIENCE_S = 1.0
 """A scheduler whose watch is not late has asked by then."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedPod:
+class RefusedPod(Struct, frozen=True):
     """A pod, what it asks for, and the nodes that had no room."""
 
     namespace: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.scheduling.bare_nodes import BareNode, chosen
 from mews.kube.system.simulation import WHOLE, JobSpot, SimulatedCluster, SimulatedJob, TracePolicy
@@ -13,8 +14,7 @@ from mews.systems.gpushare import policy
 from mews.systems.gpushare.policy import SharedGpu
 
 
-@dataclass(slots=True, eq=False)
-class _SharingNode:
+class _SharingNode(Struct, eq=False):
     """A node with the memory that jobs were given of each GPU, in MiB by UUID."""
 
     books: BareNode

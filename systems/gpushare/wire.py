@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, name_of
 
@@ -19,8 +20,7 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What reading an object raises that no API server has checked: the caller may have made it up."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterCall:
+class FilterCall(Struct, frozen=True):
     """``nodes``: whole objects of a client that keeps no node cache with us; else None, and ``names`` has them."""
 
     pod: Object
@@ -29,8 +29,7 @@ class FilterCall:
     capital: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BindCall:
+class BindCall(Struct, frozen=True):
     """Which pod is to be bound to which node."""
 
     name: str

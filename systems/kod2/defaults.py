@@ -8,8 +8,9 @@ or memory) those of the operator's options. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, clone, namespace_of
 from mews.systems.kod2.checks import is_amount

@@ -6,7 +6,8 @@ What they ask for beyond is the policy's to find room for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.systems.kod2.model import (
     Decision,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, containers_of, is_deleting, is_terminal, labels_of, node_name_of, phase_of
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
@@ -13,8 +14,7 @@ BOUND = "progress_s"
 """How long training jobs may hold resources while none of them trains (``System.bounds``)."""
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """A training job as its pods show it."""
 
     name: str

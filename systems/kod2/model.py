@@ -7,9 +7,10 @@ in bytes second, then what else counts per node (the number of pods, extended re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 CPU, MEMORY = 0, 1
 _WORKER = "worker-"
@@ -31,8 +32,7 @@ class State(StrEnum):
     COMPLETED = "COMPLETED"
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """What one task (pod) asks for. ``pooled``: devices that its node's pool gives; ``nodes``: where it may run at all
     (None: anywhere)."""
 
@@ -41,8 +41,7 @@ class Ask:
     nodes: frozenset[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticJob:
+class ElasticJob(Struct, frozen=True):
     """A TFJob as the scheduler sees it. ``fixed`` are the tasks that never scale: parameter servers first, then chief
     and evaluators; ``arrived_s`` is its entry to the waiting queue."""
 
@@ -55,8 +54,7 @@ class ElasticJob:
     maximum: int
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingJob:
+class WaitingJob(Struct, frozen=True):
     """A job in the waiting queue. ``refused``: its pods were not let in the last time, so it goes behind all others and
     takes nothing from anybody."""
 
@@ -65,8 +63,7 @@ class WaitingJob:
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A job in the running queue: task -> node, of tasks that hold resources or are about to.
 
     ``scaled_s``: its last scale-in or scale-out, None before the first; ``finishing``: a worker has ended, so it grows
@@ -95,8 +92,7 @@ class Running:
         return len([task for task in self.tasks if task.startswith(_WORKER)])
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRoom:
+class NodeRoom(Struct, frozen=True):
     """A node that takes pods. ``free`` is its allocatable less what pods of others hold: all that TFJobs may share."""
 
     name: str
@@ -105,16 +101,14 @@ class NodeRoom:
     pool: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterState:
+class ClusterState(Struct, frozen=True):
     """All nodes, and each pool's devices less those that pods of others hold."""
 
     nodes: tuple[NodeRoom, ...]
     pools: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Queues:
+class Queues(Struct, frozen=True):
     """Everything that one scheduling decision looks at."""
 
     cluster: ClusterState
@@ -122,8 +116,7 @@ class Queues:
     running: tuple[Running, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The scheduler's settings. The last four switch parts off for ablations, ``backfill`` lets others pass a head of
     the queue that cannot be placed."""
 
@@ -136,16 +129,14 @@ class Options:
     affinity: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A waiting job starts: task -> node."""
 
     job: str
     tasks: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ScaledIn:
+class ScaledIn(Struct, frozen=True):
     """Workers are taken from a running job, for the job ``beneficiary``; "": its own spec has no use for them (tasks of
     any kind, then)."""
 
@@ -154,16 +145,14 @@ class ScaledIn:
     beneficiary: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScaledOut:
+class ScaledOut(Struct, frozen=True):
     """Workers are added to a running job: task -> node."""
 
     job: str
     tasks: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Starved:
+class Starved(Struct, frozen=True):
     """A waiting job has waited for longer than the limit."""
 
     job: str
@@ -172,16 +161,14 @@ class Starved:
 Decision = Placed | ScaledIn | ScaledOut | Starved
 
 
-@dataclass(frozen=True, slots=True)
-class WaitReason:
+class WaitReason(Struct, frozen=True):
     """Why a job waits: ``code`` as an event's reason, ``text`` a sentence for people."""
 
     code: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingDecision:
+class SchedulingDecision(Struct, frozen=True):
     """What to do, in this order, and why each job that still waits does."""
 
     decisions: tuple[Decision, ...]

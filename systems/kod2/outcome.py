@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, is_deleting, phase_of, seconds
 from mews.systems.kod2.model import is_server, is_worker
@@ -21,8 +22,7 @@ DISRUPTIONS = frozenset({"Evicted", "NodeLost", "Preempting", "Terminated", "Nod
 """Pod failures that say nothing of the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobOutcome:
+class JobOutcome(Struct, frozen=True):
     """``ended``: Succeeded or Failed, with reason and message; tasks whose pod is to be made anew because the node
     refused it (or threw it out), or because its program failed in a way that may be tried again. ``events``: type and
     text of what people are told of the end, where it is more than the message; ``nothing_stays``: all pods go, whatever

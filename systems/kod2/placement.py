@@ -9,9 +9,10 @@ each node is tried for the first of them and the rest follow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from mews.systems.kod2.model import ElasticJob, worker_task
 from mews.systems.kod2.room import PLENTY, Room
@@ -20,8 +21,7 @@ from mews.systems.kod2.search import assign
 Tasks = dict[str, str]
 
 
-@dataclass(slots=True)
-class Layout:
+class Layout(Struct):
     """One way to place the fixed tasks: their nodes, and how many workers fit then (at most those asked about)."""
 
     fixed: Tasks

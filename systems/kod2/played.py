@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, annotations_of, namespace_of, node_name_of, uid_of
 from mews.kube.clock import Pace
@@ -17,8 +18,7 @@ from mews.systems.kod2.podspec import QUORUM
 from mews.systems.kod2.training import LEARNERS, TrainingShape, loss, shape_in, speed
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """One job's training: ``members`` are task -> (node, process); without ``servers`` it is one worker's own."""
 
     shape: TrainingShape

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.systems.kod2 import literal
 from mews.systems.kod2.edits import followed, missing_of, named

@@ -8,7 +8,8 @@ all alike: how many fit beside what is placed is a sum, and never grows as more 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.systems.kod2.model import Ask, ElasticJob
 from mews.systems.kod2.room import PLENTY, Room
@@ -20,8 +21,7 @@ _Kind = tuple[tuple[int, ...], str | None, tuple[bool, ...]]
 """What makes nodes alike: free amounts, pool, and which of the tasks they may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """Node by task for the fixed ones, and how many workers fit then (at most those asked about); ``tasks`` is None
     where none was found, and ``proven`` says whether there is no better one."""
 

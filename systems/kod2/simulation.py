@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.system.simulation import ElasticRun, SimulatedCluster, SimulatedJob, TracePolicy
 from mews.systems.kod2.model import (
@@ -37,8 +38,7 @@ _OPTIONS = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class _Training:
+class _Training(Struct, eq=False):
     """A running job: ``work`` is what is left of it, in seconds of one worker, as of ``since_s``."""
 
     job: ElasticJob

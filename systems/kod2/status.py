@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, clone, is_deleting, micro_timestamp, phase_of, seconds, timestamp
 from mews.systems.kod2.model import State
@@ -147,8 +148,7 @@ def delay_s(times: int, *, first_s: float = 1.0) -> float:
     return min(first_s * 2.0 ** min(times, 20), LAST_DELAY_S)
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(Struct, frozen=True):
     """What a job is held back by: how often it was in a row, until when (unix s), and for which generation of it."""
 
     times: int

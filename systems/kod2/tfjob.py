@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.systems.kod2.errors import BadTFJob
@@ -47,8 +48,7 @@ class CleanPodPolicy(StrEnum):
     NONE = "None"
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
+class Replicas(Struct, frozen=True):
     """One replica type: ``template`` is a pod template, read-only."""
 
     role: Role
@@ -71,8 +71,7 @@ class Replicas:
         return {**found, PORT_NAME: found.get(PORT_NAME, PORT)}
 
 
-@dataclass(frozen=True, slots=True)
-class TFJob:
+class TFJob(Struct, frozen=True):
     """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one. ``all_workers``:
     worker-0's success is not yet a rigid one's (successPolicy). ``restart_on_resize``: tasks whose TF_CONFIG lists
     others than there may be now begin anew. ``dynamic``: a worker is told of itself and the servers only, and its

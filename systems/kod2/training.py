@@ -9,7 +9,8 @@ where they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LEARNERS = ("worker", "chief", "master")
 """Roles that train; the chief does as a worker does, and the job ends with it."""
@@ -18,8 +19,7 @@ PREFIX = "mews.dev/train-"
 _FIELDS = {"steps": "steps", "step-s": "step_s", "near-s": "near_s", "far-s": "far_s", "server-rate": "server_rate"}
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingShape:
+class TrainingShape(Struct, frozen=True):
     """One job's training: ``steps`` in all; ``step_s`` computing one gradient; ``near_s`` and ``far_s`` exchanging with
     a server on the same node or on another; ``server_rate``: gradients that one server applies per second."""
 

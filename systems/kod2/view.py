@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, phase_of, uid_of
 from mews.kube.scheduling.plugins.node_affinity import matches, required_terms

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from mews.kube.api.objects import Object, annotations_of, key_of
 from mews.systems.koordinator.devices import Amounts, a_list, a_number, amounts, an_object, parsed_json, quantities
 from mews.systems.koordinator.errors import BadDeviceObject
 from mews.systems.koordinator.names import ALLOCATED, first_of
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatedFunction:
+class AllocatedFunction(Struct, frozen=True):
     """A virtual function that goes with a device."""
 
     minor: int

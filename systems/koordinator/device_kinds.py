@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from mews.systems.koordinator.errors import KoordinatorConfigError
 from mews.systems.koordinator.host_devices import HostDevice
@@ -13,8 +15,7 @@ from mews.systems.koordinator.names import DOMAIN, FPGA, GPU, GPU_NAMES, RDMA
 NVIDIA_VENDOR = "0x10de"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceKind:
+class DeviceKind(Struct, frozen=True):
     """Devices of one ``type``, of which a healthy one is ``resource`` 100: all that have what is said here.
     ``pci_class`` and ``vendor`` begin as sysfs writes them; ``device_class`` is a folder of its (``infiniband``)."""
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from mews.kube.api.objects import Object, annotations_of, labels_of, name_of
 from mews.kube.api.quantities import canonical, whole
 from mews.systems.koordinator.errors import BadDeviceObject
@@ -35,8 +37,7 @@ Amounts = Mapping[str, int]
 """Resource, by its name of today -> amount: hundredths of a device, bytes of memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePlace:
+class DevicePlace(Struct, frozen=True):
     """Where a device is on its node: socket, NUMA node (below 0: unknown), the PCIe switch that it is below, its bus
     address. "" where it is not known."""
 
@@ -64,13 +65,12 @@ class NodeDevice:
     id: str = ""
     health: bool = False
     resources: Amounts = field(default_factory=dict, hash=False)
-    place: DevicePlace = DevicePlace()
+    place: DevicePlace = DevicePlace()  # noqa: RUF009 a frozen value
     functions: tuple[NodeVirtualFunction, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLink:
+class DeviceLink(Struct, frozen=True):
     """How fast two devices of one type reach each other: MB/s. ``word`` as ``nvidia-smi topo -m`` has it."""
 
     type: str
@@ -79,8 +79,7 @@ class DeviceLink:
     word: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuPartition:
+class GpuPartition(Struct, frozen=True):
     """GPUs that may be given together; the higher the ``score`` the sooner."""
 
     minors: tuple[int, ...]
@@ -89,8 +88,7 @@ class GpuPartition:
     """Of the ring in bytes/s; 0 where it is not said."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointEntry:
+class CheckpointEntry(Struct, frozen=True):
     """Devices that a container holds without our scheduler, by the kubelet's checkpoint or by its environment."""
 
     pod_uid: str
@@ -101,8 +99,7 @@ class CheckpointEntry:
     """``allocResp`` in base64, "" where it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDeviceReport:
+class NodeDeviceReport(Struct, frozen=True):
     """All that a node's Device object says."""
 
     node: str

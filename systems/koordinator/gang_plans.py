@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, namespace_of, node_name_of, uid_of
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
@@ -23,8 +24,7 @@ def gang_key(pod: Object) -> GangKey | None:
     return (namespace_of(pod), name) if name else None
 
 
-@dataclass(slots=True)
-class GangPlan:
+class GangPlan(Struct):
     """Devices set aside on one node for pods of a gang that come one after the other. ``needed`` of them must be at
     Permit (``waiting``) before any is let through (``passed``)."""
 
@@ -35,8 +35,7 @@ class GangPlan:
     passed: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class GangState:
+class GangState(Struct, frozen=True):
     """A gang as it is: its pods that have no node yet, and the nodes of those that have one."""
 
     label: GangLabel

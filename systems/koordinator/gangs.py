@@ -8,8 +8,10 @@ slowest pair within a pod is fastest, then the sum over the pairs within pods, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.systems.koordinator.allocations import Allocations, DeviceAllocation
 from mews.systems.koordinator.errors import InvalidRequest
@@ -22,8 +24,7 @@ from mews.systems.koordinator.selection import Choice as SetChoice
 from mews.systems.koordinator.usage import NodeUse, PodUse
 
 
-@dataclass(frozen=True, slots=True)
-class GangLabel:
+class GangLabel(Struct, frozen=True):
     """What a pod's labels say of its gang."""
 
     name: str
@@ -46,8 +47,7 @@ def gang_of(labels: Mapping[str, str]) -> GangLabel | None:
     return GangLabel(name, int(text))
 
 
-@dataclass(frozen=True, slots=True)
-class GangMember:
+class GangMember(Struct, frozen=True):
     """One pod of a gang; ``order`` is what members are sorted by."""
 
     uid: str

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from msgspec import Struct
+
 from mews.kube.api.quantities import whole
 from mews.kube.api.selectors import expression_holds, match_expressions
 from mews.systems.koordinator.devices import parsed_json
@@ -50,8 +52,7 @@ class DeviceHint:
 NO_HINT = DeviceHint()
 
 
-@dataclass(frozen=True, slots=True)
-class JointAllocation:
+class JointAllocation(Struct, frozen=True):
     """Devices of these types belong together, the first leads. ``same_pcie``: it must be below the same switches; else
     it should."""
 
@@ -59,8 +60,7 @@ class JointAllocation:
     same_pcie: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSpec:
+class PartitionSpec(Struct, frozen=True):
     """Only partitions will do. ``restricted``: only those of the highest score; ``bandwidth``: of the ring, at least,
     bytes/s."""
 

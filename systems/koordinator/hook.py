@@ -8,7 +8,9 @@ NVIDIA's runtime for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest
@@ -28,14 +30,13 @@ _CDI_KEY = "cdi.k8s.io/"
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 
-@dataclass(frozen=True, slots=True)
-class HookedNode:
+class HookedNode(Struct, frozen=True):
     """What the hook knows of its node: the GPUs, and by (type, minor) everything else; ``device_folder`` as in
     ``NodeAccess``."""
 
     gpus: tuple[IndexedGpu, ...] = ()
     others: Mapping[tuple[str, int], HostDevice] = field(default_factory=dict)
-    extras: ContainerExtras = ContainerExtras()  # noqa: RUF009
+    extras: ContainerExtras = ContainerExtras()
     device_folder: str = ""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, node_name_of, uid_of
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
@@ -22,8 +23,7 @@ KEPT_BY_POD = 3
 """The law whose windows stay open while a pod keeps a device that a fault took away."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing:
+class _Missing(Struct, frozen=True):
     """``names``: of all devices of that type that the pod has, as the system declares them."""
 
     uid: str
@@ -34,8 +34,7 @@ class _Missing:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(Struct, frozen=True):
     pod: str
     allocation: DeviceAllocation
 

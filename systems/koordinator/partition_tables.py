@@ -6,7 +6,7 @@ and eighths; cards of the same chips without switches (PCIe, NVL) are not.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from mews.systems.koordinator.devices import GpuPartition, NodeDeviceReport
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
 from mews.kube.api.resources import NODES, PODS
@@ -48,8 +50,7 @@ COUNTED_GROUPS = tuple(name.partition("/")[0] for name in (DOMAIN, NVIDIA))
 _UNSETTLED = "devices that an earlier scheduler gave and did not bind are being taken back"
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     """What PreFilter found, and what is supposed of nodes: pods that are not there, pods that are there as well."""
 
     ask: DeviceAsk | None

@@ -6,9 +6,11 @@ Hints and partitions decide first, then the choice among what is left (``selecti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 from mews.systems.koordinator.allocations import AllocatedFunction, Allocations, DeviceAllocation
 from mews.systems.koordinator.devices import GpuPartition, NodeDevice
@@ -44,8 +46,7 @@ def insufficient(kind: str) -> str:
     return f"Insufficient {kind} devices"
 
 
-@dataclass(frozen=True, slots=True)
-class NoDevices:
+class NoDevices(Struct, frozen=True):
     """Why a node cannot serve a pod. ``hopeless``: not if all other pods went, either."""
 
     reason: str
@@ -56,8 +57,7 @@ PickKey = tuple[int, tuple[int, ...], SetKey]
 """How good a partition it is (0: none at all), what partitions it leaves, and what sets are compared by."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pick:
+class _Pick(Struct, frozen=True):
     """The devices for one demand, and what they are compared by."""
 
     demand: DeviceDemand

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.system.nvml import NvmlDescription, NvmlReading
 from mews.systems.koordinator.device_kinds import DeviceKind, kind_of
@@ -38,8 +41,7 @@ FULL = 100
 _MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReading:
+class NodeReading(Struct, frozen=True):
     """What a look at the node found. ``nvml`` is None where NVML could not be read, or there is none."""
 
     nvml: NvmlReading | None = None
@@ -49,8 +51,7 @@ class NodeReading:
     """UUIDs that are on their way out: unhealthy, whatever NVML says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(Struct, frozen=True):
     """What is held on the node: the ids in annotations of its pods, and the entries that go into the Device object."""
 
     ids: frozenset[str] = frozenset()
@@ -77,7 +78,7 @@ def report(
     else:
         gpus = _gpus(reading, health, places)
     others = _others(reading.devices, kinds, before.devices)
-    gpus = [replace(gpu, health=gpu.health and gpu.id not in reading.withheld) for gpu in gpus]
+    gpus = [dataclasses.replace(gpu, health=gpu.health and gpu.id not in reading.withheld) for gpu in gpus]
     there = _unique((*gpus, *others))
     devices = (*there, *_departed(before.devices, there, occupancy.ids))
     minors = {device.id: device.minor for device in there if device.type == GPU}
@@ -160,7 +161,7 @@ def _departed(
     ids = {(device.type, device.id) for device in there}
     minors = {(device.type, device.minor) for device in there}
     return tuple(
-        replace(device, health=False)
+        dataclasses.replace(device, health=False)
         for device in before
         if (device.type, device.id) not in ids
         and (device.type, device.minor) not in minors

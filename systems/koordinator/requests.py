@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from mews.systems.koordinator.devices import Amounts, NodeDevice
 from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.hints import (
@@ -94,8 +96,7 @@ def ratio_of(memory: int, whole: int) -> int:
     return memory * 100 // whole if whole else 101
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceAsk:
+class DeviceAsk(Struct, frozen=True):
     """All that a pod asks of devices and says about their choice. Demands are in order of their types."""
 
     demands: tuple[DeviceDemand, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Context, Runnable

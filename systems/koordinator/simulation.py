@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.scheduling.bare_nodes import BareNode, chosen
 from mews.kube.scheduling.scores import stretched
@@ -20,8 +21,7 @@ from mews.systems.koordinator.usage import NodeUse, PodUse, gpu_resources
 _MIB = 1024 * 1024
 
 
-@dataclass(slots=True, eq=False)
-class _ReportingNode:
+class _ReportingNode(Struct, eq=False):
     books: BareNode
     use: NodeUse
 

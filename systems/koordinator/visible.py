@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.systems.koordinator.names import VISIBLE
 
 _NOTHING = ("", "void", "none")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedGpu:
+class IndexedGpu(Struct, frozen=True):
     """A GPU as its node numbers it: ``index`` is NVML's, by which the container runtime reads numbers."""
 
     index: int

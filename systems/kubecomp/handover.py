@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.component import record
@@ -29,8 +30,7 @@ _SHOWN_S = 5.0
 _LOOK_S = 0.2
 
 
-@dataclass(slots=True)
-class _Retry:
+class _Retry(Struct):
     """Something is tried until it has come about. ``known``: the device was here before we looked."""
 
     since_s: float
@@ -44,8 +44,7 @@ class _Retry:
         self.tries += 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Unused:
+class _Unused(Struct, frozen=True):
     """A device that a request withdrew and that no pod uses. ``since``: the book's round then."""
 
     request: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.kube.deviceplugin.port import PodDevices
 
 
-@dataclass(frozen=True, slots=True)
-class GpuHolders:
+class GpuHolders(Struct, frozen=True):
     """GPUID -> ``namespace/name`` of the pod holding it; ``known`` is False while the kubelet's word cannot be had.
 
     ``empty_since_s`` is when the lists began to be empty, None while they are not; ``grants`` are devices that Allocate

@@ -12,7 +12,8 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import DriverMissing, DriverRefusal, GpuDriver
@@ -39,8 +40,7 @@ class RemovalRefused(Exception):
         self.pending = pending
 
 
-@dataclass(frozen=True, slots=True)
-class HostPlace:
+class HostPlace(Struct, frozen=True):
     """Where a host has a device: its address, the bridge above it ("" for none), its driver ("" for none), and the
     number of its device node (None: it has none)."""
 

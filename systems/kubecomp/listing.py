@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.chassis.port import DeviceRecord, Listing
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
+class Belief(Struct, frozen=True):
     """One chassis as far as it is known: device ID -> its last record.
 
     ``missing`` are the known devices that the last reading lacked, ``repeats`` how many readings in a row lacked

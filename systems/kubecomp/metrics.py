@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 
 class Phase(StrEnum):
@@ -37,8 +38,7 @@ class KubeCompCounter(StrEnum):
     """Moves of an earlier incarnation that were brought to an end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReconfigurationTiming:
+class ReconfigurationTiming(Struct, frozen=True):
     """One reconfiguration as Reconfig-Mgr served it: for which pod, how many devices it moved, seconds by phase."""
 
     pod: str

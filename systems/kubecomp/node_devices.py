@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.deviceplugin.port import HEALTHY, UNHEALTHY, PluginDevice
 from mews.systems.kubecomp import policy
@@ -12,8 +13,7 @@ from mews.systems.kubecomp.policy import Claim, Consent
 from mews.systems.kubecomp.records import TakenOut, WithdrawRequest
 
 
-@dataclass(frozen=True, slots=True)
-class LocalDevice:
+class LocalDevice(Struct, frozen=True):
     """A device on one of this node's ports."""
 
     gpuid: str

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, uid_of
@@ -53,8 +55,7 @@ _LAST_RETRY_S = 300.0
 _SETTLE_S = 0.1
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """A pod between Reserve and the end of its attempt. Times in the metrics' seconds."""
 
     pod: PodInfo
@@ -66,8 +67,7 @@ class _Held:
     allowed: bool = False
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(Struct):
     """A pod that devices are moved for, until it is bound, in however many attempts."""
 
     node: str
@@ -76,8 +76,7 @@ class _Asked:
     """When they were all seen on the node's ports."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     """What PreFilter found: devices asked, free devices by pool, when it began."""
 
     req: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.api.pod_requests import request_of
@@ -118,8 +119,7 @@ def permit_bound_s(shortfall: int) -> float:
 # Reconfiguration ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Gpu:
+class Gpu(Struct, frozen=True, order=True):
     """One device of a pool: ``node`` is "" while it is unattached (or on a port of no known node). ``users``: how many
     pods use parts of it, where another system hands these out."""
 
@@ -130,8 +130,7 @@ class Gpu:
     users: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A live pod that is bound to a node, or was told to go there and waits: it asks for ``req`` devices there."""
 
     pod: str
@@ -140,8 +139,7 @@ class Claim:
     bound: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NodeHoldings:
+class NodeHoldings(Struct, frozen=True):
     """What a node's report says: GPUID -> pod (``namespace/name``) that holds it, and whether the report is fresh."""
 
     held: Mapping[str, str] = field(default_factory=dict)
@@ -218,8 +216,7 @@ def plan(found: Sequence[Gpu], shortfall: int, *, partial: bool = False) -> tupl
     return ranked(found)[:shortfall]
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(Struct, frozen=True):
     """A node's word that a device is withdrawn and unused: the request it answers, and when (unix s) it last held."""
 
     request: str

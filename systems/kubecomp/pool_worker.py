@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.chassis.port import ChassisApi
@@ -38,8 +39,7 @@ class Served(StrEnum):
     """A chosen device could not be had: planned anew without it."""
 
 
-@dataclass(slots=True)
-class _Backoff:
+class _Backoff(Struct):
     """``users``: how many pods used parts of the device that was refused."""
 
     due_s: float

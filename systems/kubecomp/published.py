@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.quantities import parse
@@ -64,8 +65,7 @@ def annotated_demand(pod: Object) -> tuple[str, int]:
     return found.get(DST_NODE, ""), int(text) if text.isdigit() else 0
 
 
-@dataclass(slots=True)
-class ExecCache:
+class ExecCache(Struct):
     """What asking pods for their environment once has brought: pod -> its devices (fault 8)."""
 
     seen: dict[str, frozenset[str]] = field(default_factory=dict)

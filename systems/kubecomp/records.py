@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from mews.kube.api.objects import Object, name_of
 from mews.systems.kubecomp.policy import Consent
@@ -49,8 +51,7 @@ def event_message(pod: str) -> str:
     return f"Pod {pod} needs reconfiguration"
 
 
-@dataclass(frozen=True, slots=True)
-class PoolDevice:
+class PoolDevice(Struct, frozen=True):
     """One device of a pool; ``node`` is "" and ``port`` None while it is unattached."""
 
     gpuid: str
@@ -61,8 +62,7 @@ class PoolDevice:
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class PoolState:
+class PoolState(Struct, frozen=True):
     """A pool as Reconfig-Mgr last read it; ``free`` = all devices less all requests on the pool's nodes, which are
     ``nodes``: its devices can be moved to each of them."""
 
@@ -71,8 +71,7 @@ class PoolState:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOut:
+class TakenOut(Struct, frozen=True):
     """A device that its host is giving up, or has given up and may get back: what it needs to be found again and to be
     as it was. Written before the first step, gone once it is announced again or is another host's."""
 
@@ -82,8 +81,7 @@ class TakenOut:
     persistence: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReport:
+class NodeReport(Struct, frozen=True):
     """What a node's DevMgr says: healthy GPUIDs it announces, unhealthy ones, holders (GPUID -> pod), consents
     (GPUID -> Consent), refusals (GPUID -> request) and the reasons of those that the host made, what the host is giving
     up, and when (unix s) it last said so. ``lent``: GPUID -> how many pods use parts of it, of those that any uses;
@@ -109,16 +107,14 @@ class NodeReport:
         return replace(before, heartbeat_s=self.heartbeat_s) == self
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawRequest:
+class WithdrawRequest(Struct, frozen=True):
     """Reconfig-Mgr's wish that a device be withdrawn; it lapses at ``until_s`` (unix s) unless renewed."""
 
     request: str
     until_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """One move under way, written before its first change and removed after its last was read back.
 
     ``origin`` is the port it came from (None: it was unattached), ``target`` the port it goes to.

@@ -11,7 +11,8 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Sequence, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.scheduling.bare_nodes import BareNode
 from mews.kube.system.simulation import DeviceMoves, JobSpot
@@ -21,8 +22,7 @@ from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.policy import Claim, Gpu, NodeHoldings
 
 
-@dataclass(slots=True, eq=False)
-class PooledNode:
+class PooledNode(Struct, eq=False):
     """A node: its books, the devices that it can hand out, those that jobs hold, what jobs asked for in all, and those
     that wait here for devices."""
 
@@ -35,8 +35,7 @@ class PooledNode:
     awaited: list[AwaitedDevices] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class AwaitedDevices:
+class AwaitedDevices(Struct, eq=False):
     """A job that was sent to a node which is short of devices. ``frozen``: it sees nothing of what changes while it
     waits; ``ends_s``: when Permit gives it up, None for never."""
 
@@ -48,8 +47,7 @@ class AwaitedDevices:
     ends_s: float | None = None
 
 
-@dataclass(slots=True, eq=False)
-class DemandNote:
+class DemandNote(Struct, eq=False):
     """What a job's annotations ask for, however old they are."""
 
     node: PooledNode
@@ -60,8 +58,7 @@ Steps = Generator[float, float, None]
 """A reconfiguration: it yields when its next step happens, and is sent when it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationRules:
+class SimulationRules(Struct, frozen=True):
     """What decides beside the policy: the faults of the published implementation that are on, and ``partial``."""
 
     faults: Set[KubeCompFault] = frozenset()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.scheduling.bare_nodes import BareNode
 from mews.kube.system.simulation import JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode, TracePolicy
@@ -47,8 +48,7 @@ _LEFT_OUT = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class _Held:
+class _Held(Struct, eq=False):
     """What a placed job holds: its node, how many devices it asked for, and which it has once it runs."""
 
     key: str

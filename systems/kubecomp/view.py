@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.objects import (
     Object,
@@ -29,8 +31,7 @@ from mews.systems.kubecomp.records import DST_NODE, EVENT_REASON, USE_FALCON, No
 _NO_REPORT = NodeReport()
 
 
-@dataclass(frozen=True, slots=True)
-class PodShortOfDevices:
+class PodShortOfDevices(Struct, frozen=True):
     """A pod that the scheduler holds at Permit for a node that is short of devices. Ordered by ``order``."""
 
     key: str

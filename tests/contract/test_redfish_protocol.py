@@ -6,9 +6,9 @@ import base64
 import json
 import random
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.dialects.redfish.service import RedfishFace

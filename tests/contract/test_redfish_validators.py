@@ -16,10 +16,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer

@@ -6,10 +6,11 @@ import http.client
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from mews.dialects import OURS
 from mews.emulator.chassis.inventory import Hardware

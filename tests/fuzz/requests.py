@@ -6,8 +6,10 @@ import gzip
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 
 @dataclass(frozen=True, slots=True)

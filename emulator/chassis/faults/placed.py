@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.spec import When, parse_fault
@@ -49,8 +51,7 @@ class PlacedFault(Protocol):
 Placed = TypeVar("Placed", bound=PlacedFault)
 
 
-@dataclass(frozen=True, slots=True)
-class FaultParts:
+class FaultParts(Struct, frozen=True):
     """What a fault in place is made of."""
 
     id: str

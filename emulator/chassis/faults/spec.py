@@ -9,8 +9,10 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.latency import Latency, parse_latency
@@ -18,8 +20,7 @@ from mews.emulator.chassis.operation import Operation, OperationKind
 from mews.registry import ValueRegistry
 
 
-@dataclass(slots=True)
-class When:
+class When(Struct):
     """Decides whether a fault fires, and counts how often it did."""
 
     operation: str | None

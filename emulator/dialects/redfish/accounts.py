@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from msgspec import Struct
+
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 
@@ -31,8 +33,7 @@ MIN_PASSWORD, MAX_PASSWORD = 8, 128
 MAX_SESSIONS = 64
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct):
     """One account; ``digest`` is a salted hash of the password."""
 
     id: str
@@ -54,8 +55,7 @@ class Account:
         return now_s < self.locked_until_s
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """A login; it ends when nobody used it for the service's timeout."""
 
     id: str

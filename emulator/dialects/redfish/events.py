@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.dialects.redfish.filters import Test
 from mews.emulator.dialects.redfish.schemas import odata_type
@@ -19,8 +20,7 @@ REGISTRY_PREFIXES = ("Base", "Fabric", "ResourceEvent", "TaskEvent")
 RESOURCE_TYPES = ("Endpoint", "Manager", "PCIeDevice", "Port", "Task", "Zone")
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishEvent:
+class RedfishEvent(Struct, frozen=True):
     """Something to tell: a message of a registry about a resource."""
 
     message_id: str
@@ -44,8 +44,7 @@ class RedfishEvent:
         }
 
 
-@dataclass(slots=True)
-class EventSubscription:
+class EventSubscription(Struct):
     """A destination. ``waiting`` holds what it has not got yet: (number, payload)."""
 
     id: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 BASE = "Base.1.19"
 
 BASE_MESSAGES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
@@ -68,8 +70,7 @@ BASE_MESSAGES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
 """Name in the Base registry -> severity, wording, resolution."""
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishMessage:
+class RedfishMessage(Struct, frozen=True):
     """One message; ``name`` is a key of ``BASE_MESSAGES``, ``about`` the JSON pointers of the properties concerned."""
 
     name: str

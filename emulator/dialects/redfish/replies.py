@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.dialects.redfish.schemas import described_by
 from mews.emulator.dialects.wire import Response, Stream, as_json
@@ -12,8 +13,7 @@ from mews.emulator.dialects.wire import Response, Stream, as_json
 JSON_TYPE = "application/json; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedReply:
+class PreparedReply(Struct, frozen=True):
     """A reply before it is put on the wire; ``body`` is JSON, or bytes of the type that the headers say."""
 
     status: int

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.dialects.redfish.accounts import COMPONENTS, Account, Session
 from mews.emulator.dialects.redfish.patching import Rules
@@ -20,8 +21,7 @@ Body = dict[str, Any]
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(Struct, frozen=True):
     """Who asks: an account, and the session that it came by; neither for what everybody may."""
 
     account: Account | None = None
@@ -32,8 +32,7 @@ class Requester:
         return self.account is not None and self.account.may(privilege)
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishWrite:
+class RedfishWrite(Struct, frozen=True):
     """A write: ``args`` are the path's, ``body`` what was sent (a PATCH: what of it can be done)."""
 
     view: RedfishView
@@ -61,8 +60,7 @@ Handler = Callable[[RedfishWrite], Done | Started]
 Reader = Callable[..., Body | None]
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishRoute:
+class RedfishRoute(Struct, frozen=True):
     """One kind of resource. ``read`` gets the view and the path's arguments and answers None where there is nothing.
 
     ``rules`` are the properties that PATCH may write: laid over the body, unless ``patch`` does something with them.

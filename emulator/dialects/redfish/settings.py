@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 ADMIN = "admin"
 """Name of the first account."""
@@ -13,8 +14,7 @@ EPOCH_S = 1_767_225_600.0
 """2026-01-01 00:00 UTC: when emulated time starts where nothing else is said."""
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishSettings:
+class RedfishSettings(Struct, frozen=True):
     """``password`` is the first account's, ``secret`` makes session tokens: 32 hexadecimal digits.
 
     ``zone_patch`` is the path in the body of H3's vendor PATCH of a zone to the list that replaces its endpoints, and

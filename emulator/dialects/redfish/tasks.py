@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.operation import Operation, OperationKind, OperationOutcome
@@ -26,8 +27,7 @@ REFUSALS: Mapping[str, tuple[int, str]] = {
 """Refusal of the core -> status and message of the operation's own reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A reply that is ready; 204 where there is nothing to say."""
 
     status: int = 204
@@ -35,8 +35,7 @@ class Done:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """Operations were begun; ``reply`` is what to say once all of them are well."""
 
     name: str
@@ -45,8 +44,7 @@ class Started:
     target: str
 
 
-@dataclass(slots=True)
-class Task:
+class Task(Struct):
     """One long operation. ``ended_s`` is None while it runs; ``failure`` is its own reply if it went wrong."""
 
     id: str

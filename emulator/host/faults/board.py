@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 DOUBLE_BIT = 48
 
 
-@dataclass(slots=True, eq=False)
-class ArmedHostFault:
+class ArmedHostFault(Struct, eq=False):
     """A fault in place: also the bench at which it works on its host."""
 
     id: str

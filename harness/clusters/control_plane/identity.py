@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 import ssl
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.harness.errors import Lacks
 
@@ -14,8 +15,7 @@ _NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc,D
 _USES = "keyUsage=critical,digitalSignature,keyCertSign"
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlaneIdentity:
+class ControlPlaneIdentity(Struct, frozen=True):
     """A self-signed certificate that etcd, the API server and the kubelets show to each other and to clients, and the
     administrator's bearer token. Files are readable by their owner alone."""
 

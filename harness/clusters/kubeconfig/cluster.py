@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from mews.harness.clusters.kubeconfig.target import assigned, find_target
 from mews.harness.clusters.real.access import Gate

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
@@ -59,8 +62,7 @@ log = logging.getLogger(__name__)
 _BELOW = ("kubelet/", DEFAULT_SCHEDULER)
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
+class Deployment(Struct, frozen=True):
     """What one scenario has deployed in a real cluster."""
 
     scenario: Scenario
@@ -121,7 +123,7 @@ class RealCluster(IdlePart):
             hooked=hooked,
             visible=self._pod_hosts.visible,
         )
-        self._stack = replace(deployment.stack, allow_hosts=self._gate.names())
+        self._stack = dataclasses.replace(deployment.stack, allow_hosts=self._gate.names())
         self._replacements = ReplacementPods(
             deployment.stack,
             kube=self._admin,
@@ -169,7 +171,9 @@ class RealCluster(IdlePart):
         token = await self._reset.token(self._stack.token)
         chassis = await self._reset.certificate(TLS_SECRET, TRUST, self._stack.certificate)
         served = await self._reset.certificate(SERVICES_TLS, SERVICES_CA, self._stack.service_certificate)
-        stack = self._stack = replace(self._stack, token=token, certificate=chassis, service_certificate=served)
+        stack = self._stack = dataclasses.replace(
+            self._stack, token=token, certificate=chassis, service_certificate=served
+        )
         objects = manifests(stack)
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])

@@ -18,9 +18,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.hostd.chassis_control import Lost

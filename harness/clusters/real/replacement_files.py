@@ -7,8 +7,9 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from mews.harness.errors import Lacks
 from mews.harness.scenario.containment import lies_within
@@ -20,8 +21,7 @@ _PYTHON = re.compile(r"(.*/)?(python[0-9.]*|\{python\})")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
-@dataclass(slots=True)
-class ReplacementFiles:
+class ReplacementFiles(Struct):
     """Collects files of one folder. ``where`` is the place in the scenario, for messages; ``follow``: links of the
     folder that lead out of it count as files of it.
 

@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.errors import Lacks

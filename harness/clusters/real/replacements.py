@@ -3,10 +3,13 @@ not. All of it is decided on this machine, before anything is made."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.systems import image_book
@@ -26,8 +29,7 @@ from mews.systems import registry
 _ACCESS = {"KUBECONFIG": "{kubeconfig}"}
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementDeployment:
+class ReplacementDeployment(Struct, frozen=True):
     """What a scenario replaces, by components: see ``StackSpec``. ``settings`` are the extenders' entries in the
     scheduler's configuration; ``images`` those that are not ours, in programs and manifests."""
 
@@ -40,14 +42,14 @@ class ReplacementDeployment:
 
     def into(self, spec: StackSpec) -> StackSpec:
         """The stack with it."""
-        return replace(
+        return dataclasses.replace(
             spec, programs=self.programs, documents=self.documents, extenders=self.extenders, written=self.written
         )
 
     def with_images(self, known: Mapping[str, str]) -> ReplacementDeployment:
         """The same where the nodes have those images already; name -> what Docker calls its content."""
         programs = {
-            component: replace(program, pull="IfNotPresent", identity=known[program.image])
+            component: dataclasses.replace(program, pull="IfNotPresent", identity=known[program.image])
             if program.image is not None and program.image in known
             else program
             for component, program in self.programs.items()

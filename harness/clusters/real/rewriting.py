@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.systems import find_program

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.dialects.registry import face_of

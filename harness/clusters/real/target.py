@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class DeploymentTarget:
+
+class DeploymentTarget(Struct, frozen=True):
     """Which cluster, namespace, nodes and names the stack of one scenario is deployed to.
 
     ``nodes`` maps the hardware's hosts to nodes; ``ours`` are all nodes that may be cordoned while a scenario has no

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
@@ -88,8 +89,7 @@ TYPES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 """Properties that the clauses and the stack read, and their types (DSP8010); those of inner objects by their place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """Everything that can be reached from the root: path -> reply, the resources among it, what is no resource and why,
     and the properties that are of another type than their schema's."""
 

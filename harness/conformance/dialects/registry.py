@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.dialects import part_of
 from mews.harness.conformance.clause import Clause
@@ -13,8 +14,7 @@ from mews.harness.errors import BadInput
 from mews.registry import CannotLoad, NotRegistered
 
 
-@dataclass(frozen=True, slots=True)
-class DialectClauses:
+class DialectClauses(Struct, frozen=True):
     """What to judge a dialect with (``Dialect.clauses``): ``face(client)`` is the way to the table, and ``file`` the
     module that its clauses are in.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause, must
@@ -20,8 +21,7 @@ from mews.harness.conformance.interop.protocol import protocol_clauses, registry
 GRADE = {"Mandatory": MUST, "Supported": MUST, "Excluded": MUST, "IfPopulated": MUST, "Recommended": SHOULD}
 
 
-@dataclass(frozen=True, slots=True)
-class UseCase:
+class UseCase(Struct, frozen=True):
     """The instances of a resource that requirements are about, and how they are called."""
 
     resource: str

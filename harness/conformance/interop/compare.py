@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.dialects.redfish_model import Walk, schema_of
 from mews.harness.conformance.fields import at, link_of
@@ -19,8 +20,7 @@ NUMERIC: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedObject:
+class JudgedObject(Struct, frozen=True):
     """An object that a requirement is about: inside which resource, at which place, and itself."""
 
     uri: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.json_members import once
 from mews.harness.errors import BadInput, unreadable
@@ -25,8 +26,7 @@ VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 Check = Callable[["ProfilePlace", Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilePlace:
+class ProfilePlace(Struct, frozen=True):
     """Where in which file something stands."""
 
     file: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import READ_ONLY, VERDICTS, ClauseResult
@@ -13,8 +14,7 @@ from mews.harness.conformance.recording import RecordingDifference
 from mews.harness.conformance.table import Versions
 
 
-@dataclass(frozen=True, slots=True)
-class ConformanceOutcome:
+class ConformanceOutcome(Struct, frozen=True):
     """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth knowing;
     ``others``: what the chassis or another client has moved meanwhile, which was left there."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from mews.emulator.yaml_document import Document, Place, dotted
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where something was written: a document, a place in it, and for what repetition (``n=2``)."""
 
     document: Document
@@ -16,8 +15,7 @@ class Origin:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandedDocument(Document):
+class ExpandedDocument(Document, frozen=True):
     """``moved``: place in ``value`` -> where that, and what is in it, was written. Others are those of ``lines``."""
 
     moved: dict[Place, Origin] = field(default_factory=dict)

@@ -7,9 +7,12 @@ each output's type, and made anew from what is kept here when their turn comes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.yaml_document import Document, Place
 from mews.harness.scenario.containment import NamedFiles
@@ -33,8 +36,7 @@ _MOST = 2000
 """Steps or objects."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     """Where we are reading: the document, the place in it, the folder and names that count there."""
 
     document: Document

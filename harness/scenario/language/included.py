@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct
 
 from mews.emulator.yaml_document import Document
 from mews.harness.errors import unreadable
@@ -16,8 +17,7 @@ from mews.harness.scenario.yamlfile import read_yaml
 _DEPTH = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Included:
+class Included(Struct, frozen=True):
     """One document of an included file."""
 
     path: Path

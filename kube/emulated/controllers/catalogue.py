@@ -6,8 +6,9 @@ What a controller needs is imported as it is made: those of workloads are not be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mews.kube.api.resources import (
     CRON_JOBS,
@@ -40,8 +41,7 @@ ROOT_CA = "root-ca-certificate-publisher-controller"
 """It runs where there is something to publish: where the API is served over TLS."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """What a controller is made of. ``recorder`` makes one that records under a name; ``authority``: the certificates
     that clients in the cluster trust, in PEM."""
 

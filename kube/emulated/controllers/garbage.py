@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
 from mews.kube.api.objects import Object, is_deleting, name_of, namespace_of, uid_of
@@ -49,8 +50,7 @@ WATCHED = (
 """Built-in kinds that own or are owned; all kinds of the user's own come to them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where an object lies, and what it was as it was last seen."""
 
     resource: Resource

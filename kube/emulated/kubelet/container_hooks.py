@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, annotations_of, key_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.deviceplugin.port import Allocation
@@ -13,8 +15,7 @@ from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookPolicy, HookRequest, RuntimeHooks
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerHooks:
+class ContainerHooks(Struct, frozen=True):
     """The hooks of one node, and what becomes of a container whose hook fails."""
 
     hooks: RuntimeHooks

@@ -8,8 +8,9 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
 from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefused
@@ -18,8 +19,7 @@ _DRAIN_S = 1.0
 """How long output is read after the command has ended, where something else still holds its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What commands of one container run in: variables, folder, and what they are started by (its namespaces)."""
 
     env: Mapping[str, str]

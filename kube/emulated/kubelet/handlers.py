@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 UNREACHABLE = 0
 """The port of an action whose named port the container does not declare."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exec:
+class Exec(Struct, frozen=True):
     """Run a command; it must end with 0."""
 
     command: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpGet:
+class HttpGet(Struct, frozen=True):
     """Ask for a page; it must answer with 200 to 399."""
 
     host: str
@@ -33,16 +32,14 @@ class HttpGet:
         return f"{self.scheme}://{self.host}:{self.port}{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class TcpSocket:
+class TcpSocket(Struct, frozen=True):
     """A check that connects to a port."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class GrpcCheck:
+class GrpcCheck(Struct, frozen=True):
     """Ask a service for its health (grpc.health.v1); probes only."""
 
     host: str
@@ -50,8 +47,7 @@ class GrpcCheck:
     service: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(Struct, frozen=True):
     """Let time pass; hooks only."""
 
     seconds: float
@@ -60,8 +56,7 @@ class Sleep:
 Action = Exec | HttpGet | TcpSocket | GrpcCheck | Sleep
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One asking: ``purpose`` is ``liveness``, ``readiness``, ``startup``, ``postStart`` or ``preStop``."""
 
     purpose: str
@@ -69,8 +64,7 @@ class Question:
     timeout_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerResult:
+class HandlerResult(Struct, frozen=True):
     """The result of a probe or hook: whether it succeeded, and the text that goes with it."""
 
     well: bool

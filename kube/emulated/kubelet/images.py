@@ -7,7 +7,6 @@ import math
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 import mews
 from mews.kube.emulated.kubelet.errors import ImagesError
@@ -37,8 +38,7 @@ _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerBehaviour:
+class ContainerBehaviour(Struct, frozen=True):
     """How a simulated container behaves: it ends by itself after ``duration_s`` (infinity: never; None: the container's
     command decides, and without one it ends at once) with ``exit_code``; TERM ends it with ``term_exit_code`` unless
     ``obeys_term`` is false; ``log`` is a template over its environment; ``program`` names what plays it
@@ -59,8 +59,7 @@ IDLE = ContainerBehaviour(duration_s=math.inf, term_exit_code=0, plays_command=F
 """Runs for as long as nobody stops it, answers its probes and logs nothing, whatever its command is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """One image: ``process`` is its argv on this machine (None: it cannot be one), ``simulate`` its stand-in (None: it
     has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine.
     ``container``: the real image that the container engine runs, "" where it is none.

@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
@@ -45,8 +46,7 @@ class ApiAccess(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     pod: Object
     folder: Path
     renew_at: float

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from mews.kube.emulated.kubelet.runtime import LogMark
 
 
-@dataclass(frozen=True, slots=True)
-class LogSelection:
+class LogSelection(Struct, frozen=True):
     """Options of a log: lines written from ``since`` on (unix seconds), each after its time, at most so many bytes."""
 
     tail_lines: int | None = None

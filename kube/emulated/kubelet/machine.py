@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mews.kube.clock import Pace
 from mews.kube.component import Context
@@ -21,8 +21,7 @@ from mews.kube.system.profile import Overhead
 __all__ = ["KubeletFolder", "KubeletProcess", "Machine"]
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What a node keeps over the deaths of its kubelet: containers, device-plugins folder, checkpoint."""
 
     spec: NodeSpec

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.quantities import parse
@@ -17,8 +18,7 @@ _AMOUNTS = ("capacity", "allocatable")
 _NOT_READY = "[container runtime status check may not have completed yet, CSINode is not yet initialized]"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSpec:
+class NodeSpec(Struct, frozen=True):
     """One node: what its kubelet reports of the machine."""
 
     name: str

@@ -7,8 +7,9 @@ writes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import (
     Object,
@@ -22,16 +23,14 @@ from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.probe import WELL, Health
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerWaiting:
+class ContainerWaiting(Struct, frozen=True):
     """Why a container does not run: ``CrashLoopBackOff`` and the like."""
 
     reason: str
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ResizeVerdict:
+class ResizeVerdict(Struct, frozen=True):
     """Why a pod has not the resources that its spec wants, as a condition of its status."""
 
     condition: str
@@ -39,8 +38,7 @@ class ResizeVerdict:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodState:
+class PodState(Struct, frozen=True):
     """All that the kubelet knows of a pod at one moment.
 
     ``ip`` is the sandbox's address ("" before the first), ``up`` whether it runs; ``instances`` the starts of each
@@ -76,8 +74,7 @@ class PodState:
         return self.health.get(container, WELL) if latest is not None and latest.running else Health(False, False)
 
 
-@dataclass(frozen=True, slots=True)
-class PodPlan:
+class PodPlan(Struct, frozen=True):
     """What to do now: bring up a sandbox, kill containers (name and why, as the event says it), start containers in
     that order, or end the pod."""
 

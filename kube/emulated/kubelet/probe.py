@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 LIVENESS, READINESS, STARTUP = "liveness", "readiness", "startup"
 KINDS = (STARTUP, READINESS, LIVENESS)
@@ -13,8 +14,7 @@ INITIAL: Mapping[str, bool | None] = {LIVENESS: True, READINESS: False, STARTUP:
 """What counts for a new container until its first verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """One probe of a container, with the API's defaults; times in seconds."""
 
     container: Mapping[str, Any]
@@ -56,8 +56,7 @@ def _probe(container: Mapping[str, Any], kind: str) -> Probe:
     )
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The results of one probe in a row. ``held``: a verdict was reached that ends this container, which is asked no
     more."""
 
@@ -83,8 +82,7 @@ class Tally:
         return self._last is not None and not self.held and self._run < limit
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """What probes say of a running container; without any it is started and ready at once. ``failed``: the kind of
     probe for whose sake it is to be killed."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting, uid_of
 from mews.kube.clock import rest
@@ -23,8 +24,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 """Runs a coroutine for as long as this kubelet lives."""
 
 
-@dataclass(slots=True)
-class _Verdict:
+class _Verdict(Struct):
     container_id: str
     value: bool | None
 

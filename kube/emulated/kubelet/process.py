@@ -14,9 +14,10 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from mews.kube.api.objects import all_containers_of, uid_of
 from mews.kube.client.port import ExecResult

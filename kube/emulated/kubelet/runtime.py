@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
@@ -21,8 +22,7 @@ SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/us
 """Where a process finds programs, if its container does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One container start with everything resolved. ``command`` and ``args`` are the container's own, empty where the
     image's are meant; ``env`` is the whole environment that Kubernetes gives; ``pod`` is read-only. ``allocation`` is
     what device plugins gave, its ``envs`` in ``env`` already; ``gpus`` are the UUIDs that the
@@ -44,8 +44,7 @@ class Launch:
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class LogMark:
+class LogMark(Struct, frozen=True):
     """From ``offset`` on a log was written at ``loop_s`` (seconds of the loop) to ``stream`` (1: output, 2: error)."""
 
     offset: int
@@ -150,8 +149,7 @@ class ImageStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EnginePort:
+class EnginePort(Struct, frozen=True):
     """What runs real images on one node, and has them."""
 
     runtime: Runtime

@@ -10,7 +10,8 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _UNIT_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -20,8 +21,7 @@ _SIGNS = ";&|<>()"
 _ENDS = frozenset({";", "&&", "||"})
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptRun:
+class ScriptRun(Struct, frozen=True):
     """What a simulated container does: ``outputs`` are (seconds from the start, text); it ends after ``duration_s``
     (infinity: never) with ``exit_code``. TERM ends it ``term_delay_s`` later with ``term_exit_code``; None ignores it.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.emulated.kubelet.errors import ImagesError
 from mews.kube.emulated.kubelet.unhealthy_window import PURPOSES, UnhealthyWindow
@@ -12,8 +13,7 @@ from mews.kube.emulated.kubelet.unhealthy_window import PURPOSES, UnhealthyWindo
 _KEYS = ("exit_code", "failing", "for_s", "log", "name")
 
 
-@dataclass(frozen=True, slots=True)
-class LifecycleStage:
+class LifecycleStage(Struct, frozen=True):
     """One stage: it lasts ``for_s`` seconds (infinity: until somebody stops the container), begins with ``log``, a
     template over the environment, and fails the probes and hooks that ``failing`` names. After the last one the
     container ends with that stage's ``exit_code``."""

@@ -4,11 +4,11 @@ are the low, usual and high values of data/kubelet-1.34/lifecycle, two shared co
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Seconds between two events: never below ``low_s``, never above ``high_s``, most often ``usual_s``."""
 
     low_s: float
@@ -20,8 +20,7 @@ class Span:
         return rng.triangular(self.low_s, self.high_s, self.usual_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
+class Timings(Struct, frozen=True):
     """The spans of a kubelet, in emulated seconds."""
 
     see_pod: Span = Span(0.010, 0.015, 0.035)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.clock import Pace
@@ -48,8 +49,7 @@ class Devices(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(Struct, frozen=True):
     """What the pod workers of one kubelet work with."""
 
     context: Context

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.emulated.kubelet.errors import StartError
 
@@ -17,8 +18,7 @@ PURPOSES = ("liveness", "readiness", "startup", "postStart", "preStop")
 _ENTRY = re.compile(rf"(?:([^/:,]+)/)?({'|'.join(PURPOSES)})(?::(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)?)?")
 
 
-@dataclass(frozen=True, slots=True)
-class UnhealthyWindow:
+class UnhealthyWindow(Struct, frozen=True):
     """A time in which a simulated container fails one kind of probe or hook: from ``since_s`` to ``until_s`` after
     its start."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.quantities import milli, whole
@@ -19,8 +20,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupUsage:
+class GroupUsage(Struct, frozen=True):
     """What a process group has used so far."""
 
     cpu_s: float
@@ -43,8 +43,7 @@ def group_usages() -> Mapping[int, GroupUsage]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RunningContainer:
+class RunningContainer(Struct, frozen=True):
     """A container that runs: since when, and as which process group (0: as none)."""
 
     name: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resources import NAMESPACES, NODES, PODS
@@ -34,8 +35,7 @@ Domain = tuple[str, str]
 """(topology key, a node's value of it)."""
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(Struct):
     """Matching pods per domain: of the pod's affinity, of its anti-affinity, and terms of others against it."""
 
     together: Counter[Domain] = field(default_factory=Counter)

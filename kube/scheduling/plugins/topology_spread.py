@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import log
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, labels_of, namespace_of
 from mews.kube.api.resources import NODES, PODS
@@ -32,8 +33,7 @@ UNEVEN = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """One topologySpreadConstraint of a pod, with matchLabelKeys resolved to the pod's own labels."""
 
     key: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import (
@@ -27,8 +28,7 @@ GPU_GIB = 15
 """What a GPU of 16276 MiB announces in whole GiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharingStory:
+class SharingStory(Struct, frozen=True):
     """So many pods that need ``gib`` of GPU memory for ``duration_s``, one every ``interval_s`` on average."""
 
     pods: int

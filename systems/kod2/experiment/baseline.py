@@ -6,7 +6,8 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.systems.kod2.experiment.default_scheduler import Scoring, SimulatedScheduler
 from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, worker_task
@@ -15,8 +16,7 @@ PodSpan = tuple[float, float, float]
 """Seconds: never below the first, most often the second, never above the third."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodTimes:
+class PodTimes(Struct, frozen=True):
     """What a kubelet's steps take: those of the whole stack (``mews.kube.emulated.kubelet.timings``), which a system
     does not import; a test holds them equal. ``starting``: from a pod's binding to its process, one after the other;
     ``finished``: from the kubelet's look at a process that has ended (once in ``relist_s``, each node at a moment of
@@ -33,8 +33,7 @@ class PodTimes:
     deleted: tuple[PodSpan, ...] = ((0.020, 0.030, 1.0), (0.19, 0.20, 0.26))
 
 
-@dataclass(frozen=True, slots=True)
-class StartedTask:
+class StartedTask(Struct, frozen=True):
     """A task of a job that has a node now, and when its process will run."""
 
     job: str

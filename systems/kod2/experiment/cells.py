@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.systems.kod2.experiment.simulation import TrainJob
 from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom
@@ -20,8 +21,7 @@ JOBS, EVERY_S = 10, 30.0
 _GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """A model: ``gflop`` forward and backward per image, ``parameters`` in millions."""
 
     gflop: float
@@ -36,8 +36,7 @@ MODELS: dict[str, Network] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Assumptions:
+class Assumptions(Struct, frozen=True):
     """What the paper does not say. ``core_gflops``: what one core computes; ``link_mb_s``: between nodes, ``bus_mb_s``:
     within one; ``server_mb_s``: how fast a server applies gradients; ``epochs``: passes over the images. Requests are
     drawn per job: worker cores, memory (GiB), workers wanted, of which at least ``least``, at most ``spare`` more."""

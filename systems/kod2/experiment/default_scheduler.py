@@ -11,10 +11,11 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from typing import cast
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import PODS
@@ -42,8 +43,7 @@ class Scoring(StrEnum):
     """Any: what the KOD2 paper says of the default scheduler."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundPod:
+class BoundPod(Struct, frozen=True):
     """A pod that a node was found for."""
 
     name: str

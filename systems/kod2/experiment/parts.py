@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Row, Tables
 from mews.systems.kod2.experiment.cells import BATCHES, MODELS, Assumptions, cells

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.system.statistics import half_width
 from mews.systems.kod2.experiment.cells import Assumptions, cluster, jobs_of
@@ -17,8 +18,7 @@ from mews.systems.kod2.experiment.simulation import Costs, SimulationOutcome, Tr
 from mews.systems.kod2.model import Mode, Options
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """One way to schedule."""
 
     options: Options | None = None

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.systems.kod2.experiment.baseline import BaselinePods, StartedTask
 from mews.systems.kod2.experiment.default_scheduler import Scoring
@@ -40,16 +41,14 @@ _EPSILON_S = 1e-6
 _TICK_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class TrainJob:
+class TrainJob(Struct, frozen=True):
     """A job as submitted: what the policy sees of it, and how it trains."""
 
     job: ElasticJob
     shape: TrainingShape
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """What the cluster takes for elastic jobs: ``start_s`` from a pod's placement to its process, ``stop_s`` from the
     last step until the operator knows, ``leave_s`` until a removed worker's room is free (the baseline's pods come and
     go one by one: ``baseline.PodTimes``). ``deadline_s`` ends a job as failed so long after its submission; infinity:
@@ -61,8 +60,7 @@ class Costs:
     deadline_s: float = math.inf
 
 
-@dataclass(slots=True)
-class Life:
+class Life(Struct):
     """What became of a job; times in seconds from the start of the run."""
 
     submitted_s: float
@@ -76,8 +74,7 @@ class Life:
         return None if self.ended_s is None else self.ended_s - self.submitted_s
 
 
-@dataclass(slots=True)
-class SimulationOutcome:
+class SimulationOutcome(Struct):
     """A run: each job's life, and the busy cores over time as (from, cores) steps, the last one being the end."""
 
     lives: dict[str, Life]
@@ -100,8 +97,7 @@ class SimulationOutcome:
         return total / (self.cores * end_s) if end_s else 0.0
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """A job that holds room. ``up``: task -> when its process is there; tasks that no node has taken yet are absent."""
 
     what: TrainJob

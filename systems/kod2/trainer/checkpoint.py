@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
+from msgspec import Struct
 
 from mews.systems.kod2.trainer.wire import Vector
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerCheckpoint:
+class TrainerCheckpoint(Struct, frozen=True):
     """Parameters (or a slice of them) after so many steps."""
 
     step: int

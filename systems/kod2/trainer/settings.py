@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.podspec import QUORUM
@@ -16,8 +17,7 @@ from mews.systems.kod2.training import LEARNERS
 ROLES = ("ps", *LEARNERS, "evaluator")
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerSettings:
+class TrainerSettings(Struct, frozen=True):
     """``servers`` and ``workers`` are the addresses of TF_CONFIG; without servers a task trains by itself.
     TRAIN_STEPS gradients in all of TRAIN_BATCH pictures at learning rate TRAIN_RATE; TRAIN_PAUSE_S more per step, as if
     the network were larger; a line every TRAIN_LOG_EVERY steps; KOD2_QUORUM workers before the first step; an evaluator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Vector = NDArray[numpy.float32]
@@ -15,8 +15,7 @@ Vector = NDArray[numpy.float32]
 _LINE_LIMIT = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerMessage:
+class TrainerMessage(Struct, frozen=True):
     """``fields`` and a vector, which may be empty."""
 
     fields: dict[str, Any]

@@ -8,7 +8,8 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.systems.kubecomp import policy
 from mews.systems.kubecomp.experiment.workloads import WorkloadJob
@@ -19,8 +20,7 @@ MOVE_S = 20.9
 """Seconds to detach a GPU and attach it elsewhere, one after the other (72 measured)."""
 
 
-@dataclass(slots=True)
-class FigureNode:
+class FigureNode(Struct):
     """A node: its pool, and the CPUs and GPUs that no job holds."""
 
     name: str
@@ -29,8 +29,7 @@ class FigureNode:
     gpus: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class FigureJob:
+class FigureJob(Struct, frozen=True):
     """What became of a job; None: it never ran. ``moved`` GPUs were moved for it."""
 
     job: WorkloadJob
@@ -58,8 +57,7 @@ def nodes_of(split: Sequence[int], *, pool: str = "0") -> list[FigureNode]:
     ]
 
 
-@dataclass(slots=True)
-class Simulation:
+class Simulation(Struct):
     """One run. ``pooled``: GPUs may be moved within their pool, ``move_s`` seconds each; else each stays where it is,
     and the least loaded node that fits is taken. ``start_s``: what starting a job costs where so many GPUs, its own
     included, are idle. Ties from ``rng``."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 JOB_S, PER_GPU_S = 300.1, 1.05
 """How long a job runs, and what each of its GPUs adds (measured: rows of both replayed workloads)."""
@@ -25,8 +26,7 @@ INTERVAL_S = 60.0
 """Mean time from one arrival to the next on the testbed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadJob:
+class WorkloadJob(Struct, frozen=True):
     """One job; ``arrival_s`` counts from the first one's."""
 
     name: str

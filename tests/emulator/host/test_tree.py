@@ -1,9 +1,9 @@
 """Every file that the contract names is there, says what readers expect, and acts when it is written."""
 
 import struct
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mews.emulator.host.cards import card_of
 from mews.emulator.host.entries import File, Folder, Link

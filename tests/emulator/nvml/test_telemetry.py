@@ -2,11 +2,11 @@
 
 import ctypes
 import os
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mews.emulator.nvml.library import LIBRARY
 from mews.emulator.nvml.profiles import PROFILES

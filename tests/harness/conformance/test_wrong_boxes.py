@@ -6,11 +6,11 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mews.harness.conformance.client import ChassisTarget, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of

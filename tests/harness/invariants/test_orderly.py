@@ -1,6 +1,6 @@
 """Invariant 10: a host loses no device by surprise, unless a fault, another editor or the system itself explains it."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from mews.harness.invariants.invariant import JudgedSystems
 from tests.harness.invariants.stream import POOLED, Stream

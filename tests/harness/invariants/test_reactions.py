@@ -1,9 +1,8 @@
 """Bounds follow from the configuration: they grow with what hardware and systems take, and with nothing else."""
 
-from dataclasses import replace
-
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from mews.emulator.host.profiles import parse_host_profile
 from mews.harness.invariants.reactions import computed_bounds, hardware_times

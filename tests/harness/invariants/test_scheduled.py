@@ -1,8 +1,7 @@
 """Invariant 8: what fits, and when it must have been scheduled."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mews.harness.invariants import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows

@@ -1,8 +1,7 @@
 """What systems bring to the judge: which pods hold what, laws and bounds of their own; on a toy system."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from mews.harness.invariants import Bounds

@@ -1,10 +1,10 @@
 """Systems that the harness has never heard of, in a real cluster: what they declare is what is deployed."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment

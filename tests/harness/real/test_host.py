@@ -2,9 +2,9 @@
 
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library

@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.harness.clock import run_virtual

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mews.kube.api.errors import Invalid
 from mews.kube.api.objects import clone

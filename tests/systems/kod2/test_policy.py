@@ -1,9 +1,9 @@
 """Each rule of contract kod2.md section 2, once."""
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mews.systems.kod2.model import ClusterState, Mode, Options, Placed, ScaledIn, ScaledOut, Starved, WaitingJob
 from mews.systems.kod2.placement import could_place, place

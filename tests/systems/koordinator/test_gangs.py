@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from msgspec.structs import replace
 
 from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.devices import DeviceLink, NodeDeviceReport

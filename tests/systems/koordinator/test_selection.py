@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from msgspec.structs import replace
 
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import DeviceAllocation

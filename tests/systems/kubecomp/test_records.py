@@ -1,8 +1,7 @@
 """What the components write for each other is read as it was meant, however often it is read."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mews.systems.kubecomp.policy import Consent
 from mews.systems.kubecomp.records import NodeReport, heartbeat_data, node_report, report_data

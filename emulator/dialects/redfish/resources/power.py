@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from mews.emulator.dialects.redfish import patching
 from mews.emulator.dialects.redfish.resources.resets import allowable, reset_type
@@ -27,8 +28,7 @@ TARGETS = ("None", "Pxe", "Hdd", SETUP)
 """From what a host starts; in its setup no system runs on it, and no driver of its devices."""
 
 
-@dataclass(slots=True)
-class HostPower:
+class HostPower(Struct):
     """One host as its system's resource shows it."""
 
     state: str = "On"

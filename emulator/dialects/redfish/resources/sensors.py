@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
@@ -15,8 +16,7 @@ from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.units import WATT_DIGITS
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One sensor's value now."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.objects import Object, labels_of
@@ -25,8 +26,7 @@ ROLE_BINDINGS = Resource(GROUP, "v1", "rolebindings", "RoleBinding")
 Rule = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """What is asked for: a verb on a resource, or on a ``path`` that is none."""
 
     verb: str
@@ -43,8 +43,7 @@ class Attributes:
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-@dataclass(frozen=True, slots=True)
-class AccessDecision:
+class AccessDecision(Struct, frozen=True):
     """The decision on a request: whether it is allowed and by which binding, or what kept it from being decided."""
 
     allowed: bool

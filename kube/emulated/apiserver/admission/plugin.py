@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.api.errors import Forbidden
 from mews.kube.emulated.apiserver.store import refusals
@@ -18,8 +19,7 @@ Phase = Callable[[Store, AdmissionAttributes], None]
 """One phase of a plugin. Raises ``ApiError`` to refuse."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionPlugin:
+class AdmissionPlugin(Struct, frozen=True):
     """One plugin: upstream's name, what it handles, and its part in either phase."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object
@@ -44,8 +45,7 @@ _LONGEST_MESSAGE = 5 * 1024
 Spec = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyDenial:
+class PolicyDenial(Struct, frozen=True):
     """One failed validation of one binding; ``binding`` is "" for what is wrong with the policy itself."""
 
     policy: str

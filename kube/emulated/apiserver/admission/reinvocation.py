@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes
 
 
-@dataclass(slots=True)
-class Reinvocation:
+class Reinvocation(Struct):
     """What one request knows of it: the mutating phase has at most two passes."""
 
     is_second: bool = False

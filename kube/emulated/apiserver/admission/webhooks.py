@@ -9,8 +9,9 @@ import base64
 import binascii
 import json
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, BadRequest, ServerError
 from mews.kube.api.objects import Object
@@ -49,8 +50,7 @@ _DEFAULT_TIMEOUT_S = 10
 _REFUSED = 400
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A webhook that a request meets, and as which kind."""
 
     configuration: str

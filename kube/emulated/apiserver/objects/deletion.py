@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, clone, seconds, timestamp

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.typed import ANY, SchemaShape, shape_at, shown_step
@@ -67,8 +68,7 @@ def applied_fields(value: Any, shape: SchemaShape, path: Path = ()) -> Iterator[
         yield path
 
 
-@dataclass(slots=True)
-class FieldChanges:
+class FieldChanges(Struct):
     """What became of the fields of an object."""
 
     added: set[Path] = field(default_factory=set)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -33,8 +34,7 @@ class AdmissionOperation(StrEnum):
     CONNECT = "CONNECT"
 
 
-@dataclass(slots=True)
-class AdmissionAttributes:
+class AdmissionAttributes(Struct):
     """One request before admission.
 
     ``obj`` is what would be stored, in storage form (None on deletion); plugins of the first phase change it in place
@@ -95,8 +95,7 @@ class NoAdmission:
         """Refuse nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookCall:
+class WebhookCall(Struct, frozen=True):
     """A webhook to be asked: its name and clientConfig, the AdmissionReview, and how long it may take."""
 
     name: str

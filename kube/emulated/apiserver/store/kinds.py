@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store import refusals
@@ -16,8 +18,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 """Verbs of an ordinary kind, as discovery shows them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subresource:
+class Subresource(Struct, frozen=True):
     """``pods/status`` and the like: its verbs and the kind that travels through it."""
 
     name: str
@@ -27,8 +28,7 @@ class Subresource:
     version: str = "v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column that a CustomResourceDefinition adds to ``kubectl get``."""
 
     name: str

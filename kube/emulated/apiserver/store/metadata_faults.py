@@ -7,8 +7,9 @@ once more by the kind's own validation. A kind's ``MetadataChecks`` say what tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store import limits, names, refusals
@@ -53,8 +54,7 @@ def anyhow_named(_obj: Object, _text: str, _prefix: bool) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataChecks:
+class MetadataChecks(Struct, frozen=True):
     """What a kind's own validation asks of metadata. ``on_update`` and ``on_status`` are sequences: ``w`` looks at the
     whole of the metadata, ``u`` at what an update may change of it, ``o`` at the rest of the object, ``c`` at what is
     changed there; where they say no ``o``, that comes last."""

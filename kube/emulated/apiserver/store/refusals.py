@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import (
     AlreadyExists,
@@ -35,8 +36,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """One thing wrong with an object: where, which kind of wrong, and the rest of the sentence."""
 
     path: str

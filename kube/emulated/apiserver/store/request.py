@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from mews.kube.emulated.apiserver.store import users
 from mews.kube.emulated.apiserver.store.users import User
@@ -12,8 +13,7 @@ from mews.kube.emulated.apiserver.store.users import User
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(Struct, frozen=True, eq=False):
     """The part of a write that is not its object: the user, the field manager, whether to leave all as it is.
 
     ``validation`` is Ignore, Warn or Strict: what becomes of fields that are not known or said twice. ``duplicates``
@@ -30,8 +30,8 @@ class WriteRequest:
     raw: bytes = b""
     duplicates: Sequence[str] = ()
     subresource: str = ""
-    warnings: list[str] = field(default_factory=list, compare=False)
-    answers: dict[Hashable, Any] | None = field(default=None, compare=False)
+    warnings: list[str] = field(default_factory=list)
+    answers: dict[Hashable, Any] | None = None
 
     @property
     def user(self) -> str:

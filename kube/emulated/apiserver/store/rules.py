@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -76,8 +77,7 @@ def _same(_new: Object, _old: Object) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class KindRules(Generic[S]):
+class KindRules(Struct, Generic[S], frozen=True):
     """The hooks, in the order in which a write meets them. All but ``committed`` may change the object they are given,
     which nobody else holds yet; refusals are raised or returned as faults."""
 

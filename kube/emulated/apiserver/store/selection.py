@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.errors import BadRequest
 from mews.kube.api.label_selectors import requirements
@@ -18,8 +19,7 @@ _EVERYWHERE = ("metadata.name", "metadata.namespace")
 _NO_LABELS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
+class FieldTerm(Struct, frozen=True):
     """``path=value`` or ``path!=value``; ``path`` split at its dots. ``fallback`` counts where there is nothing at the
     path."""
 
@@ -37,8 +37,7 @@ class FieldTerm:
         return (found == self.value) == self.equal
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """A compiled selection; ``source`` is what it was compiled from: equal sources select the same."""
 
     namespace: str | None = None

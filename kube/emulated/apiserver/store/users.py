@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
@@ -13,8 +14,7 @@ SERVICE_ACCOUNT = "system:serviceaccount:"
 _SERVICE_ACCOUNTS = "system:serviceaccounts"
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """A user as the API server knows it (authentication.k8s.io/v1 UserInfo)."""
 
     name: str

@@ -6,8 +6,9 @@ Events live in the core form; ``events.k8s.io`` shows the same ones under its ow
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.admission import PendingCalls
@@ -18,8 +19,7 @@ def _same(obj: Object) -> Object:
     return obj
 
 
-@dataclass(frozen=True, slots=True)
-class KindView:
+class KindView(Struct, frozen=True):
     """``show`` turns a stored object into the kind's form, ``store`` back. Neither changes its argument."""
 
     show: Callable[[Object], Object] = _same

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.tables.durations import age
@@ -13,8 +14,7 @@ Cell = str | int | float | bool | None
 Row = list[Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
+class ColumnSpec(Struct, frozen=True):
     """A column; priority 1 shows with ``-o wide`` only."""
 
     name: str
@@ -38,8 +38,7 @@ def none_if_empty(text: str | None) -> str:
     return text or "<none>"
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
+class Printer(Struct, frozen=True):
     """Columns, and the cells of one object at a time (unix seconds)."""
 
     columns: Sequence[ColumnSpec]

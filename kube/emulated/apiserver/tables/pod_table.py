@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, condition_of, is_terminal
 from mews.kube.emulated.apiserver.tables.cells import ColumnSpec, Row, none_if_empty
@@ -25,8 +26,7 @@ COLUMNS = (
 Status = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class _Summary:
+class _Summary(Struct):
     reason: str
     ready: int = 0
     restarts: int = 0

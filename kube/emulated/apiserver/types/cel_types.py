@@ -9,9 +9,10 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.cel import types
 from mews.kube.cel.types import Type
@@ -45,8 +46,7 @@ def escaped(name: str) -> str:
     return re.sub(r"__|[-./]", lambda match: words[match[0]], name)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """A type with the most elements and the fewest bytes of its values."""
 
     type: Type

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+
+import msgspec
 
 from mews.kube.api.resources import Resource
 
@@ -42,8 +43,7 @@ JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
 """The type of what ``schemaorlist`` and ``schemaorbool`` may hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One field of a struct; see the module for the words. ``default`` is None when there is none."""
 
     name: str
@@ -67,8 +67,7 @@ class Field:
         return self.go or go_name(self.type)
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     """A Go struct: ``ref`` is ``core/v1.PodSpec``, ``name`` ``PodSpec``; ``kind`` is group/version/Kind of a root."""
 
     ref: str

@@ -6,10 +6,10 @@ import json
 import secrets
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
@@ -33,8 +33,7 @@ _SUMMARY = 30
 """Bytes of a body that a refusal shows."""
 
 
-@dataclass(slots=True)
-class ServerContext:
+class ServerContext(Struct):
     """What all requests share. ``watches`` are the open ones, to be ended when the server stops."""
 
     store: Store
@@ -48,8 +47,7 @@ class ServerContext:
     metrics: RequestMetrics = field(default_factory=RequestMetrics)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A request for a resource."""
 
     world: ServerContext

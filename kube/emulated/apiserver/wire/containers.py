@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object, all_containers_of, containers_of, init_containers_of, name_of, node_name_of
@@ -14,8 +14,7 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirect
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerTarget:
+class ContainerTarget(Struct, frozen=True):
     """A container and its kubelet; no kubelet while the pod is unassigned."""
 
     container: str

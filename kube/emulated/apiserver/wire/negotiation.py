@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import yaml
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.client.json_text import parse
@@ -29,8 +29,7 @@ _DISCOVERED = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _STREAMED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """How an answer is written: the media type, and as which kind if not the object's own (``Table`` …)."""
 
     media: str = JSON

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 from aiohttp import web
+from msgspec import Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from mews.kube.api.errors import ApiError, BadRequest, ServerError
@@ -36,8 +36,7 @@ _CHUNK = 64 * 1024
 _CONNECT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyTarget:
+class ProxyTarget(Struct, frozen=True):
     """Where a request goes: ``https`` is asked without looking at the certificate, as upstream."""
 
     scheme: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
@@ -10,8 +10,7 @@ from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 _OF_THE_NAMESPACE_ITSELF = ("status", "finalize")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A resource, an object of it, or a subresource. ``namespace`` is None across namespaces and for cluster scope;
     ``watched`` is the old way to ask for a watch, by the path."""
 

@@ -7,11 +7,11 @@ import base64
 import json
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
@@ -24,8 +24,7 @@ _LARGEST = 3 * 1024 * 1024
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(Struct, frozen=True):
     """Where to connect, and whose name the certificate must bear."""
 
     host: str

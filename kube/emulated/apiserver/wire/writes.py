@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object

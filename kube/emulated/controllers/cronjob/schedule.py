@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec import Struct
 
 _NAMED: Mapping[str, str] = {
     "@yearly": "0 0 1 1 *",
@@ -22,8 +23,7 @@ _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _HORIZON = timedelta(days=5 * 366)
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Minutes, hours, days, months and weekdays (0: Sunday) at which it is time."""
 
     minutes: frozenset[int]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import (
     Object,
@@ -32,8 +33,7 @@ _TOLERATED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonNode:
+class DaemonNode(Struct, frozen=True):
     """What counts of a node: whether a pod may begin there, and whether one that is there may stay."""
 
     name: str
@@ -109,8 +109,7 @@ def by_age(pods: Iterable[Object]) -> list[Object]:
     return sorted(pods, key=lambda p: (not node_name_of(p), p["metadata"].get("creationTimestamp", ""), name_of(p)))
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonPlan:
+class DaemonPlan(Struct, frozen=True):
     """Nodes that need a pod, pods to delete, and pods that ended and are to be told of before they are deleted."""
 
     create: tuple[str, ...] = ()
@@ -201,8 +200,7 @@ def update(
     return _side_by_side(states, begins, more, wanted, span_s, now)
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeState:
+class _NodeState(Struct, frozen=True):
     """The one old and the one new pod of a node that are not being deleted; ``crowded``: there are more."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.emulated.controllers.job.reading import finished_at, has_failed
@@ -21,8 +23,7 @@ def backoff_left_s(failures: int, last: float, now: float) -> float:
     return max(span_s - (now - last), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Struct, frozen=True):
     """Failures since the last success, and the time of the last one in unix seconds."""
 
     failures: int = 0

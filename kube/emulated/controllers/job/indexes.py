@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, annotations_of, clone, is_deleting, is_terminal, name_of, phase_of
 from mews.kube.emulated.controllers.job.failures import backoff_left_s, failure_rule
@@ -53,8 +54,7 @@ def write_indexes(indexes: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class JobIndexes:
+class JobIndexes(Struct, frozen=True):
     """Those that succeeded, before by the status and with the pods that ended since; those that failed, None where
     failures are counted for the Job as a whole; and by index the failed pod that keeps its finalizer until another has
     taken over its count of failures."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object, clone, is_deleting, labels_of, name_of, namespace_of, phase_of
 from mews.kube.api.resources import STATEFUL_SETS
@@ -101,8 +102,7 @@ def source(stateful_set: Object, ordinal: int, *, current: Object, update: Objec
     return current if ordinal < first_ordinal(stateful_set) + int(rolling.get("partition") or 0) else update
 
 
-@dataclass(frozen=True, slots=True)
-class StatefulSetStep:
+class StatefulSetStep(Struct, frozen=True):
     """What to do now: ordinals to make, pods to delete."""
 
     create: tuple[int, ...] = ()

@@ -10,8 +10,9 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.emulated.kubelet.devices.errors import CheckpointError
 from mews.kube.emulated.kubelet.devices.holdings import Holding
@@ -22,8 +23,7 @@ MISSING = "checkpoint is not found"
 NO_TEXT = "unexpected end of JSON input"
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """All that survives a kubelet: who holds what, and the healthy IDs of each registered resource."""
 
     holdings: tuple[Holding, ...] = ()

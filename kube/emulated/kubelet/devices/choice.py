@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
 from mews.kube.emulated.kubelet.devices.order import common, shuffled, union, without
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What one container asks of one resource, and what the kubelet knows about that resource.
 
     ``pod_uid`` and ``container`` are for messages; ``held``: the container's own devices from an earlier admission,
@@ -33,8 +34,7 @@ class Need:
     allocated: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Devices chosen so far, how many are missing, and from which free ones they come."""
 
     chosen: tuple[str, ...]

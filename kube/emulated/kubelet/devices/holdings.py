@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.deviceplugin.port import Allocation, ContainerDevices, PluginDevice
 from mews.kube.emulated.kubelet.devices.order import union, without
@@ -11,8 +12,7 @@ from mews.kube.emulated.kubelet.devices.order import union, without
 NO_NUMA = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """Devices of one resource held by one container: IDs per NUMA node (-1 without topology)."""
 
     pod_uid: str

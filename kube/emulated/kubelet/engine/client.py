@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, field
 
 from mews.kube.emulated.kubelet.engine.stream import EngineStream
 from mews.kube.emulated.kubelet.errors import EngineUnavailable, PullFailed
@@ -38,8 +39,7 @@ _GONE = 404
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class LocalImage:
+class LocalImage(Struct, frozen=True):
     """An image that the engine has: its digest, who it runs as, its variables, how it is stopped."""
 
     id: str

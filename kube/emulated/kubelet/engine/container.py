@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import rest
@@ -27,8 +28,7 @@ _UNKNOWN = 255
 """The exit code of a container that somebody else removed (as after a reboot)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerTerminal:
+class ContainerTerminal(Struct, frozen=True):
     """What a container's spec says of its standard streams."""
 
     tty: bool = False

@@ -7,8 +7,9 @@ mean to a runtime (CPU in periods of 100 ms, shares by request).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.api.quantities import milli, whole
@@ -24,8 +25,7 @@ _NOT_THERE = ("shareProcessNamespace",)
 _NOT_IN_A_CONTAINER = ("volumeDevices",)
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerAdditions:
+class ContainerAdditions(Struct, frozen=True):
     """What is added to an image: mounts of this machine's files, devices of this machine's own, variables."""
 
     mounts: tuple[Mount, ...] = ()

@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook, combined
@@ -29,8 +29,7 @@ class CdiError(Exception):
     """A specification or a name that cannot be used; the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class CdiSpec:
+class CdiSpec(Struct, frozen=True):
     """One specification: its kind (``nvidia.com/gpu``), the edits of each device, and those of any of them."""
 
     kind: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerHook:
+class ContainerHook(Struct, frozen=True):
     """One OCI hook: the program's file and its arguments, the program's name first."""
 
     stage: str
@@ -17,8 +17,7 @@ class ContainerHook:
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEdits:
+class ContainerEdits(Struct, frozen=True):
     """Variables, mounts, device nodes and hooks that are added to a container; of equal places the last counts."""
 
     env: Mapping[str, str] = field(default_factory=dict)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from mews.kube.emulated.kubelet.oci.cdi import FOLDERS, CdiError, CdiSpec, parse_spec
 from mews.kube.emulated.kubelet.oci.nvidia import DriverFiles, NodeGpu
@@ -13,8 +14,7 @@ from mews.kube.emulated.kubelet.oci.nvidia import DriverFiles, NodeGpu
 _LOG = logging.getLogger("mews.kubelet.oci")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDriver:
+class NodeDriver(Struct, frozen=True):
     """A node's root folder on this machine: ``proc/driver/nvidia``, ``usr/lib``, ``usr/bin``, ``dev``, ``etc/cdi``."""
 
     root: Path

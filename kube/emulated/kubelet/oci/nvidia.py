@@ -8,7 +8,8 @@ installed by NVIDIA's GPU operator, both the environment and volume mounts are a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.emulated.kubelet.oci.cdi import qualified
@@ -49,8 +50,7 @@ class UnknownGpu(Exception):
     """What a container asks for and the node cannot give; the message is the runtime's."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGpu:
+class NodeGpu(Struct, frozen=True):
     """A GPU as its node's driver numbers it."""
 
     index: int
@@ -59,8 +59,7 @@ class NodeGpu:
     minor: int
 
 
-@dataclass(frozen=True, slots=True)
-class DriverFiles:
+class DriverFiles(Struct, frozen=True):
     """What a node's driver root has, by absolute path in it: libraries with their version, and programs."""
 
     libraries: tuple[str, ...] = ()

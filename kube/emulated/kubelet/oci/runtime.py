@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.objects import annotations_of, uid_of
 from mews.kube.emulated.kubelet.errors import StartError
@@ -16,8 +18,7 @@ from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch, Process, Runtime
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedContainer:
+class PreparedContainer(Struct, frozen=True):
     """What a container is changed by, and the GPUs that it can use then."""
 
     edits: ContainerEdits

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mews.harness.clock import run_virtual
 from mews.kube.deviceplugin.port import DeviceNode

@@ -6,10 +6,8 @@ from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.store import Store
 
 
-class Rules(KindRules[Store]):
+class Rules(KindRules[Store], frozen=True):
     """What one kind brings into the life cycle of this store's objects."""
-
-    __slots__ = ()
 
 
 PLAIN = Rules()

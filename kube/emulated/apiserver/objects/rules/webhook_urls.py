@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -20,8 +21,7 @@ class UrlFault(ValueError):
     """A text is no URL; says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedUrl:
+class ParsedUrl(Struct, frozen=True):
     """The parts of a URL that its rules ask about."""
 
     scheme: str = ""

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -62,8 +64,7 @@ def _has_rules(schema: _Same) -> bool:
 # Definitions
 
 
-@dataclass(slots=True)
-class _Rule:
+class _Rule(Struct):
     """A compiled rule: its program or why there is none, its price, and the same of its message."""
 
     given: Mapping[str, Any]
@@ -109,8 +110,7 @@ def _expression(source: str, names: Mapping[str, Any], wanted: Any, scope: Decla
     return Program(checked.tree), "", price, checked.names
 
 
-@dataclass(slots=True)
-class _Total:
+class _Total(Struct):
     """The price of all rules of a schema, and of those that matter in it."""
 
     price: int = 0
@@ -123,8 +123,7 @@ class _Total:
             self.dear = sorted([*self.dear, (price, path)], key=lambda one: -one[0])[:4]
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+class _Spot(Struct, frozen=True):
     """A part of a schema: its type where rules above it or on it need one, how often it can be there (None: without
     bound), and the nearest part above whose old values are not known."""
 
@@ -235,8 +234,7 @@ def _too_dear(what: str, price: int, limit: int) -> str:
 # Objects
 
 
-@dataclass(slots=True)
-class _Checks:
+class _Checks(Struct):
     """The compiled rules of a part of a schema, and of what is below it."""
 
     schema: Schema
@@ -272,8 +270,7 @@ class _Spent(Exception):
     """No more rules may run."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One look at an object: what was found and what may still be spent."""
 
     found: list[FieldError] = field(default_factory=list)

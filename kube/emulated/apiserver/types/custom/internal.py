@@ -6,8 +6,9 @@ Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions (types.go, v1/conv
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 Schema = Mapping[str, Any]
 
@@ -36,8 +37,7 @@ _RULE_FIELDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """What all versions say alike, and so is told once: schema, subresources, columns, selectable fields."""
 
     schema: Any

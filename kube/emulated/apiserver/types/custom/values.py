@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from mews.kube.cel.regexes import BadPattern, compiled
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -21,8 +22,7 @@ UNRELATED: Any = object()
 """The old value of what an update cannot be compared with."""
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(Struct):
     """What was found wrong: refusals by what they say, since each is said once; ``score`` counts the checks passed, by
     which ``anyOf`` chooses whose complaints it shows."""
 

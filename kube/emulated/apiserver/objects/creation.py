@@ -154,7 +154,8 @@ def received(
         raise _wrong_kind(kind, *given, refuse, object_name=name)
     obj = decode(kind, body, request, refuse, stored)
     metadata = obj.get("metadata", {})
-    if isinstance(given_metadata := body.get("metadata"), Mapping) and given_metadata.get("managedFields") == []:
+    given_metadata = body.get("metadata")  # asked for a dict first: to ask an abstract class is slow
+    if isinstance(given_metadata, (dict, Mapping)) and given_metadata.get("managedFields") == []:
         metadata["managedFields"] = [{}]  # an explicit empty list takes all owners away, as does an empty entry
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:

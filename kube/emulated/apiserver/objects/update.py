@@ -156,7 +156,8 @@ def store_patched(
     if isinstance(patched, list):
         text = f"couldn't get version/kind; json parse error: {not_a_struct(patched)}"
         raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
-    if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing
+    # Upstream takes a JSON patch that leaves a scalar for one that does nothing.
+    if not isinstance(patched, (dict, Mapping)):
         return view_of(kind).show(old)
     known = None if kind.view or kind.custom else old
     new = received(kind, patched, request, refuse, known)
@@ -193,7 +194,7 @@ def _merge_object(old: Object, body: Any) -> Any:
 
 
 def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
-    if not isinstance(body, Mapping):
+    if not isinstance(body, (dict, Mapping)):
         word = strictness.json_type(body)
         raise BadRequest(f"{prefix}json: cannot unmarshal {word} into Go value of type map[string]interface {{}}")
     return body

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from mews.kube.api.objects import clone
+from mews.kube.api.objects import SCALARS, clone
 from mews.kube.api.quantities import canonical, milli
 from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, struct
 
@@ -259,7 +259,7 @@ def decode_patched(ref: str, value: Mapping[str, Any], stored: Mapping[str, Any]
         elif item is None:
             continue
         elif item is before:
-            found[key] = clone(item)
+            found[key] = item if type(item) in SCALARS else clone(item)
         else:
             if entry[2] and type(item) is dict and type(before) is dict:
                 item = decode_patched(entry[2], item, before, unknown)

@@ -26,7 +26,7 @@ def main() -> None:
     """Median of seven."""
     progress("cold `mews run scenarios/demo.yaml`")
     demo = str(ROOT / "scenarios" / "demo.yaml")
-    ours = seconds_of(sys.executable, "-m", "mews.harness.cli", "run", demo)
+    ours = seconds_of(sys.executable, "-m", "mews.harness", "run", demo)
     empty = seconds_of(sys.executable, "-c", "pass")
     report("cold_demo", ours, "s", baseline=empty, baseline_name="an empty Python process")
 

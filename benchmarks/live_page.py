@@ -19,7 +19,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from benchmarks.common import ROOT, progress, report
-from mews.harness.journal import Journal
+from mews.harness.journal import LINES_KEPT, Journal
 from mews.harness.live.server import SessionServer
 from mews.harness.report.live_page import live_file
 
@@ -49,7 +49,7 @@ class Crowd:
     def __init__(self) -> None:
         self._began = time.monotonic()
         self.journal = Journal(lambda: time.monotonic() - self._began)
-        self.journal.keep_latest(5_000)  # as `mews up` does
+        self.journal.keep_latest(LINES_KEPT)  # as `mews up` does
         self._rng = random.Random(1)
         self._hosts = [f"host-{number}" for number in range(HOSTS)]
         self._number = 0

@@ -3,9 +3,7 @@
 Everything that a command needs is imported when it runs, so that a virtual run starts in a fraction of a second.
 """
 
-from __future__ import annotations
-
-import gc
+# No annotations from __future__: typer would have to read each of them from its text again.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ import typer
 from mews.dialects import DEFAULT, OURS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.commands import arguments as given
+from mews.harness.commands import collecting
 from mews.harness.commands.global_options import global_options
 from mews.harness.commands.help_layout import MewsTyper
 from mews.harness.commands.of_systems import MewsGroup
@@ -418,7 +417,8 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
 
 
 def _call(arguments: Sequence[str] | None) -> Any:
-    return app(args=None if arguments is None else list(arguments), prog_name="mews", standalone_mode=False)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return app.with_only(words[0] if words else "")(args=words, prog_name="mews", standalone_mode=False)
 
 
 def _usage(error: Exception) -> str:
@@ -435,11 +435,11 @@ def _fail(code: int, message: str) -> int:
 
 def main() -> None:
     """The entry point."""
-    gc.set_threshold(100_000)  # what imports make is kept: looking through it so often is a twelfth of a start
+    collecting.begin()
     try:
         sys.exit(exit_code())
     finally:
-        gc.freeze()  # nor is it looked through three times more as the interpreter ends: a sixth of a short run
+        collecting.end()
 
 
 if __name__ == "__main__":

@@ -81,7 +81,10 @@ from typing import Any
 
 from mews.kube.system.journal import Line
 
-__all__ = ["LAYERS", "Journal", "Line"]
+__all__ = ["LAYERS", "LINES_KEPT", "Journal", "Line"]
+
+LINES_KEPT = 5_000
+"""Of each journal of a cluster that stays up."""
 
 LAYERS = ("chassis", "host", "kubelet", "api", "scheduler", "component", "fault", "step", "invariant")
 

@@ -101,9 +101,9 @@ def check_run_options(options: RunOptions, jobs: int) -> None:
     if options.timeout_s is not None and options.timeout_s <= 0:
         raise BadInput(f"--timeout {options.timeout_s:g}: must be above 0")
     if not backend_of(options.cluster).is_the_users:
-        these = " or ".join(backends_that(lambda backend: backend.is_the_users))
         for option, value in {"--kubeconfig": options.kubeconfig, "--context": options.context}.items():
             if value is not None:
+                these = " or ".join(backends_that(lambda backend: backend.is_the_users))
                 raise BadInput(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
     if options.keep and options.time == "virtual":
         raise BadInput(

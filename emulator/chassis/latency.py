@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 
 class Latency(Protocol):
@@ -25,8 +26,7 @@ class Latency(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """A duration that is the same every time."""
 
     seconds: float
@@ -41,8 +41,7 @@ class Fixed:
         return self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform:
+class Uniform(Struct, frozen=True):
     """A duration that is equally likely anywhere between two bounds."""
 
     low: float
@@ -58,8 +57,7 @@ class Uniform:
         return rng.uniform(self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Normal:
+class Normal(Struct, frozen=True):
     """A bell, clipped at its bounds."""
 
     mean: float
@@ -77,8 +75,7 @@ class Normal:
         return min(max(rng.normalvariate(self.mean, self.sd), self.min), self.max)
 
 
-@dataclass(frozen=True, slots=True)
-class Gamma:
+class Gamma(Struct, frozen=True):
     """At least ``shift``, with a tail to the right, clipped at ``max``."""
 
     shift: float
@@ -120,7 +117,7 @@ def parse_latency(value: Any) -> Latency:
                 return Uniform(float(low), float(high))
         if shape in SHAPES and isinstance(arguments, Mapping):
             made = SHAPES[shape]
-            names = [field.name for field in fields(made)]
+            names = made.__struct_fields__
             if sorted(arguments) == sorted(names) and all(_seconds(arguments[name]) for name in names):
                 return made(*(float(arguments[name]) for name in names))
     raise ValueError(f"latency {value!r}: must be {ALLOWED}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.emulator.nvml.profiles import GpuProfile
 
@@ -15,8 +17,7 @@ MOST_REPLAYS = 1 << 31
 CLEARED = (None, "none")
 
 
-@dataclass(frozen=True, slots=True)
-class BoardSettings:
+class BoardSettings(Struct, frozen=True):
     """None: as the load has it. ``power`` in watts, ``temperature`` in degrees Celsius, clocks in MHz, ``utilization``
     in percent."""
 
@@ -32,7 +33,7 @@ class BoardSettings:
         return {name: value for name in NAMES if (value := getattr(self, name)) is not None}
 
 
-NAMES = tuple(field.name for field in fields(BoardSettings))
+NAMES: tuple[str, ...] = BoardSettings.__struct_fields__
 
 
 def changed(settings: BoardSettings, values: Mapping[str, Any], profile: GpuProfile) -> BoardSettings:

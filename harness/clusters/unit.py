@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
-from mews.harness.clusters.process import ProcessEnded
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence, Fenced
 from mews.kube.component import Runnable
@@ -102,6 +101,8 @@ class Unit:
             # The outermost loop of a component: whatever escapes is a crash, unless it was killed.
             if fence.is_cut or _only_fenced(error):
                 return
+            from mews.harness.clusters.process import ProcessEnded
+
             self.crash = error
             first = _first(error)
             more: dict[str, list[str]] = {}

@@ -1,7 +1,6 @@
 """What stands before every command: ``mews -q run demo``."""
 
-from __future__ import annotations
-
+# No annotations from __future__: typer would have to read each of them from its text again.
 import os
 import sys
 from contextvars import ContextVar

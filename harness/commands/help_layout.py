@@ -6,6 +6,7 @@ Plain text of click's own formatter: neither colours nor another import, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -100,6 +101,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 class MewsCommand(TyperCommand):
     """A command whose help has panels and examples."""
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        for parameter in self.params:
+            _read_only_what_is_given(parameter)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options by panel."""
         write_options(self.get_params(ctx), ctx, formatter)
@@ -115,6 +121,26 @@ class MewsTyper(typer.Typer):
     def command(self, name: str | None = None, **given: Any) -> Callable[[Function], Function]:
         """As typer has it."""
         return super().command(name, cls=MewsCommand, **given)
+
+    def with_only(self, name: str) -> typer.Typer:
+        """The same with the one command of that name; itself where it has none. typer makes all commands of an app
+        with all their options, whichever is to run: a hundredth of a second of every start."""
+        alone = copy(self)
+        alone.registered_commands = [
+            info for info in self.registered_commands if name == (info.name or getattr(info.callback, "__name__", ""))
+        ]
+        return alone if alone.registered_commands else self
+
+
+def _read_only_what_is_given(parameter: Any) -> None:
+    """For what is not given typer would make a validator, too, and have it say that it is None."""
+    process, required = parameter.process_value, parameter.required or parameter.callback is not None
+    left_out = () if parameter.multiple or parameter.nargs == -1 else None
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        return left_out if value is None and not required else process(ctx, value)
+
+    parameter.process_value = process_value
 
 
 def write_options(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.harness.backends import backend_of
+from mews.harness.commands import collecting
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outputs, write_output
@@ -275,6 +276,9 @@ def _run_all(
 def _one_by_one(plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: ProgressBar) -> Iterator[Run]:
     from mews.harness.clusters.session import ClusterSession
 
+    if options.time == "virtual":
+        _import_runs()
+    collecting.imported()
     with ClusterSession(keep=options.keep, notify=bar.print) as session:
         emulated = backend_of(options.cluster).emulates_nodes
         hold = _hold if options.keep and options.time == "wall" and emulated else None
@@ -290,10 +294,9 @@ def _in_workers(
     plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: ProgressBar, jobs: int
 ) -> Iterator[Run]:
     """In virtual time only, so there is no session to share."""
-    import mews.harness.clusters.embedded.opening
-    import mews.harness.scenario.runner  # noqa: F401
     from mews.harness.worker_pool import WorkerPool
 
+    _import_runs()
     engine = Engine(options, artefacts=ARTEFACTS)
     pool = WorkerPool(
         lambda number: engine.attempt(*plan[number]),
@@ -305,6 +308,14 @@ def _in_workers(
     bar.begin(f"{jobs} at once")
     with _ended_by_sigterm():
         yield from pool.run(len(plan))
+
+
+def _import_runs() -> None:
+    """What all runs in virtual time need and would import one after the other."""
+    import mews.harness.clusters.embedded.cluster
+    import mews.harness.clusters.embedded.in_process
+    import mews.harness.clusters.embedded.opening
+    import mews.harness.scenario.runner  # noqa: F401
 
 
 @contextlib.contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import fields
 
 from mews.dialects import DIALECTS
 from mews.emulator.yaml_document import DocumentError, read_document

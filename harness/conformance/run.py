@@ -9,13 +9,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.client import ChassisTarget

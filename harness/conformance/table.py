@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -33,8 +32,7 @@ class ListedTable(Struct, frozen=True):
         return tuple(dict.fromkeys((*held, *self.ports)))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How long to wait, in seconds of this machine's time. A quirk profile may give others.
 
     The first three are the longest that were measured on real Falcon 4005 boxes (contract chassis.md 2: 18.20, 13.38,

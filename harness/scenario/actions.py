@@ -1,9 +1,8 @@
 """What a scenario may do: the steps."""
 
-from __future__ import annotations
-
+# No annotations from __future__: pydantic would have to read each of them from its text again.
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -79,7 +78,7 @@ class PatchAction(Target):
     body: dict[str, Any] | list[dict[str, Any]]
 
     @model_validator(mode="after")
-    def _of_its_type(self) -> PatchAction:
+    def _of_its_type(self) -> Self:
         if (self.type == "json") != isinstance(self.body, list):
             shape = "a list of operations" if self.type == "json" else "a mapping; a list is type: json"
             raise ValueError(f"body: of type {self.type} it must be {shape}")
@@ -102,7 +101,7 @@ class EditAction(Model):
     host: str | None = None
 
     @model_validator(mode="after")
-    def _one_place(self) -> EditAction:
+    def _one_place(self) -> Self:
         given = self.model_fields_set & {"port", "host"}
         if len(given) != 1:
             found = " and ".join(sorted(given)) or "neither"
@@ -117,7 +116,7 @@ class ChassisAction(Model):
     reset: bool = False
 
     @model_validator(mode="after")
-    def _one(self) -> ChassisAction:
+    def _one(self) -> Self:
         if (self.edit is None) != self.reset:
             raise ValueError("must have either edit: {chassis, device, port} or reset: true")
         return self
@@ -144,7 +143,7 @@ class FaultAction(Model):
     clear: str | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> FaultAction:
+    def _one(self) -> Self:
         if (self.add is None) == (self.clear is None):
             raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
         if self.add is not None and self.host is None:
@@ -175,7 +174,7 @@ class HostAction(Model):
     within: Seconds = 60.0
 
     @model_validator(mode="after")
-    def _takes(self) -> HostAction:
+    def _takes(self) -> Self:
         needs, takes = TAKEN[self.do]
         for name in ("device", "driver", "on", "path", "text", "key"):
             if name in self.model_fields_set and name not in (*needs, *takes):
@@ -197,7 +196,7 @@ class TelemetryAction(Model):
     set: dict[str, int | float | str | None]
 
     @model_validator(mode="after")
-    def _known(self) -> TelemetryAction:
+    def _known(self) -> Self:
         check_names(self.set)
         return self
 
@@ -239,7 +238,7 @@ class GetAction(Model):
     labels: LabelSelector = ""
 
     @model_validator(mode="after")
-    def _one(self) -> GetAction:
+    def _one(self) -> Self:
         if self.name is not None and self.labels:
             raise ValueError("name and labels: only one of the two")
         return self
@@ -271,7 +270,7 @@ class ScriptAction(Model):
     stderr: Pattern = None
 
     @model_validator(mode="after")
-    def _one(self) -> ScriptAction:
+    def _one(self) -> Self:
         if (self.content is None) == (self.command is None):
             raise ValueError("must have either content: TEXT for sh, or command: [PROGRAM, …]")
         return self
@@ -371,7 +370,7 @@ class Step(Model):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _one_action(cls, value: Any, handler: ModelWrapValidatorHandler[Step]) -> Step:
+    def _one_action(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(value, Mapping):
             return handler(value)
         own, registered = split(value, cls.model_fields, StepKind)
@@ -394,14 +393,14 @@ class Step(Model):
         """It uses outputs of steps before it: this is how it was written."""
         self._written = written
 
-    def with_outputs(self, outputs: Mapping[str, Any]) -> Step:
+    def with_outputs(self, outputs: Mapping[str, Any]) -> Self:
         """The step as it is done, with what the steps before it gave out.
 
         Raises Misused for an output that no step has given, and pydantic's ValidationError for one that does not fit.
         """
         if self._written is None:
             return self
-        return Step.model_validate(settled(self._written, outputs))
+        return self.model_validate(settled(self._written, outputs))
 
     @property
     def looked_at(self) -> Check | None:

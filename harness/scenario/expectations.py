@@ -1,10 +1,9 @@
 """What a scenario may expect: the conditions of ``wait``, ``assert`` and ``hold``."""
 
-from __future__ import annotations
-
+# No annotations from __future__: pydantic would have to read each of them from its text again.
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
@@ -159,7 +158,7 @@ class Check(Model):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _some_check(cls, value: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
+    def _some_check(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(value, Mapping):
             return handler(value)
         own, registered = split(value, cls.model_fields, CheckKind)
@@ -176,7 +175,7 @@ class Check(Model):
         return self._given
 
     @model_validator(mode="after")
-    def _patterns(self) -> Check:
+    def _patterns(self) -> Self:
         if self.object is not None:
             check_pattern(self.object)
         return self

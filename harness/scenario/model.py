@@ -1,11 +1,10 @@
 """A scenario file as values (scenarios/README.md); the loader makes them, the JSON Schema is made from them."""
 
-from __future__ import annotations
-
+# No annotations from __future__: pydantic would have to read each of them from its text again.
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
@@ -77,7 +76,7 @@ class PodTemplate(Model):
     priority_class_name: str | None = None
     namespace: str = "default"
 
-    def pooling(self, pooled: Pooled | None) -> PodTemplate:
+    def pooling(self, pooled: Pooled | None) -> Self:
         """The same with what it leaves to the stack."""
         scheduler, resource = (None, None) if pooled is None else (pooled.scheduler, pooled.resource)
         return self.model_copy(
@@ -101,7 +100,7 @@ class WorkloadGate(Model):
     )
 
     @model_validator(mode="after")
-    def _looks_often_enough(self) -> WorkloadGate:
+    def _looks_often_enough(self) -> Self:
         if self.every is not None and self.every <= 0:
             raise ValueError("every: must be above 0")
         if self.every is not None and not self.pending:
@@ -132,7 +131,7 @@ class Workload(Model):
     pod: PodTemplate = Field(default_factory=PodTemplate)
 
     @model_validator(mode="after")
-    def _one_source(self) -> Workload:
+    def _one_source(self) -> Self:
         if (self.trace is None) == (self.jobs is None):
             raise ValueError("must have either trace: FILE.csv or jobs: […]")
         return self
@@ -151,7 +150,7 @@ class MetricBound(Model):
     is_: Finite | None = Field(default=None, alias="is")
 
     @model_validator(mode="after")
-    def _bounded(self) -> MetricBound:
+    def _bounded(self) -> Self:
         if (self.of is None) != (self.within is None):
             raise ValueError("of and within belong together: {of: 82.7, within: 10%}")
         if self.of is None and self.min is None and self.max is None and self.is_ is None:
@@ -227,7 +226,7 @@ class Scenario(Model):
     _included: tuple[Path, ...] = PrivateAttr(())
 
     @model_validator(mode="after")
-    def _workload_there(self) -> Scenario:
+    def _workload_there(self) -> Self:
         if self.workload is None and any(step.workload for step in self.all_steps):
             raise ValueError("a step starts the workload, but there is none: add workload: {trace: …} or {jobs: …}")
         return self
@@ -257,7 +256,7 @@ class Scenario(Model):
         """Whether the user lets it name files outside its folder."""
         return self._allow_outside
 
-    def read_with(self, complain: Complain, *, allow_outside: bool = False, included: Iterable[Path] = ()) -> Scenario:
+    def read_with(self, complain: Complain, *, allow_outside: bool = False, included: Iterable[Path] = ()) -> Self:
         """The same as it was read from a file, whose lines ``complain`` knows."""
         read = self.model_copy()
         read._complain, read._allow_outside, read._included = complain, allow_outside, tuple(included)

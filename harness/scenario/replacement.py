@@ -1,9 +1,8 @@
 """Your own software in the place of ours: what a scenario says under ``stack.replace`` and ``stack.extenders``."""
 
-from __future__ import annotations
-
+# No annotations from __future__: pydantic would have to read each of them from its text again.
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
@@ -51,7 +50,7 @@ class Replacement(Model):
     _owner: tuple[str, str] = PrivateAttr(("", ""))
 
     @model_validator(mode="after")
-    def _one_way(self) -> Replacement:
+    def _one_way(self) -> Self:
         given = [way for way in _WAYS if getattr(self, way) is not None]
         if len(given) != 1:
             raise ValueError(f"must have exactly one of {', '.join(_WAYS)}; has {', '.join(given) or 'none'}")
@@ -79,7 +78,7 @@ class Replacement(Model):
         """What its system calls the component that it replaces."""
         return self._owner[1]
 
-    def at(self, place: tuple[str, ...], system: str, component: str) -> Replacement:
+    def at(self, place: tuple[str, ...], system: str, component: str) -> Self:
         """The same as it stands at a place of the file, for that component of a system."""
         placed = self.model_copy()
         placed._place, placed._owner = place, (system, component)

@@ -3,10 +3,9 @@
 A system is found by its name in the registry when a file names it; its options are its own model's to check.
 """
 
-from __future__ import annotations
-
+# No annotations from __future__: pydantic would have to read each of them from its text again.
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from msgspec.structs import replace
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
@@ -49,7 +48,7 @@ class ControllerOptions(Model):
         return controller in self.run or ("*" in self.run and f"-{controller}" not in self.run)
 
     @model_validator(mode="after")
-    def _known(self) -> ControllerOptions:
+    def _known(self) -> Self:
         from mews.kube.emulated.controllers.catalogue import chosen
 
         if self.program != "kube-controller-manager":
@@ -103,7 +102,7 @@ class Stack(Model):
         return made
 
     @model_validator(mode="after")
-    def _extenders_have_their_scheduler(self) -> Stack:
+    def _extenders_have_their_scheduler(self) -> Self:
         if self.extenders and (self.default_scheduler is None or DEFAULT_SCHEDULER in self.replace):
             raise ValueError("extenders: they are the default scheduler's: it must be there and not be replaced")
         return self
@@ -171,7 +170,7 @@ class Stack(Model):
                 return pooled
         return None
 
-    def of(self, names: Collection[str]) -> Stack:
+    def of(self, names: Collection[str]) -> Self:
         """The same with these systems alone: those it has with its options, others with their defaults.
 
         Raises ValueError, one line, for a name that is none, and for a replacement that has lost its component.

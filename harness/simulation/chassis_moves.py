@@ -8,7 +8,8 @@ from mews.emulator.chassis.fleet import Fleet
 from mews.emulator.chassis.inventory import Hardware
 
 UsableAfter = Callable[[str, float, float], float]
-"""Node, when a device was attached to it, how long a reading of its pool takes -> when it can be handed out."""
+"""Node, from when on a reading of its pool shows what was moved, how long such a reading takes -> when the node counts
+it."""
 
 
 class ChassisMoves:
@@ -23,7 +24,8 @@ class ChassisMoves:
         self._ports: dict[tuple[str, str], str] = {}
         self._pools: dict[str, list[str]] = {}
         self._pool_of: dict[str, str] = {}
-        self._last_reading_s: dict[str, float] = {}
+        self._pool_reading_s: dict[str, float] = {}
+        self._reading_s: dict[str, float] = {}
         for spec in hardware.chassis:
             self._pools.setdefault(spec.pool, []).append(spec.name)
             for device in spec.devices:
@@ -37,12 +39,13 @@ class ChassisMoves:
         box = self._boxes[name]
         operation = box.begin_read(now_s)
         box.finish(operation, operation.answer_s)
+        self._reading_s[name] = operation.answer_s - now_s
         return operation.answer_s
 
     def read(self, pool: str, now_s: float) -> float:
         """When all chassis of the pool, asked at once, have answered."""
         answered_s = max(self._read_chassis(name, now_s) for name in self._pools[pool])
-        self._last_reading_s[pool] = answered_s - now_s
+        self._pool_reading_s[pool] = answered_s - now_s
         return answered_s
 
     def read_one(self, gpuid: str, now_s: float) -> float:
@@ -74,8 +77,11 @@ class ChassisMoves:
         port = box.row(device, max(now_s, box.now_s)).port
         return None if port is None else box.spec.ports[port]
 
-    def usable_s(self, node: str, attached_s: float) -> float:
-        """When a device that was attached to the node then can be handed out there."""
+    def usable_s(self, node: str, gpuid: str, moved_s: float) -> float:
+        """When the node counts a device that was attached to it then, or taken from it."""
         if self._usable is None:
-            return attached_s
-        return self._usable(node, attached_s, self._last_reading_s.get(self._pool_of[node], 0.0))
+            return moved_s
+        reading_s = self._pool_reading_s.get(self._pool_of[node], 0.0)
+        # Its own chassis has answered before the slowest has: what comes in between is for the next reading.
+        early_s = max(reading_s - self._reading_s.get(self._place[gpuid][0], reading_s), 0.0)
+        return self._usable(node, moved_s + early_s, reading_s)

@@ -30,12 +30,21 @@ class _NodeClock(Struct):
 
 
 class KubeletCosts:
-    """One node's pods take what a kubelet takes. ``pod``: what a profile may look at, when it asks for the pod."""
+    """One node's pods take what a kubelet takes. ``ready_first``: as the first jobs come all nodes have just told of
+    their devices, as in a scenario, which waits for that; else nobody knows when a node tells of anything."""
 
-    def __init__(self, seed: int | str, make_overhead: MakeOverhead | None, timings: Timings = MEASURED) -> None:
+    def __init__(
+        self,
+        seed: int | str,
+        make_overhead: MakeOverhead | None,
+        timings: Timings = MEASURED,
+        *,
+        ready_first: bool = False,
+    ) -> None:
         self._seed = seed
         self._make = make_overhead
         self._timings = timings
+        self._ready_first = ready_first
         self._rng = random.Random(f"{seed}/simulate/kubelet")
         self._nodes: dict[str, _NodeClock] = {}
 
@@ -44,8 +53,9 @@ class KubeletCosts:
             rng = random.Random(f"{self._seed}/simulate/{node}")
             overhead = None if self._make is None else self._make(rng)
             timings = self._timings
+            span_s = -timings.relist_s if self._ready_first else timings.tick.usual_s
             self._nodes[node] = _NodeClock(
-                rng.random() * timings.relist_s, rng.random() * timings.tick.usual_s, rng.random(), overhead
+                rng.random() * timings.relist_s, rng.random() * span_s, rng.random(), overhead
             )
         return self._nodes[node]
 

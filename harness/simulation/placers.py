@@ -12,12 +12,23 @@ from mews.kube.scheduling.bare_nodes import POD_LIMIT, BareNode, chosen
 from mews.kube.system.simulation import JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode
 
 
-class _FixedNode(BareNode):
-    __slots__ = ("devices", "free", "number")
+class _FixedNode(BareNode, eq=False, kw_only=True):
+    number: int
+    devices: int
+    free: int
 
-    def __init__(self, number: int, node: SimulatedNode, pod_limit: int) -> None:
-        super().__init__(node.name, node.cpu_milli, node.memory_mib, pod_limit=pod_limit)
-        self.number, self.devices, self.free = number, len(node.devices), len(node.devices)
+    @classmethod
+    def of(cls, number: int, node: SimulatedNode, pod_limit: int) -> _FixedNode:
+        devices = len(node.devices)
+        return cls(
+            node.name,
+            node.cpu_milli,
+            node.memory_mib,
+            pod_limit=pod_limit,
+            number=number,
+            devices=devices,
+            free=devices,
+        )
 
 
 class FixedPlacer(ABC):
@@ -28,7 +39,7 @@ class FixedPlacer(ABC):
     gives_up = holds_cycle = woke = False
 
     def __init__(self, cluster: SimulatedCluster, pod_limit: int = POD_LIMIT) -> None:
-        self._nodes = [_FixedNode(number, node, pod_limit) for number, node in enumerate(cluster.nodes)]
+        self._nodes = [_FixedNode.of(number, node, pod_limit) for number, node in enumerate(cluster.nodes)]
         self._by_name = {node.name: node for node in self._nodes}
 
     def could_ever(self, job: SimulatedJob) -> bool:

@@ -34,7 +34,8 @@ _READS_REST_S = 1.0
 
 class SimulationPlan(Struct, frozen=True):
     """What is played on what. ``costs``: what pods cost on their nodes; ``order`` None: as the policy's name says, else
-    strictly first come, first served. ``options`` are the policy's own."""
+    strictly first come, first served. ``options`` are the policy's own. ``ready_first``: the first job comes as soon as
+    all nodes have told of their devices."""
 
     trace: Path
     form: TraceFormat
@@ -48,6 +49,7 @@ class SimulationPlan(Struct, frozen=True):
     window: int = WINDOW
     seed: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
+    ready_first: bool = False
 
     def open(self) -> TraceFile:
         """The trace.
@@ -175,9 +177,9 @@ def costs_of(plan: SimulationPlan) -> KubeletCosts | None:
     if plan.costs == NO_COSTS:
         return None
     if plan.costs == KUBELET:
-        return KubeletCosts(plan.seed, None)
+        return KubeletCosts(plan.seed, None, ready_first=plan.ready_first)
     try:
-        return KubeletCosts(plan.seed, find_profile(plan.costs))
+        return KubeletCosts(plan.seed, find_profile(plan.costs), ready_first=plan.ready_first)
     except LookupError as error:
         raise BadInput(f"--costs {plan.costs}: must be {NO_COSTS}, {KUBELET}, or a {error.args[0]}") from None
 

@@ -45,6 +45,7 @@ def plan_of_scenario(path: Path) -> tuple[SimulationPlan, str | None]:
             costs=KUBELET if scenario.stack.profile in (None, INSTANT) else str(scenario.stack.profile),
             gate=SubmissionGate(workload.gate.every) if workload.gate.pending else None,
             seed=scenario.seed,
+            ready_first=True,
         )
         policy, options = _policy(path, scenario)
     except ScenarioError as error:

@@ -48,12 +48,15 @@ class FoundOfNodes(Generic[T]):
     def __init__(self) -> None:
         self._found: dict[str, tuple[NodeInfo, int, T]] = {}
 
-    def get(self, node: NodeInfo) -> T | None:
-        """What was found, None where nothing was since the node's books last changed."""
-        found = self._found.get(node.name)
-        if found is None or found[1] != node.generation or found[0] is not node:
-            return None
-        return found[2]
+    def each(self, nodes: Iterable[NodeInfo]) -> list[T | None]:
+        """What was found of each, None where nothing was since the node's books last changed."""
+        known = self._found.get
+        return [
+            found[2]
+            if (found := known(node.name)) is not None and found[1] == node.generation and found[0] is node
+            else None
+            for node in nodes
+        ]
 
     def put(self, node: NodeInfo, value: T) -> T:
         """Keep it for as long as the node's books stay as they are."""

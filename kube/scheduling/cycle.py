@@ -125,30 +125,33 @@ class Decider:
         nominated = self._any_nominated()
         known = None if nominated else points.verdicts(state, pod)
         feasible = found.feasible
-        end = start + total
-        for place in range(start, end):
-            node = nodes[place % total]
-            if nominated:
-                status = check_beside_nominated(points, state, pod, node, self._nominated)
-            elif known is None:
-                status = check(filters, state, pod, node)
-            else:
-                status = known.get(node) or known.put(node, check(filters, state, pod, node))
-            if status is SUCCESS or status.ok:
-                feasible.append(node)
-                if len(feasible) >= wanted:
-                    end = place + 1
-                    break
-            elif status.rejected:
-                found.refusals[node.name] = status
-                found.refused_by.add(status.plugin)
-            else:
-                found.looked_at += place + 1 - start
-                found.error = status
-                return
-        found.looked_at += end - start
+        place, end = start, start + total
+        while place < end and len(feasible) < wanted:
+            # As many as are wanted still: however many of them fit, none is looked at in vain.
+            several = [nodes[n % total] for n in range(place, min(place + wanted - len(feasible), end))]
+            verdicts = known.each(several) if known is not None else [None] * len(several)
+            for node, verdict in zip(several, verdicts, strict=True):
+                place += 1
+                if verdict is not None:
+                    status = verdict
+                elif nominated:
+                    status = check_beside_nominated(points, state, pod, node, self._nominated)
+                else:
+                    status = check(filters, state, pod, node)
+                    if known is not None:
+                        known.put(node, status)
+                if status is SUCCESS or status.ok:
+                    feasible.append(node)
+                elif status.rejected:
+                    found.refusals[node.name] = status
+                    found.refused_by.add(status.plugin)
+                else:
+                    found.looked_at += place - start
+                    found.error = status
+                    return
+        found.looked_at += place - start
         if whole:
-            self._next = end % total
+            self._next = place % total
 
 
 def best(points: Points, state: CycleState, pod: PodInfo, feasible: Sequence[NodeInfo], rng: random.Random) -> str:

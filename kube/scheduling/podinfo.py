@@ -107,14 +107,19 @@ class PodInfo(Struct, frozen=True, eq=False):
         return str(started or f"not started {self.pod['metadata'].get('creationTimestamp', '')}")
 
 
-def pod_info(pod: Object) -> PodInfo:
-    """Read from a pod what scheduling needs, once, so that plugins do not parse it again for every node."""
+def pod_info(pod: Object, before: PodInfo | None = None) -> PodInfo:
+    """Read from a pod what scheduling needs, once, so that plugins do not parse it again for every node. ``before``: as
+    it was read last; what its containers ask for is taken from there where nothing of that was written since."""
     spec: Mapping[str, Any] = pod.get("spec") or {}
     status: Mapping[str, Any] = pod.get("status") or {}
     affinity: Mapping[str, Any] = spec.get("affinity") or {}
     namespace, name = namespace_of(pod), name_of(pod)
     toward, against = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
-    requests, scoring = _requests(pod)
+    if before is not None and _asks_as_before(before.pod.get("spec") or {}, spec):
+        requests, ports = before.requests, before.ports
+        scoring = {"cpu": before.scoring_cpu, "memory": before.scoring_memory}
+    else:
+        (requests, scoring), ports = _requests(pod), tuple(_ports(pod))
     return PodInfo(
         pod=pod,
         uid=uid_of(pod),
@@ -131,7 +136,7 @@ def pod_info(pod: Object) -> PodInfo:
         requests=requests,
         scoring_cpu=scoring["cpu"],
         scoring_memory=scoring["memory"],
-        ports=tuple(_ports(pod)),
+        ports=ports,
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
         node_selector=spec.get("nodeSelector") or {},
@@ -144,15 +149,21 @@ def pod_info(pod: Object) -> PodInfo:
     )
 
 
+def _asks_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether these are the very same parts: a write keeps those that it does not touch."""
+    return all(old.get(part) is new.get(part) for part in ("containers", "initContainers", "overhead", "resources"))
+
+
 def _requests(pod: Object) -> tuple[dict[str, int], dict[str, int]]:
     """What the pod asks, and what scoring takes it to ask (cpu and memory, with defaults)."""
-    asked = {resource: number for resource, number in pod_amounts(pod, amounts).items() if number}
-    alone = len(list(containers_of(pod))) == 1 and not list(init_containers_of(pod))
-    if asked.get("cpu") and asked.get("memory") and alone:
-        return asked, asked  # nothing to fill in: the usual pod is read once
-    if not list(containers_of(pod)):
+    named, containers = pod_amounts(pod, amounts), list(containers_of(pod))
+    asked = {resource: number for resource, number in named.items() if number}
+    if not containers:
         return asked, {"cpu": 0, "memory": 0}
     default = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY}
+    spec = pod["spec"]
+    if len(containers) == 1 and not (spec.get("initContainers") or spec.get("overhead") or spec.get("resources")):
+        return asked, default | named  # what its only container names is all there is: the usual pod is read once
     return asked, default | pod_amounts(pod, amounts, default)
 
 

@@ -175,8 +175,7 @@ class Points:
         known = self._own_scores.of([scorer for scorer, _ in scorers], pod)
         assert known is not None
         total: dict[str, int] = {}
-        for node in nodes:
-            value = known.get(node)
+        for node, value in zip(nodes, known.each(nodes), strict=True):
             if value is None:
                 value = 0
                 for scorer, weight in scorers:

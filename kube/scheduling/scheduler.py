@@ -164,7 +164,8 @@ class Scheduler:
             if old is None:
                 self._early_pods.append(new)
         elif str(new["spec"].get("schedulerName") or "default-scheduler") in self._points:
-            self._pending(pod_info(new))
+            known = self._queue.get(uid_of(new))
+            self._pending(pod_info(new, known.pod if known is not None else None))
 
     def _pending(self, pod: PodInfo) -> None:
         if pod.scheduler_name not in self._points:
@@ -175,7 +176,8 @@ class Scheduler:
         self._queue.add(pod)
 
     def _bound_pod(self, old: Object | None, new: Object) -> None:
-        pod = pod_info(new)
+        known = self._queue.get(uid_of(new))
+        pod = pod_info(new, known.pod if known is not None else None)
         self._cache.set_pod(pod)
         if old is not None and not node_name_of(old):
             self._queue.remove(pod.uid)

@@ -76,8 +76,9 @@ class DeviceMoves(Protocol):
         """The node on whose port the device is, None for one that is free."""
         ...
 
-    def usable_s(self, node: str, attached_s: float) -> float:
-        """When a device that was attached to the node then counts among those it can hand out."""
+    def usable_s(self, node: str, gpuid: str, moved_s: float) -> float:
+        """When a device that was attached to the node then counts among those it can hand out, or one that was taken
+        from it no longer does."""
         ...
 
 

@@ -1,8 +1,7 @@
 """What a file may say under ``stack.kubecomp`` (contract kubecomp.md section 2)."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+# No annotations from __future__: pydantic would have to read each of them from its text again.
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -119,7 +118,7 @@ class KubeCompOptions(OptionsModel):
     )
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> KubeCompOptions:
+    def _makes_sense(self) -> Self:
         faults = self._faults()
         removal = self.removal if "removal" in self.model_fields_set or self.mode == "corrected" else "surprise"
         check_mode(self.mode, faults, removal)

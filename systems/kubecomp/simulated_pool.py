@@ -293,7 +293,7 @@ class SimulatedPool:
                 return now_s
             if unasked:
                 # Nobody asked its node, which finds it gone as it would find it there.
-                self._leaving.append((self._moves.usable_s(origin.name, detached_s), gpu.gpuid, origin))
+                self._leaving.append((self._moves.usable_s(origin.name, gpu.gpuid, detached_s), gpu.gpuid, origin))
         tries = 1 if self._has(KubeCompFault.NO_RETRY) else self._timing.retries
         now_s, attached_s = self._until(
             gpu.gpuid, node.name, now_s, lambda at_s: self._moves.attach(gpu.gpuid, node.name, at_s), tries
@@ -301,7 +301,7 @@ class SimulatedPool:
         self.devices[gpu.gpuid] = self._moves.node_of(gpu.gpuid, now_s)
         if self.devices[gpu.gpuid] == node.name:
             self.moved += 1
-            self._arriving.append((self._moves.usable_s(node.name, attached_s), gpu.gpuid, node))
+            self._arriving.append((self._moves.usable_s(node.name, gpu.gpuid, attached_s), gpu.gpuid, node))
         return now_s
 
     def _until(

@@ -190,11 +190,12 @@ class PooledPlacer:
         self._pools[awaited.node.pool].wait(awaited, note, now_s)
 
     def _bind(self, spot: JobSpot) -> None:
-        """The kubelet gives devices that nobody holds, the first by their IDs."""
+        """The kubelet gives devices that nobody holds, whichever it comes upon: which of them a node has left decides
+        which chassis is next."""
         held: _Held = spot.token
         node = held.node
         free = sorted(node.usable - node.held.keys())
-        held.gpuids = tuple(free[: held.req])
+        held.gpuids = tuple(free if held.req >= len(free) else self._rng.sample(free, held.req))
         spot.idle = len(free)
         node.held.update(dict.fromkeys(held.gpuids, held.key))
         if held.req:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from mews.harness.commands.run import load
 from mews.harness.scenario.model import Scenario

@@ -6,10 +6,8 @@ import gzip
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from msgspec.structs import replace
 
 
 @dataclass(frozen=True, slots=True)

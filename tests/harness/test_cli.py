@@ -314,3 +314,32 @@ def test_importing_the_command_line_imports_no_package_that_a_run_may_not_need()
 def test_the_words_of_the_command_line_are_there():
     names = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
     assert {"demo", "run", "validate", "up", "down", "serve", "conform", "version"} <= names
+
+
+@pytest.mark.parametrize("module", ["mews.harness", "mews.harness.cli"])
+def test_the_command_line_is_a_module_too(module):
+    told = subprocess.run([sys.executable, "-m", module, "version"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("mews 0.")
+
+
+COLLECTING = """
+import gc, sys
+from mews.harness.__main__ import main
+from mews.harness.commands import collecting
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "mews.harness.cli":
+            sys.stderr.write(f"{gc.get_threshold()[0]} ")
+
+sys.meta_path.insert(0, Finder())
+collecting.imported()
+sys.stderr.write(f"{gc.get_threshold()[0]} {gc.get_freeze_count()} ")
+sys.argv = ["mews", "version"]
+main()
+"""
+
+
+def test_a_process_of_ours_collects_nothing_while_it_imports_and_no_other_is_touched():
+    told = subprocess.run([sys.executable, "-c", COLLECTING], capture_output=True, text=True, check=True)
+    assert told.stderr.split() == ["700", "0", "100000"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.spec import When, parse_fault

@@ -21,6 +21,7 @@ from mews.harness.clusters.exposition import merged
 from mews.harness.clusters.ports import ClusterPorts, ProcessesPort
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
+from mews.harness.journal import LINES_KEPT
 from mews.harness.ports.cluster import DEVICE_ENV, ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
@@ -41,8 +42,6 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
-from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
-from mews.kube.emulated.kubelet.oci.runtime import EditingRuntime, OciRuntime
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import EnginePort, Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
@@ -54,10 +53,6 @@ from mews.kube.system.system import ExposedMeasures
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
-
-
-_LINES_KEPT = 5_000
-"""Of the journal of a cluster that stays up."""
 
 
 class EmbeddedCluster:
@@ -258,8 +253,9 @@ class EmbeddedCluster:
         return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
 
     def keep_alive(self) -> None:
-        """From now on what crashes is started again, and the journal is remembered in part only."""
-        self.journal.keep_latest(_LINES_KEPT)
+        """From now on what crashes is started again, and of journal and records the latest are remembered."""
+        for journal in (self.journal, self.records):
+            journal.keep_latest(LINES_KEPT)
         for unit in (self._controllers, *self._units.values()):
             unit.revives = True
 
@@ -401,18 +397,22 @@ class EmbeddedCluster:
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
 
     def _prepared(self, processes: ProcessesPort, host: str) -> Runtime:
-        runtime, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)
+        reporting, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)
         if root is None:
-            return runtime
-        return OciRuntime(runtime, NodeDriver(root), processes.scratch / "containers" / host)
+            return reporting
+        from mews.kube.emulated.kubelet.oci import node_driver, runtime
+
+        return runtime.OciRuntime(reporting, node_driver.NodeDriver(root), processes.scratch / "containers" / host)
 
     def _engine(self, processes: ProcessesPort, host: str) -> EnginePort | None:
         """What runs real images on that host, None where no image asks for it."""
         found, root = processes.engine(host), self.ports.hosts.driver_root(host)
         if found is None:
             return None
-        node = None if root is None else NodeDriver(root)
-        return EnginePort(EditingRuntime(self._reporting(found.runtime, host), node), found.store)
+        from mews.kube.emulated.kubelet.oci import node_driver, runtime
+
+        node = None if root is None else node_driver.NodeDriver(root)
+        return EnginePort(runtime.EditingRuntime(self._reporting(found.runtime, host), node), found.store)
 
     def _reporting(self, runtime: Runtime, host: str) -> Runtime:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import mews
 from mews.harness.clusters.ports import ClusterPorts
-from mews.harness.clusters.process import ProcessComponent
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
@@ -67,6 +66,8 @@ class ReplacementProcesses:
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **named, **yours.env}, places, log)
 
     def _process(self, argv: Sequence[str], env: Mapping[str, str], places: Mapping[str, str], log: Path) -> Program:
+        from mews.harness.clusters.process import ProcessComponent
+
         filled = [fill(word, places) for word in argv]
         account = self._ports.needed_processes().ready()["accounts"].get(self._dialect, {})
         known = {_ACCOUNT[name]: str(value) for name, value in account.items() if name in _ACCOUNT}

@@ -1,13 +1,18 @@
-"""What a cluster of real nodes is asked for and has nothing to do about: Kubernetes and the pods do it."""
+"""What a cluster of real nodes is asked for and has little to do about: Kubernetes and the pods do it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mews.harness.journal import LINES_KEPT, Journal
+
 
 class IdlePart:
     """Of ``RealCluster``."""
+
+    journal: Journal
+    records: Journal
 
     def metrics(self) -> Mapping[str, Any]:
         """What components measure of themselves stays with them here."""
@@ -26,7 +31,9 @@ class IdlePart:
         return False
 
     def keep_alive(self) -> None:
-        """Nothing to do: the kubelets start what crashes."""
+        """The kubelets start what crashes; of journal and records the latest are remembered."""
+        for journal in (self.journal, self.records):
+            journal.keep_latest(LINES_KEPT)
 
     async def announced(self) -> None:
         """They were when it was opened."""

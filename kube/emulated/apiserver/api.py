@@ -15,8 +15,6 @@ from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
 from mews.kube.clock import rest
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
-from mews.kube.emulated.apiserver.objects.apply import apply
-from mews.kube.emulated.apiserver.objects.scale_writes import patch_scale, replace_scale
 from mews.kube.emulated.apiserver.objects.scales import scale_of
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import answered, completed
@@ -184,6 +182,8 @@ class InProcessKube:
 
         def write(request: WriteRequest) -> Object:
             if below == "scale":
+                from mews.kube.emulated.apiserver.objects.scale_writes import replace_scale
+
                 return replace_scale(store, kind, place, name_of(obj), obj, request=request)
             return update.replace(store, kind, place, name_of(obj), obj, subresource=below, request=request)
 
@@ -209,8 +209,12 @@ class InProcessKube:
 
         def write(request: WriteRequest) -> Object:
             if kind is Patch.APPLY:
+                from mews.kube.emulated.apiserver.objects.apply import apply
+
                 return apply(store, what, place, name, body, subresource=below, force=force, request=request)
             if below == "scale":
+                from mews.kube.emulated.apiserver.objects.scale_writes import patch_scale
+
                 return patch_scale(store, what, place, name, body, patch_kind=kind, request=request)
             return update.patch(store, what, place, name, body, patch_kind=kind, subresource=below, request=request)
 

@@ -3,7 +3,7 @@
 # One case a line.
 # ruff: noqa: E501
 
-from msgspec.structs import replace
+from dataclasses import replace
 
 from tests.differential.areas.bodies import RICH, configmap, holding, named, opened, place, pod, template, workload
 from tests.differential.model import MERGE, STRATEGIC, Case, Sent

@@ -4,6 +4,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
+from mews.harness.journal import LINES_KEPT
 from mews.harness.scenario.loader import parse_scenario, shipped
 
 EMPTY = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo.yaml\n"
@@ -42,3 +43,14 @@ def test_a_killed_chassis_comes_back_with_its_table():
         assert await cluster.hardware.table() == before
 
     opened(play)
+
+
+def test_one_that_stays_up_remembers_the_latest_of_its_journal_and_of_what_components_log():
+    async def play(cluster):
+        cluster.keep_alive()
+        for journal in (cluster.journal, cluster.records):
+            for _ in range(3 * LINES_KEPT):
+                journal.write("step", "a", "begun")
+        return [len(journal.lines()) for journal in (cluster.journal, cluster.records)]
+
+    assert max(opened(play)) <= 2 * LINES_KEPT

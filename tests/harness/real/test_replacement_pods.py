@@ -2,9 +2,9 @@
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
-from msgspec.structs import replace
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.real.replacement_pods import RECORD, ReplacementPods

@@ -54,6 +54,22 @@ def test_scoring_takes_containers_without_requests_to_ask_a_tenth_of_a_cpu_and_2
     assert (info().scoring_cpu, info().scoring_memory) == (100, 200 * MI)
     exact = info(requests={"cpu": "2", "memory": "1Gi"})
     assert (exact.scoring_cpu, exact.scoring_memory) == (2000, 1024 * MI)
+    nothing = info(requests={"cpu": "0", "memory": "1Gi"})
+    assert (nothing.scoring_cpu, nothing.scoring_memory) == (0, 1024 * MI)
+    beside = pod("p")
+    beside["spec"]["overhead"] = {"cpu": "10m", "memory": "1Mi"}  # of the runtime: the container asks for nothing still
+    assert (pod_info(beside).scoring_cpu, pod_info(beside).scoring_memory) == (110, 201 * MI)
+
+
+def test_what_a_pod_asks_is_read_again_only_where_it_was_written_again() -> None:
+    before = info(requests={"cpu": "2", "memory": "1Gi"})
+    bound = {**before.pod, "spec": {**before.pod["spec"], "nodeName": "n"}}
+    again = pod_info(bound, before)
+    assert again.requests is before.requests
+    assert (again.node_name, again.scoring_cpu, again.scoring_memory) == ("n", 2000, 1024 * MI)
+    for part, value in (("containers", [container({"cpu": "3"})]), ("resources", {"requests": {"cpu": "3"}})):
+        resized = {**bound, "spec": {**bound["spec"], part: value}}
+        assert pod_info(resized, before).request("cpu") == 3000
 
 
 def test_limits_count_as_requests_where_none_are_given() -> None:

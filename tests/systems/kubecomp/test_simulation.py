@@ -44,15 +44,15 @@ class Chassis:
     def node_of(self, gpuid, now_s):
         return self.places[gpuid]
 
-    def usable_s(self, node, attached_s):
-        return attached_s + SEEN_S
+    def usable_s(self, node, gpuid, moved_s):
+        return moved_s + SEEN_S
 
 
 def job(devices, name="job"):
     return SimulatedJob(name, 0.0, 300.0, devices, devices * 100, 1000)
 
 
-def world(*faults, failing=(), operation_s=OPERATION_S):
+def world(*faults, failing=(), operation_s=OPERATION_S, seed=1):
     """Two nodes with two devices each, and the faults that are on."""
     places = {"a0": "a", "a1": "a", "b0": "b", "b1": "b"}
     chassis = Chassis(places, failing, operation_s)
@@ -61,7 +61,7 @@ def world(*faults, failing=(), operation_s=OPERATION_S):
         for node in "ab"
     )
     options = {"mode": "public", "faults": ",".join(faults)} if faults else {}
-    made = TRACE_POLICY.placer(SimulatedCluster(nodes, {}, chassis), random.Random(1), options)
+    made = TRACE_POLICY.placer(SimulatedCluster(nodes, {}, chassis), random.Random(seed), options)
     return SimpleNamespace(placer=made, chassis=chassis)
 
 
@@ -92,6 +92,14 @@ def test_the_corrected_one_waits_until_a_reading_shows_the_device_on_its_node():
     # Reading of the pool; detach and its reading; attach, and the node sees it.
     assert ready_s(run(it.placer, 100)) == READ_S + OPERATION_S + READ_S + OPERATION_S + SEEN_S
     assert (it.placer.moved, it.placer.reconfigurations, it.placer.holds_cycle) == (1, 1, False)
+
+
+def test_a_job_holds_whichever_devices_are_free_as_a_kubelet_gives_them():
+    held = set()
+    for seed in range(20):
+        it = world(seed=seed)
+        held.add(it.placer.place(job(1), 0.0).token.gpuids)
+    assert len(held) > 1, "now the one, now the other"
 
 
 def test_reply_believed_saves_the_readings_and_believes_what_did_not_happen():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import CRDS
-from mews.kube.emulated.apiserver.objects.ownership import record
+from mews.kube.emulated.apiserver.objects.recording import record
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind

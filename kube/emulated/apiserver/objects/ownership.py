@@ -80,18 +80,11 @@ def unrecorded(kind: Kind, live: Object) -> dict[Owner, Paths]:
     return {me: owned(changes.added | changes.modified, status=kind.status)}
 
 
-def record(
+def record_changes(
     store: Store, kind: Kind, old: Object | None, new: Object, *, subresource: str, request: WriteRequest
 ) -> None:
-    """Write into the new object that this manager owns what it added and changed, and nobody what is gone.
-
-    Both are in storage form. A store that keeps no owners of plain writes leaves the entries as they are.
-    """
+    """What ``recording.record`` does where owners are kept."""
     entries = new["metadata"].get("managedFields") or ()
-    if not store.keeps_owners or not request.manager:
-        if not any(entries):
-            new["metadata"].pop("managedFields", None)
-        return
     taken_away = not any(owner_of(entry) != _NOBODY for entry in entries)
     if old is not None and (taken_away or "managedFields" not in old["metadata"]):
         new["metadata"].pop("managedFields", None)  # once taken away they are not kept until somebody applies

@@ -16,7 +16,7 @@ from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects.creation import create, place, received
 from mews.kube.emulated.apiserver.objects.deletion import is_held
 from mews.kube.emulated.apiserver.objects.merging import merge_keys
-from mews.kube.emulated.apiserver.objects.ownership import record
+from mews.kube.emulated.apiserver.objects.recording import record
 from mews.kube.emulated.apiserver.objects.scales import change_of, scale_of
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation

@@ -14,7 +14,6 @@ from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.types import strictness
-from mews.kube.emulated.apiserver.types.custom import embedded, trees
 from mews.kube.emulated.apiserver.types.decoding import decode_patched, decoder
 from mews.kube.emulated.apiserver.types.gotypes import Field, Struct, root_of
 
@@ -120,6 +119,8 @@ def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str], refu
     else:
         obj["metadata"] = {}
     if kind.schema is not None:
+        from mews.kube.emulated.apiserver.types.custom import embedded, trees
+
         # As upstream decodes: heads of embedded resources, unknown fields, nulls; defaults come after conversion.
         wrong, lost = embedded.coerce(obj, kind.schema)
         if wrong:

@@ -14,7 +14,7 @@ from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
 from mews.kube.emulated.apiserver.access.authorization import Attributes
 from mews.kube.emulated.apiserver.objects.creation import SERVERS_OWN
-from mews.kube.emulated.apiserver.objects.ownership import record
+from mews.kube.emulated.apiserver.objects.recording import record
 from mews.kube.emulated.apiserver.objects.rules.review_faults import access_faults
 from mews.kube.emulated.apiserver.objects.update import METADATA_ORDER
 from mews.kube.emulated.apiserver.store import refusals

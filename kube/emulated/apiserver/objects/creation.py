@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import CRDS
@@ -192,7 +194,7 @@ def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, obje
                 f"({resource.api_version})"
             )
         fault = refusals.bad("kind", name, f"must be {resource.kind}")
-        return refusals.invalid(replace(kind, resource=replace(resource, kind=name)), object_name, [fault])
+        return refusals.invalid(replace(kind, resource=structs.replace(resource, kind=name)), object_name, [fault])
     version = api_version.rpartition("/")[2]
     if api_version == resource.api_version and name in _CORE_KINDS:
         text = f"converting (v1.{name}) to (core.{resource.kind}): unknown conversion"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 Object = dict[str, Any]
@@ -26,8 +27,9 @@ def uid_of(obj: Mapping[str, Any]) -> str:
 
 def key_of(obj: Mapping[str, Any]) -> str:
     """``namespace/name``, or ``name`` for cluster-scoped objects: unique within a resource."""
-    namespace = namespace_of(obj)
-    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+    metadata = obj.get("metadata", {})
+    name, namespace = metadata.get("name", ""), metadata.get("namespace")
+    return f"{namespace}/{name}" if namespace else str(name)
 
 
 def version_of(obj: Mapping[str, Any]) -> int:
@@ -101,7 +103,9 @@ def condition_of(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     return None
 
 
+@lru_cache(maxsize=64)
 def _written(unix_s: float, timespec: str) -> str:
+    """What is done in one instant is stamped alike."""
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
@@ -123,15 +127,22 @@ def seconds(stamp: str) -> float:
     return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""The types of JSON values that have no parts: to ask for a type is cheaper than to ask for an instance."""
+
+
 def clone(value: Any) -> Any:
     """A deep copy of a JSON value, several times faster than ``copy.deepcopy``; other mappings and sequences become
     dicts and lists."""
-    if isinstance(value, dict):
-        return {key: clone(item) if isinstance(item, (dict, list)) else item for key, item in value.items()}
-    if isinstance(value, list):
-        return [clone(item) if isinstance(item, (dict, list)) else item for item in value]
+    kind = type(value)
+    if kind is dict:
+        return {key: item if type(item) in SCALARS else clone(item) for key, item in value.items()}
+    if kind is list:
+        return [item if type(item) in SCALARS else clone(item) for item in value]
+    if kind in SCALARS:
+        return value
     if isinstance(value, Mapping):
         return {str(key): clone(item) for key, item in value.items()}
-    if isinstance(value, tuple):
+    if isinstance(value, (list, tuple)):
         return [clone(item) for item in value]
     return value

@@ -10,19 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.errors import ApiError, BadRequest, Invalid
-from mews.kube.api.objects import clone
+from mews.kube.api.objects import SCALARS, clone
 
 MOST_OPERATIONS = 10_000
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
     """Merge patch: null deletes, maps merge, all else replaces."""
-    if not isinstance(patch, Mapping):
+    if type(patch) is not dict and not isinstance(patch, Mapping):
         return clone(patch)
-    result = dict(target) if isinstance(target, Mapping) else {}
+    result = dict(target) if type(target) is dict or isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
+        elif type(value) in SCALARS:
+            result[key] = value
         else:
             result[key] = merge_patch(result.get(key), value)
     return result

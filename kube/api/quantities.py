@@ -48,7 +48,12 @@ def whole(quantity: str | int | float) -> int:
 
 def milli(quantity: str | int | float) -> int:
     """Thousandths, rounded up, as ``Quantity.MilliValue()``: CPU."""
-    return int((parse(quantity) * 1000).to_integral_value(ROUND_CEILING))
+    return _milli(str(quantity).strip())
+
+
+@lru_cache(maxsize=4096)
+def _milli(text: str) -> int:
+    return int((_parse(text) * 1000).to_integral_value(ROUND_CEILING))
 
 
 _DECIMAL_SUFFIXES = (

@@ -49,22 +49,23 @@ class Watch:
         return self
 
     async def __anext__(self) -> WatchEvent:
-        if self._subscription is None:
+        inbox = self._subscription
+        if inbox is None:
             await asyncio.sleep(0)
-            self._subscription = self._store.watch(self._kind, self._selection, self._version)
+            inbox = self._subscription = self._store.watch(self._kind, self._selection, self._version)
             if self._timeout_s is not None:
-                self._timer = asyncio.create_task(self._expire(self._subscription, self._timeout_s))
-        try:
-            event = await self._subscription.next()
-        except asyncio.CancelledError:  # as over HTTP, a cancelled watch is over
-            self._let_go()
-            self._subscription.end()
-            raise
-        if event is None:
-            await self.aclose()
-            raise StopAsyncIteration
-        plain = not self._kind.view and self._kind.forms is None
-        if plain:
+                self._timer = asyncio.create_task(self._expire(inbox, self._timeout_s))
+        while (event := inbox.pop()) is None:
+            if inbox.has_ended:
+                self._let_go()
+                raise StopAsyncIteration
+            try:
+                await inbox.arrival()
+            except asyncio.CancelledError:  # as over HTTP, a cancelled watch is over
+                self._let_go()
+                inbox.end()
+                raise
+        if not self._kind.view and self._kind.forms is None:
             return event
         return WatchEvent(event.type, await answered(lambda: view_of(self._kind).show(event.object)))
 

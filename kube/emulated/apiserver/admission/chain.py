@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
 from mews.kube.emulated.apiserver.admission import (
     certificates,
@@ -63,9 +64,9 @@ class AdmissionChain:
         if unknown:
             allowed = ", ".join(plugin.name for plugin in plugins)
             raise ValueError(f"disabled admission plugin {unknown[0]}: must be one of {allowed}")
-        self._plugins = [*_GUARDS, *(plugin for plugin in plugins if plugin.name not in disabled)]
-        self._phases: dict[_Key, _Phases] = {}
-        self._kinds: dict[int, Kind] = {}
+        self._plugins = (*_GUARDS, *(plugin for plugin in plugins if plugin.name not in disabled))
+        self._built_in = _built_in(self._plugins)
+        self._custom: dict[_Key, tuple[Kind, _Phases]] = {}
 
     def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:
         """The first phase: plugins that change objects, some of which refuse already."""
@@ -88,13 +89,19 @@ class AdmissionChain:
     def _of(self, attributes: AdmissionAttributes) -> _Phases:
         kind = attributes.kind
         key = (id(kind), attributes.operation, attributes.subresource)
-        found = self._phases.get(key)
+        known = self._custom if kind.custom else self._built_in
+        found = known.get(key)
         if found is None:
             on = [each for each in self._plugins if each.handles(kind, attributes.operation, attributes.subresource)]
-            found = (
+            phases = (
                 tuple(each.mutate for each in on if each.mutate is not None),
                 tuple(each.validate for each in on if each.validate is not None),
             )
-            self._phases[key] = found
-            self._kinds[id(kind)] = kind  # so that its id is not given to another
-        return found
+            found = known[key] = (kind, phases)  # with the kind, so that its id is not given to another
+        return found[1]
+
+
+@cache
+def _built_in(_plugins: tuple[AdmissionPlugin, ...]) -> dict[_Key, tuple[Kind, _Phases]]:
+    """What is known of built-in kinds: the same in every chain of those plugins."""
+    return {}

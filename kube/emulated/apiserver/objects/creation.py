@@ -15,7 +15,7 @@ from mews.kube.emulated.apiserver.objects.recording import record
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import common_faults, created_faults
+from mews.kube.emulated.apiserver.store.metadata_faults import new_faults
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
@@ -36,7 +36,8 @@ SERVERS_OWN = (
 _CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
 """Kinds that can be taken for one another when a body goes to the wrong path."""
 
-_HEAD = frozenset(("apiVersion", "kind", "metadata"))
+_HEAD = dict.fromkeys(("apiVersion", "kind", "metadata"))
+"""What comes first, in this order."""
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
 
 
@@ -93,7 +94,7 @@ def create(
     rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
     rules.give(store, kind, obj, "", request.dry_run)
-    faults = [*created_faults(rules.metadata, obj), *rules.validate(obj)] or common_faults(obj)
+    faults = new_faults(rules.metadata, obj, rules.validate)
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
     request.warnings.extend(rules.warn(obj, None))
@@ -134,8 +135,15 @@ def _forget_status(kind: Kind, obj: Object) -> None:
         obj["status"] = decoder(field.type)({}, [])
 
 
-def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN, refuse: Refuse = refused) -> Object:
-    """A body as an object that the store may keep: decoded, with defaults, in storage form.
+def received(
+    kind: Kind,
+    body: Mapping[str, Any],
+    request: WriteRequest = ADMIN,
+    refuse: Refuse = refused,
+    stored: Object | None = None,
+) -> Object:
+    """A body as an object that the store may keep: decoded, with defaults, in storage form. ``stored`` is what a patch
+    made the body of.
 
     Raises ``BadRequest``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields where
     they are forbidden.
@@ -146,17 +154,17 @@ def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN,
         metadata = body.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
         raise _wrong_kind(kind, *given, refuse, object_name=name)
-    obj = decode(kind, body, request, refuse)
+    obj = decode(kind, body, request, refuse, stored)
     metadata = obj.get("metadata", {})
-    if isinstance(given_metadata := body.get("metadata"), Mapping) and given_metadata.get("managedFields") == []:
+    given_metadata = body.get("metadata")  # asked for a dict first: to ask an abstract class is slow
+    if isinstance(given_metadata, (dict, Mapping)) and given_metadata.get("managedFields") == []:
         metadata["managedFields"] = [{}]  # an explicit empty list takes all owners away, as does an empty entry
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
     drop_repeated_owners(metadata, request)
-    rest = {key: value for key, value in obj.items() if key not in _HEAD}
-    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
-    return view_of(kind).store(obj)
+    obj["apiVersion"], obj["kind"], obj["metadata"] = resource.api_version, resource.kind, metadata
+    return view_of(kind).store({**_HEAD, **obj})
 
 
 def drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:

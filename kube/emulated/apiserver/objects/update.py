@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -156,9 +156,11 @@ def store_patched(
     if isinstance(patched, list):
         text = f"couldn't get version/kind; json parse error: {not_a_struct(patched)}"
         raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
-    if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing
+    # Upstream takes a JSON patch that leaves a scalar for one that does nothing.
+    if not isinstance(patched, (dict, Mapping)):
         return view_of(kind).show(old)
-    new = received(kind, patched, request, refuse)
+    known = None if kind.view or kind.custom else old
+    new = received(kind, patched, request, refuse, known)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
     _check_name(metadata, name)
@@ -166,7 +168,8 @@ def store_patched(
         fault = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
         raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
-    stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded)
+    copied = () if known is None else [name for name, part in patched.items() if part is known.get(name)]
+    stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded, copied=copied)
     return view_of(kind).show(stored)
 
 
@@ -191,7 +194,7 @@ def _merge_object(old: Object, body: Any) -> Any:
 
 
 def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
-    if not isinstance(body, Mapping):
+    if not isinstance(body, (dict, Mapping)):
         word = strictness.json_type(body)
         raise BadRequest(f"{prefix}json: cannot unmarshal {word} into Go value of type map[string]interface {{}}")
     return body
@@ -206,14 +209,16 @@ def _write(
     subresource: str,
     request: WriteRequest,
     recorded: bool = False,
+    copied: Collection[str] = (),
 ) -> Object:
-    """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
+    """Decide what becomes of ``old`` when ``new`` is asked for, and store it; ``copied`` are parts of ``new`` that are
+    copies of those of ``old``."""
     name = old["metadata"]["name"]
     _check_version(kind, name, old, new, dry_run=request.dry_run)
     stored = old
     if kind.forms is not None:
         old = view_of(kind).show(old)
-    new = _merge_halves(kind, old, new, subresource)
+    new = _merge_halves(kind, old, new, subresource, copied)
     rules = store.rules(kind)
     if subresource == "status":
         _leave(rules.metadata.status_leaves, new["metadata"], old["metadata"])
@@ -366,7 +371,7 @@ def _with_resources(old: Object, new: Object) -> Object:
 _PARTS_OF_A_POD = {"ephemeralcontainers": _with_ephemeral_containers, "resize": _with_resources}
 
 
-def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
+def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str, copied: Collection[str] = ()) -> Object:
     """Status writes leave the rest as it was, main writes the status."""
     if subresource == "finalize":
         finalizers = (new.get("spec") or {}).get("finalizers") or []
@@ -381,20 +386,19 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
     if not kind.status:
         return new
     if subresource == "status":
-        merged: Object = clone(old)
+        merged = {name: new[name] if name in copied else clone(part) for name, part in old.items() if name != "status"}
         if not kind.custom:
             metadata = new["metadata"]
             metadata.pop("ownerReferences", None)
             if "ownerReferences" in old["metadata"]:
                 metadata["ownerReferences"] = clone(old["metadata"]["ownerReferences"])
             merged["metadata"] = metadata
-        merged.pop("status", None)
         if "status" in new:
             merged["status"] = new["status"]
         return merged
-    new.pop("status", None)
+    status = new.pop("status", None)
     if "status" in old:
-        new["status"] = clone(old["status"])
+        new["status"] = status if "status" in copied else clone(old["status"])
     return new
 
 

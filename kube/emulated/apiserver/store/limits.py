@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,21 +18,24 @@ _DATA = 1024 * 1024
 _STORED = 1536 * 1024
 """What etcd takes in one request."""
 
+_LONGEST_LETTER = 4
+"""Bytes of UTF-8."""
+
 _ALWAYS_FITS = 256 * 1024
 """A body below that is not worth measuring what it makes."""
 
 
 def annotation_faults(annotations: Mapping[str, str]) -> list[FieldError]:
     """What is wrong with the size of all annotations."""
-    if _bytes(annotations) + _bytes(annotations.values()) > _ANNOTATIONS:
+    if _are_more([*annotations, *annotations.values()], _ANNOTATIONS):
         return [_too_long("metadata.annotations", _ANNOTATIONS)]
     return []
 
 
 def config_map_faults(obj: Object) -> list[FieldError]:
     """What is wrong with the size of a ConfigMap's data."""
-    size = _bytes((obj.get("data") or {}).values()) + _decoded((obj.get("binaryData") or {}).values())
-    return [_too_long("[]", _DATA)] if size > _DATA else []
+    binary = _decoded((obj.get("binaryData") or {}).values())
+    return [_too_long("[]", _DATA)] if _are_more((obj.get("data") or {}).values(), _DATA - binary) else []
 
 
 def secret_faults(obj: Object) -> list[FieldError]:
@@ -44,8 +47,11 @@ def _too_long(path: str, limit: int) -> FieldError:
     return FieldError(path, "FieldValueTooLong", f"may not be more than {limit} bytes")
 
 
-def _bytes(texts: Iterable[str]) -> int:
-    return sum(len(text.encode()) for text in texts)
+def _are_more(texts: Collection[str], limit: int) -> bool:
+    """Whether the texts are more bytes than that. Nearly all are so few letters that they need not be encoded."""
+    if _LONGEST_LETTER * sum(map(len, texts)) <= limit:
+        return False
+    return sum(len(text.encode()) for text in texts) > limit
 
 
 def _decoded(texts: Iterable[str]) -> int:

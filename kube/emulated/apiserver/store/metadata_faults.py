@@ -78,12 +78,17 @@ def created_faults(checks: MetadataChecks, obj: Object) -> list[FieldError]:
     """What the kind's own validation finds in a new object's metadata."""
     if not checks.on_create:
         return []
-    return list(_whole(obj, checks.name_texts, checks.plain_finalizers))
+    return _whole(obj, checks.name_texts, checks.plain_finalizers, _FaultsByPart(obj["metadata"]))
 
 
-def common_faults(obj: Object) -> list[FieldError]:
-    """What is asked of all kinds' new objects, once the kind's own validation has found nothing."""
-    return list(_whole(obj, segment_named, True))
+def new_faults(checks: MetadataChecks, obj: Object, own: Callable[[Object], Sequence[FieldError]]) -> list[FieldError]:
+    """What is wrong with a new object: what the kind's own validation finds, ``own`` of the rest, and where that is
+    nothing, what is asked of all kinds' objects."""
+    parts, found = _FaultsByPart(obj["metadata"]), list[FieldError]()
+    if checks.on_create:
+        found = _whole(obj, checks.name_texts, checks.plain_finalizers, parts)
+    found += own(obj)
+    return found or _whole(obj, segment_named, True, parts)
 
 
 def updated_faults(
@@ -96,44 +101,63 @@ def updated_faults(
 ) -> list[FieldError]:
     """What is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata and
     may not, ``others``: how the letters that are not about metadata look."""
-    found = [*_whole(new, segment_named, True), *_update(new, old, fixed, True)]
+    parts, changes = _FaultsByPart(new["metadata"]), fixed
+    if old["metadata"].get("deletionTimestamp"):
+        changes = [*_late_finalizer_faults(old["metadata"], new["metadata"]), *fixed]
+    found = _whole(new, segment_named, True, parts)
+    found += changes
+    found += parts.of_update(True)
     for letter in sequence:
         if letter == "w":
-            found += _whole(new, checks.name_texts, checks.plain_finalizers)
+            found += _whole(new, checks.name_texts, checks.plain_finalizers, parts)
         elif letter == "u":
-            found += _update(new, old, fixed, checks.plain_finalizers)
+            found += changes
+            found += parts.of_update(checks.plain_finalizers)
         else:
             found += others[letter]()
     return found
 
 
-def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool) -> Iterator[FieldError]:
-    metadata = obj["metadata"]
+class _FaultsByPart:
+    """What is wrong with the parts of one metadata: looked for once, told as often as upstream looks."""
+
+    __slots__ = ("described", "finalizers", "standard")
+
+    def __init__(self, metadata: Metadata) -> None:
+        owners, finalizers = metadata.get("ownerReferences"), metadata.get("finalizers")
+        self.described = label_and_annotation_faults(metadata)
+        if owners:
+            self.described += _owner_faults(owners)
+        self.finalizers = list(_finalizer_faults(finalizers)) if finalizers else []
+        self.standard = list(_standard(finalizers)) if finalizers else []
+
+    def of_whole(self, plain_finalizers: bool) -> list[FieldError]:
+        """All that is wrong, in upstream's order."""
+        found = self.described + self.finalizers
+        return found if plain_finalizers else found + self.standard
+
+    def of_update(self, plain_finalizers: bool) -> list[FieldError]:
+        """What is looked at once more where metadata are compared with the old ones."""
+        return self.described if plain_finalizers else self.described + self.standard
+
+
+def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _FaultsByPart) -> list[FieldError]:
+    metadata, found = obj["metadata"], list[FieldError]()
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
-    if prefix:
-        yield from _bads("metadata.generateName", prefix, name_texts(obj, prefix, True))
+    if prefix and (texts := name_texts(obj, prefix, True)):
+        found += _bads("metadata.generateName", prefix, texts)
     if not name:
-        yield refusals.required("metadata.name", "name or generateName is required")
-    else:
-        yield from _bads("metadata.name", name, name_texts(obj, name, False))
+        found.append(refusals.required("metadata.name", "name or generateName is required"))
+    elif texts := name_texts(obj, name, False):
+        found += _bads("metadata.name", name, texts)
     if metadata.get("generation", 0) < 0:
-        yield refusals.bad("metadata.generation", metadata["generation"], "must be greater than or equal to 0")
-    yield from part_faults(metadata, plain_finalizers=plain_finalizers)
+        text = "must be greater than or equal to 0"
+        found.append(refusals.bad("metadata.generation", metadata["generation"], text))
+    return found + parts.of_whole(plain_finalizers)
 
 
 def _bads(path: str, text: str, faults: Sequence[str]) -> list[FieldError]:
     return [refusals.bad(path, text, fault) for fault in faults]
-
-
-def _update(new: Object, old: Object, fixed: Sequence[FieldError], plain_finalizers: bool) -> Iterator[FieldError]:
-    metadata = new["metadata"]
-    if old["metadata"].get("deletionTimestamp"):
-        yield from _late_finalizer_faults(old["metadata"], metadata)
-    yield from fixed
-    yield from label_and_annotation_faults(metadata)
-    yield from _owner_faults(metadata.get("ownerReferences") or ())
-    if not plain_finalizers:
-        yield from _standard(metadata.get("finalizers") or ())
 
 
 def fixed_faults(old: Metadata, new: Metadata) -> list[FieldError]:
@@ -159,14 +183,15 @@ def _late_finalizer_faults(old: Metadata, new: Metadata) -> list[FieldError]:
 
 def part_faults(metadata: Metadata, *, plain_finalizers: bool = False) -> list[FieldError]:
     """What is wrong with labels, annotations, owners and finalizers."""
-    found = [*label_and_annotation_faults(metadata), *_owner_faults(metadata.get("ownerReferences") or ())]
-    finalizers = metadata.get("finalizers") or ()
+    return _FaultsByPart(metadata).of_whole(plain_finalizers)
+
+
+def _finalizer_faults(finalizers: Sequence[str]) -> Iterator[FieldError]:
     for name in finalizers:
-        found += names.qualified_faults("metadata.finalizers", name)
+        yield from names.qualified_faults("metadata.finalizers", name)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(refusals.bad("metadata.finalizers", list(finalizers), text))
-    return found if plain_finalizers else [*found, *_standard(finalizers)]
+        yield refusals.bad("metadata.finalizers", list(finalizers), text)
 
 
 def standard_finalizer_faults(path: str, name: str) -> list[FieldError]:
@@ -182,7 +207,7 @@ def _standard(finalizers: Sequence[str]) -> Iterator[FieldError]:
 
 def label_and_annotation_faults(metadata: Metadata) -> list[FieldError]:
     """What is wrong with labels and annotations."""
-    return [*label_faults(metadata), *annotation_faults(metadata)]
+    return label_faults(metadata) + annotation_faults(metadata)
 
 
 def label_faults(metadata: Metadata) -> list[FieldError]:
@@ -195,17 +220,19 @@ def label_faults(metadata: Metadata) -> list[FieldError]:
 
 def annotation_faults(metadata: Metadata) -> list[FieldError]:
     """What is wrong with annotations: their case does not count."""
-    annotations = metadata.get("annotations") or {}
+    annotations = metadata.get("annotations")
+    if not annotations:
+        return []
     found: list[FieldError] = []
     for key in annotations:
-        found += _bads("metadata.annotations", key, names.qualified_texts(key.lower()))
+        if texts := names.qualified_texts(key.lower()):
+            found += _bads("metadata.annotations", key, texts)
     return found + limits.annotation_faults(annotations)
 
 
 def _owner_faults(owners: Sequence[Metadata]) -> Iterator[FieldError]:
     path, first = "metadata.ownerReferences", ""
     for owner in owners:
-        shown = {name: owner[name] for name in _OWNER_ORDER if name in owner}
         given = owner.get("apiVersion", "")
         if given.count("/") > 1 or not given.rpartition("/")[2]:
             yield refusals.bad(f"{path}.apiVersion", given, "version must not be empty")
@@ -213,6 +240,7 @@ def _owner_faults(owners: Sequence[Metadata]) -> Iterator[FieldError]:
             if not owner.get(name):
                 yield refusals.bad(f"{path}.{name}", "", "must not be empty")
         if (given.removeprefix("/"), owner.get("kind")) == _NO_OWNER:
+            shown = {name: owner[name] for name in _OWNER_ORDER if name in owner}
             yield refusals.bad(path, shown, "/v1, Kind=Event is disallowed from being an owner")
         if not owner.get("controller"):
             continue

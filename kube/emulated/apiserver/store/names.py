@@ -80,6 +80,8 @@ def is_label(text: str) -> bool:
 
 def qualified_texts(text: str) -> list[str]:
     """Why a text is no qualified name."""
+    if len(text) <= _MAX_QUALIFIED and _is_qualified(text):
+        return []
     return [fault.text.partition(": ")[2] for fault in qualified_faults("", text)]
 
 
@@ -114,8 +116,16 @@ def _qualified_faults(path: str, text: str) -> list[FieldError]:
 
 def subdomain_texts(text: str) -> list[str]:
     """Why a text is no RFC 1123 subdomain."""
-    found = [f"must be no more than {_MAX_SUBDOMAIN} characters"] if len(text) > _MAX_SUBDOMAIN else []
-    return [*found, *([] if re.fullmatch(_SUBDOMAIN, text) else [SUBDOMAIN_TEXT])]
+    if len(text) <= _MAX_SUBDOMAIN:
+        return [] if _is_subdomain(text) else [SUBDOMAIN_TEXT]
+    found = [f"must be no more than {_MAX_SUBDOMAIN} characters"]
+    return found if re.fullmatch(_SUBDOMAIN, text) else [*found, SUBDOMAIN_TEXT]
+
+
+@lru_cache(maxsize=_NAMES_KNOWN)
+def _is_subdomain(text: str) -> bool:
+    """An object's name is looked at with each write of it."""
+    return re.fullmatch(_SUBDOMAIN, text) is not None
 
 
 def label_value_texts(value: str) -> list[str]:

@@ -28,6 +28,9 @@ BACKLOG = 100_000
 
 _FAST = 1
 
+_Events = dict[tuple[str | None, str, str], "WatchEvent | None"]
+"""Events of one change, by the source of the selection."""
+
 
 class CommittedWrite:
     """One committed write: what was, what is (None once deleted), and the last state of what went. Packed it takes a
@@ -103,11 +106,16 @@ class WatchInbox:
         self._alarm: asyncio.TimerHandle | None = None
         self._ended = False
 
-    def offer(self, change: CommittedWrite) -> None:
-        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come)."""
+    def offer(self, change: CommittedWrite, known: _Events) -> None:
+        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come).
+        ``known`` is what others get of it: who select the same get the same event."""
         if change.version <= self._after:
             return
-        event = change.seen_by(self.selection)
+        source = self.selection.source
+        if source in known:
+            event = known[source]
+        else:
+            event = known[source] = change.seen_by(self.selection)
         if event is not None:
             self.push(event)
             if len(self._events) > self.backlog:
@@ -125,8 +133,9 @@ class WatchInbox:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def ready(self) -> list[WatchEvent]:
         """All that can be read without waiting."""
@@ -134,20 +143,23 @@ class WatchInbox:
         self._events.clear()
         return events
 
-    async def next(self) -> WatchEvent | None:
-        """The next event, None when the watch has ended."""
-        while not self._events:
-            if self._ended:
-                return None
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return self._events.popleft()
+    def pop(self) -> WatchEvent | None:
+        """The next event, None when there is none to be read."""
+        return self._events.popleft() if self._events else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._ended
+
+    def arrival(self) -> asyncio.Future[None]:
+        """What is done once there is something to read, or the watch has ended."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
 
     async def next_by(self, deadline_s: float) -> WatchEvent | None:
-        """The same; TimeoutError when there is none by that time of the loop. ``close`` after the last one.
+        """The next event, None when the watch has ended; TimeoutError when there is none by that time of the loop.
+        ``close`` after the last one.
 
         The alarm that is set stays for later calls whose time is later, and is set anew once it rings: a timer for each
         event of each watch cost as much as sending it.
@@ -159,12 +171,8 @@ class WatchInbox:
             if self._alarm is None or self._alarm.when() > deadline_s:
                 self.close()
                 self._alarm = loop.call_at(deadline_s, self._ring)
-            self._waiter = loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return self._events.popleft() if self._events else None
+            await self.arrival()
+        return self.pop()
 
     def _ring(self) -> None:
         self._alarm = None
@@ -250,13 +258,14 @@ class Shelf:
         return change
 
     def _publish(self, change: CommittedWrite) -> None:
+        both, known = change.both(), _Events()
         for subscription in list(self._broad):
-            subscription.offer(change)
+            subscription.offer(change, known)
         for path, by_value in self._buckets.items():
-            values = {text_at(obj, path): None for obj in change.both() if obj is not None}
+            values = {text_at(obj, path): None for obj in both if obj is not None}
             for value in values:
                 for subscription in list(by_value.get(value, ())):
-                    subscription.offer(change)
+                    subscription.offer(change, known)
 
     def subscribe(self, selection: Selection, version: int | None) -> WatchInbox:
         """Watch: all later changes than ``version``; with None first ADDED for all that is there.
@@ -271,7 +280,7 @@ class Shelf:
                 subscription.push(WatchEvent(EventType.ADDED, obj))
         else:
             for change in self._since(version):
-                subscription.offer(change)
+                subscription.offer(change, {})
         if subscription.bucket is None:
             self._broad[subscription] = None
         else:

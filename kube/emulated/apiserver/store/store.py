@@ -67,7 +67,8 @@ class Store:
         history: int = HISTORY,
     ) -> None:
         self.now = now
-        self.rules = rules
+        self._rules_of = rules
+        self._rules: dict[int, tuple[Kind, KindRules[Store]]] = {}
         self.kinds = Registry(BUILTIN)
         self.admission: AdmissionPhases = NoAdmission()
         """What every write passes."""
@@ -112,6 +113,15 @@ class Store:
         shelf = self._shelves.pop(kind.storage, None)
         if shelf is not None:
             shelf.disconnect()
+
+    def rules(self, kind: Kind) -> KindRules[Store]:
+        """What a kind brings into the life cycle."""
+        if kind.custom:
+            return self._rules_of(kind)
+        found = self._rules.get(id(kind))
+        if found is None:  # with the kind, so that its id is not given to another
+            found = self._rules[id(kind)] = (kind, self._rules_of(kind))
+        return found[1]
 
     # Reading
 
@@ -200,9 +210,10 @@ class Store:
             if self.keeps_owners:  # served, for as long as anybody likes
                 share_parts(new)
         change = self.shelf(kind).put(key, new, self._version)
-        self.rules(kind).committed(self, change.old, new)
+        old = change.old
+        self.rules(kind).committed(self, old, new)
         for listener in list(self._listeners):
-            listener(kind, change.old, new)
+            listener(kind, old, new)
         return new if new is not None else change.left()
 
     def listen(self, listener: CommitListener) -> Callable[[], None]:

@@ -14,7 +14,7 @@ from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.types import strictness
-from mews.kube.emulated.apiserver.types.decoding import decoder
+from mews.kube.emulated.apiserver.types.decoding import decode_patched, decoder
 from mews.kube.emulated.apiserver.types.gotypes import Field, Struct, root_of
 
 _META = "meta/v1.ObjectMeta"
@@ -44,8 +44,15 @@ def unpatchable(shown: str) -> Refuse:
     return refuse
 
 
-def decode(kind: Kind, body: Mapping[str, Any], request: WriteRequest, refuse: Refuse = refused) -> Object:
-    """The object that the server makes of a body; the body itself stays as it is.
+def decode(
+    kind: Kind,
+    body: Mapping[str, Any],
+    request: WriteRequest,
+    refuse: Refuse = refused,
+    stored: Object | None = None,
+) -> Object:
+    """The object that the server makes of a body, which may be what a patch made of a ``stored`` one; the body itself
+    stays as it is.
 
     Raises what ``refuse`` makes for a value of a wrong type, and in strict validation for an unknown or repeated field.
     """
@@ -55,7 +62,9 @@ def decode(kind: Kind, body: Mapping[str, Any], request: WriteRequest, refuse: R
         if kind.custom:
             obj: Object = _decode_custom(kind, body, unknown, refuse)
         else:
-            obj = decoder(root.ref)(body, unknown)
+            obj = (
+                decoder(root.ref)(body, unknown) if stored is None else decode_patched(root.ref, body, stored, unknown)
+            )
     except ValueError:
         text = strictness.mismatch(body, root)
         raise refuse(kind, text.replace("ObjectMeta.metadata.", "ObjectMeta.") if kind.custom else text) from None

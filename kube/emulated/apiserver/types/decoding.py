@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from mews.kube.api.objects import clone
+from mews.kube.api.objects import SCALARS, clone
 from mews.kube.api.quantities import canonical, milli
 from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, struct
 
@@ -229,7 +229,8 @@ def _struct(ref: str) -> Decode:
             if entry is None:
                 unknown.append(key)
                 continue
-            item = entry[0](item, unknown)
+            if entry[0] is not _text or type(item) is not str:
+                item = entry[0](item, unknown)
             if item or entry[1]:
                 found[key] = item
         for key, constant in constants:
@@ -243,11 +244,51 @@ def _struct(ref: str) -> Decode:
     return decode
 
 
-def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Decoders by field and whether they keep what is empty; constants and made values of absent fields."""
+def decode_patched(ref: str, value: Mapping[str, Any], stored: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
+    """What ``decoder(ref)`` makes of a value that a patch made of a stored one.
+
+    Parts that the patch left alone are the very ones that are stored. They were decoded when they came, and decoding
+    changes nothing a second time: of them a copy is enough.
+    """
+    known, constants, makers = _compiled(ref)
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        before, entry = stored.get(key), known.get(key)
+        if entry is None:
+            unknown.append(key)
+        elif item is None:
+            continue
+        elif item is before:
+            found[key] = item if type(item) in SCALARS else clone(item)
+        else:
+            if entry[2] and type(item) is dict and type(before) is dict:
+                item = decode_patched(entry[2], item, before, unknown)
+            else:
+                item = entry[0](item, unknown)
+            if item or entry[1]:
+                found[key] = item
+    for key, constant in constants:
+        found.setdefault(key, constant)
+    for key, make in makers:
+        if key not in found:
+            found[key] = make()
+    return found
+
+
+_Known = dict[str, tuple[Decode, bool, str]]
+
+
+@cache
+def _compiled(ref: str) -> tuple[_Known, list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """By field its decoder, whether it keeps what is empty and which struct it is; constants and made values of absent
+    fields."""
     fields = struct(ref).fields
     known = {
-        name: (_field_decoder(field), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
+        name: (
+            _field_decoder(field),
+            _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY,
+            field.type if _is_struct(field.type) else "",
+        )
         for name, field in fields.items()
     }
     constants, makers = [], []

@@ -112,9 +112,13 @@ def struct(ref: str) -> Struct:
 
 def root_of(resource: Resource) -> Struct | None:
     """The struct of a kind, None for what is not built in."""
-    group = resource.group.partition(".")[0] or "core"
-    name = f"{resource.version}.{resource.kind}"
-    return struct(f"{group}/{name}") if name in table(group) else None
+    return _root(resource.group, resource.version, resource.kind)
+
+
+@cache
+def _root(group: str, version: str, kind: str) -> Struct | None:
+    file, name = group.partition(".")[0] or "core", f"{version}.{kind}"
+    return struct(f"{file}/{name}") if name in table(file) else None
 
 
 def _field(name: str, line: str) -> Field:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Any
 
 from mews.kube.emulated.apiserver.store import refusals
@@ -16,6 +17,9 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 _ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _LATER = "will be considered invalid in a future Kubernetes release"
+
+_LONGEST = 64
+"""Longer ones are no address that anybody would write twice."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -43,6 +47,12 @@ def _read(text: str) -> Address | None:
 
 def parsed(text: str) -> Address | None:
     """The address, whose numbers may begin with zeros; None for what is none."""
+    return _parsed(text) if len(text) <= _LONGEST else _read(_without_zeros(text))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Address | None:
+    """A pod's and its node's are looked at with each write of the pod's status."""
     return _read(_without_zeros(text))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import checks
@@ -226,6 +227,17 @@ def config_key_texts(key: str) -> Iterator[str]:
         yield "must not be '..'"
     elif key.startswith(".."):
         yield "must not start with '..'"
+
+
+def is_config_key(key: str) -> bool:
+    """Whether a text is one."""
+    return len(key) <= 253 and _is_config_key(key)
+
+
+@lru_cache(maxsize=4096)
+def _is_config_key(key: str) -> bool:
+    """A ConfigMap's few are looked at with each write of it."""
+    return not any(config_key_texts(key))
 
 
 def _source_faults(sources: Sequence[Part], path: str) -> Iterator[FieldError]:

@@ -17,6 +17,8 @@ _ALWAYS = (
     ("lastTimestamp", None),
     ("eventTime", None),
 )
+_OF_NO_NAMESPACE = ("default", "kube-system")
+"""Where events are about objects that are in no namespace."""
 _TYPES = ("Normal", "Warning")
 
 
@@ -32,10 +34,12 @@ def _legacy_faults(event: Object, controller: str = "reportingComponent") -> lis
     """What is asked of events of both groups (legacyValidateEvent), of which each calls a ``controller`` otherwise."""
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
-    elsewhere = refusals.bad("involvedObject.namespace", involved, "does not match event.namespace")
-    if event["eventTime"] is None:
-        return [elsewhere] if (involved or "default") != namespace else []
-    found = [elsewhere] if not involved and namespace not in ("default", "kube-system") else []
+    is_legacy, found = event["eventTime"] is None, list[FieldError]()
+    is_unplaced = not involved and namespace not in _OF_NO_NAMESPACE
+    if (involved or "default") != namespace if is_legacy else is_unplaced:
+        found.append(refusals.bad("involvedObject.namespace", involved, "does not match event.namespace"))
+    if is_legacy:
+        return found
     if not event["reportingComponent"]:
         found.append(refusals.required(controller))
     found += names.qualified_faults(controller, event["reportingComponent"])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.container_faults import config_key_texts
+from mews.kube.emulated.apiserver.objects.rules.container_faults import config_key_texts, is_config_key
 from mews.kube.emulated.apiserver.store import limits, refusals
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -26,7 +26,7 @@ _FIXED = "field is immutable when `immutable` is set"
 
 
 def _key_faults(field: str, key: str) -> list[FieldError]:
-    return [refusals.bad(f"{field}[{key}]", key, text) for text in config_key_texts(key)]
+    return [] if is_config_key(key) else [refusals.bad(f"{field}[{key}]", key, text) for text in config_key_texts(key)]
 
 
 def _validate_configmap(configmap: Object) -> list[FieldError]:

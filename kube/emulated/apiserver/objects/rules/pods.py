@@ -107,7 +107,8 @@ def _default(pod: Object) -> None:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     default_pod_resources(spec)
     if "status" in pod:
-        pod["status"].setdefault("qosClass", qos_class(spec))
+        if "qosClass" not in pod["status"]:
+            pod["status"]["qosClass"] = qos_class(spec)
         _agree_on_address(pod["status"])
 
 

@@ -56,7 +56,7 @@ class LocalFleet:
 
     def face(self, chassis: str, dialect: str) -> ChassisFace:
         """The chassis in a dialect: the same one for all clients, another after it was killed and started."""
-        box = self.fleet.box(chassis)
+        box = self.fleet.boxes[chassis]
         known = self._faces.get((chassis, dialect))
         if known is None or known[0] is not box:
             known = box, face(dialect, box, without_a_wire(chassis, LOCAL_PASSWORD))
@@ -83,7 +83,7 @@ class LocalFleet:
         """Something was begun or changed: see to it that what is due next happens in time, and that waits are right."""
         waiting = self._waiting[chassis]
         if waiting:
-            only_reads = self.fleet.box(chassis).only_reads()
+            only_reads = self.fleet.boxes[chassis].only_reads()
             for waiter, wait in waiting.items():
                 if wait.has_come() or wait.only_reads is not only_reads or wait.pending.due_s != wait.due_s:
                     _wake(waiter)
@@ -91,7 +91,7 @@ class LocalFleet:
 
     def pump(self, chassis: str) -> None:
         """Set the timer for what is due next, so that it happens although nobody looks."""
-        box = self.fleet.box(chassis)
+        box = self.fleet.boxes[chassis]
         due_s = box.next_due()
         timed = self._timers.get(chassis)
         if timed is not None:
@@ -117,7 +117,7 @@ class LocalFleet:
         if timed is None or timed[0] != due_s:
             return
         del self._timers[chassis]
-        self.fleet.box(chassis).settle(max(due_s, self.pace.now()))
+        self.fleet.boxes[chassis].settle(max(due_s, self.pace.now()))
         self.stirred(chassis)
 
     async def wait(self, chassis: str, pending: Pending, limit_s: float) -> None:
@@ -127,7 +127,7 @@ class LocalFleet:
         The chassis' own timer wakes whoever is answered as soon as the chassis is done, which is every reader."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        only_reads = self.fleet.box(chassis).only_reads()
+        only_reads = self.fleet.boxes[chassis].only_reads()
         delay_s = self.pace.loop_s(pending.due_s - self.pace.now())
         wait = _Wait(pending, pending.due_s, only_reads, only_reads and delay_s <= limit_s and _ends_when_done(pending))
         timer: asyncio.TimerHandle | None = None

@@ -355,6 +355,8 @@ class ChassisDeviceManager:
     def _lent_out(self) -> dict[str, int]:
         """GPUID -> how many pods use parts of it, of those that any uses."""
         users = {} if self._lent is None else self._lent.users
+        if not users:
+            return {}
         return {g: users[d.uuid] for g, d in sorted(self._on_ports.items()) if users.get(d.uuid)}
 
     # The report

@@ -108,7 +108,8 @@ class Handover:
             for gpuid in self._here.keys() - (before or {}).keys():
                 self._coming[gpuid] = _Retry(now_s, now_s, known=before is None)
         self._forget_what_went(self._here or {})
-        self._pulse.beat()
+        if self._is_busy():
+            self._pulse.beat()
 
     def _forget_what_went(self, here: Mapping[str, LocalDevice]) -> None:
         for held in (self._coming, self._returning, self._book.out):
@@ -140,8 +141,11 @@ class Handover:
                 await self._tend()
             except OSError as error:
                 record(self._log, "host-unread", error=str(error))
-            busy = self._unused or self._coming or self._returning or self._blocked or self._book.out
-            await self._pulse.wait(self._timing.device_poll_s if busy else None)
+            await self._pulse.wait(self._timing.device_poll_s if self._is_busy() else None)
+
+    def _is_busy(self) -> bool:
+        """Whether anything goes, comes, or is to be looked at again."""
+        return bool(self._unused or self._coming or self._returning or self._blocked or self._book.out)
 
     async def _tend(self) -> None:
         for gpuid in sorted(self._book.out):

@@ -104,10 +104,7 @@ class NodeReport(Struct, frozen=True):
 
     def repeats(self, before: NodeReport) -> bool:
         """Whether nothing but the heartbeat is new."""
-        return all(getattr(self, name) == getattr(before, name) for name in _BESIDES_THE_HEARTBEAT)
-
-
-_BESIDES_THE_HEARTBEAT = tuple(name for name in NodeReport.__annotations__ if name != "heartbeat_s")
+        return replace(before, heartbeat_s=self.heartbeat_s) == self
 
 
 class WithdrawRequest(Struct, frozen=True):

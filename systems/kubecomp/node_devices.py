@@ -43,7 +43,7 @@ class NodeDevices:
         """Counts what may change what is announced, but for ``out``."""
         self._seen: tuple[Sequence[LocalDevice], GpuHolders] | None = None
         self._shown: tuple[list[tuple[str, bool]], tuple[PluginDevice, ...]] = ([], ())
-        self._shown_of: tuple[int, set[str]] | None = None
+        self._shown_of: tuple[int, tuple[str, ...]] | None = None
         self._healthy: tuple[tuple[PluginDevice, ...], tuple[str, ...]] = ((), ())
 
     # Readings
@@ -77,9 +77,10 @@ class NodeDevices:
         stays in it, Unhealthy when it is not here."""
         if not self._announces:
             return ()
-        if self._shown_of is not None and self._shown_of == (self._changes, self.out.keys()):
+        of = self._changes, tuple(self.out)
+        if of == self._shown_of:
             return self._shown[1]
-        self._shown_of = self._changes, set(self.out)
+        self._shown_of = of
         shown = [
             (gpuid, self._is_healthy(gpuid))
             for gpuid in sorted(self._known)

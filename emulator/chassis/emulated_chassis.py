@@ -159,10 +159,13 @@ class EmulatedChassis:
 
     def settle(self, now_s: float) -> None:
         """Let everything happen that was due by now, each at its own time."""
-        for at_s, action in self._agenda.due(now_s):
-            self._now_s = max(self._now_s, at_s)
-            action(self._now_s)
-        self._now_s = max(self._now_s, now_s)
+        next_s = self._agenda.next_s()
+        if next_s is not None and next_s <= now_s:
+            for at_s, action in self._agenda.due(now_s):
+                self._now_s = max(self._now_s, at_s)
+                action(self._now_s)
+        if now_s > self._now_s:
+            self._now_s = now_s
 
     def _begin(self, kind: OperationKind, device: str, port: str | None, now_s: float) -> Operation:
         self.settle(now_s)
@@ -179,11 +182,12 @@ class EmulatedChassis:
             self._free_s = operation.due_s
         operation.answer_s = max(operation.answer_s, operation.due_s)
         self._in_flight[operation.number] = operation
-        if kind is not OperationKind.READ:
-            self._writes[operation.number] = operation
-        owner = READING if kind is OperationKind.READ else None
-        self.at(operation.due_s, lambda t: self._complete(operation, t), owner)
-        self._emit_begun(operation)
+        if kind is OperationKind.READ:
+            self._agenda.at(operation.due_s, lambda t: self._complete(operation), READING)
+            return operation
+        self._writes[operation.number] = operation
+        self._agenda.at(operation.due_s, lambda t: self._complete(operation))
+        self.emit("operation-begun", **_named(operation), due_s=round(operation.due_s, 6))
         return operation
 
     def _plan(self, operation: Operation) -> None:
@@ -215,7 +219,7 @@ class EmulatedChassis:
         if self.spec.ports[port] is None:
             raise UncabledPort(f"port {port!r}: no host is cabled to it")
 
-    def _complete(self, operation: Operation, t: float) -> None:
+    def _complete(self, operation: Operation) -> None:
         if operation.settled:
             return
         operation.settled = True
@@ -413,10 +417,6 @@ class EmulatedChassis:
         """Tell now what is held back: no event is lost."""
         for action in self._agenda.take(HELD):
             action(self._now_s)
-
-    def _emit_begun(self, operation: Operation) -> None:
-        if operation.kind is not OperationKind.READ:
-            self.emit("operation-begun", **_named(operation), due_s=round(operation.due_s, 6))
 
     def _emit_finished(self, operation: Operation) -> None:
         if operation.kind is OperationKind.READ:

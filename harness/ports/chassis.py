@@ -56,7 +56,7 @@ class LocalFleet:
 
     def face(self, chassis: str, dialect: str) -> ChassisFace:
         """The chassis in a dialect: the same one for all clients, another after it was killed and started."""
-        box = self.fleet.box(chassis)
+        box = self.fleet.boxes[chassis]
         known = self._faces.get((chassis, dialect))
         if known is None or known[0] is not box:
             known = box, face(dialect, box, without_a_wire(chassis, LOCAL_PASSWORD))
@@ -83,28 +83,32 @@ class LocalFleet:
         """Something was begun or changed: see to it that what is due next happens in time, and that waits are right."""
         waiting = self._waiting[chassis]
         if waiting:
-            only_reads = self.fleet.box(chassis).only_reads()
+            only_reads = self.fleet.boxes[chassis].only_reads()
             for waiter, wait in waiting.items():
-                if wait.only_reads is not only_reads or wait.pending.due_s != wait.due_s:
+                if wait.has_come() or wait.only_reads is not only_reads or wait.pending.due_s != wait.due_s:
                     _wake(waiter)
         self.pump(chassis)
 
     def pump(self, chassis: str) -> None:
         """Set the timer for what is due next, so that it happens although nobody looks."""
-        due_s = self.fleet.box(chassis).next_due()
+        box = self.fleet.boxes[chassis]
+        due_s = box.next_due()
         timed = self._timers.get(chassis)
-        if timed is not None and timed[0] == due_s:
-            return
         if timed is not None:
+            if timed[0] == due_s:
+                return
             timed[1].cancel()
             del self._timers[chassis]
+            # What it was set for may have happened already, as the chassis was looked at.
+            for waiter, wait in self._waiting[chassis].items():
+                if wait.has_come():
+                    _wake(waiter)
         if due_s is not None:
             delay_s = self.pace.loop_s(max(due_s - self.pace.now(), 0.0))
-            loop = asyncio.get_running_loop()
-            if self.fleet.box(chassis).only_reads():
+            if box.only_reads():
                 handle = later(delay_s, partial(self._due, chassis, due_s))
             else:
-                handle = loop.call_later(delay_s, self._due, chassis, due_s)
+                handle = asyncio.get_running_loop().call_later(delay_s, self._due, chassis, due_s)
             self._timers[chassis] = (due_s, handle)
 
     def _due(self, chassis: str, due_s: float) -> None:
@@ -113,23 +117,31 @@ class LocalFleet:
         if timed is None or timed[0] != due_s:
             return
         del self._timers[chassis]
-        self.fleet.box(chassis).settle(max(due_s, self.pace.now()))
+        self.fleet.boxes[chassis].settle(max(due_s, self.pace.now()))
         self.stirred(chassis)
 
-    async def wait(self, chassis: str, pending: Pending, delay_s: float) -> None:
-        """Sleep that many loop seconds, or less if ``pending`` is due at another time meanwhile; for an answer to a
-        mere read it is a rest, since that changes nothing."""
+    async def wait(self, chassis: str, pending: Pending, limit_s: float) -> None:
+        """Sleep until ``pending`` is due, but at most that many loop seconds, and no longer if it is due at another
+        time meanwhile; for an answer to a mere read it is a rest, since that changes nothing.
+
+        The chassis' own timer wakes whoever is answered as soon as the chassis is done, which is every reader."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        wake = partial(_wake, waiter)
-        only_reads = self.fleet.box(chassis).only_reads()
-        timer = later(delay_s, wake) if only_reads else loop.call_later(delay_s, wake)
+        only_reads = self.fleet.boxes[chassis].only_reads()
+        delay_s = self.pace.loop_s(pending.due_s - self.pace.now())
+        wait = _Wait(pending, pending.due_s, only_reads, only_reads and delay_s <= limit_s and _ends_when_done(pending))
+        timer: asyncio.TimerHandle | None = None
+        if not wait.by_chassis:
+            wake = partial(_wake, waiter)
+            sleep_s = min(delay_s, limit_s)
+            timer = later(sleep_s, wake) if only_reads else loop.call_later(sleep_s, wake)
         waiting = self._waiting[chassis]
-        waiting[waiter] = _Wait(pending, pending.due_s, only_reads)
+        waiting[waiter] = wait
         try:
             await waiter
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             del waiting[waiter]
 
     def close(self) -> None:
@@ -182,22 +194,32 @@ class InProcessTransport:
         pace = self._fleet.pace
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._timeout_s
-        while True:
-            delay_s = pace.loop_s(pending.due_s - pace.now())
-            if delay_s <= 1e-9:
-                return
+        while pace.loop_s(pending.due_s - pace.now()) > 1e-9:
             left_s = deadline_s - loop.time()
             if left_s <= 0:
                 raise TransportError(f"chassis {self._chassis}: no answer within {self._timeout_s:g} s")
-            await self._fleet.wait(self._chassis, pending, min(delay_s, left_s))
+            await self._fleet.wait(self._chassis, pending, left_s)
 
 
 class _Wait(Struct, frozen=True):
-    """For what somebody waits, and what was known of it: when it is due, and that nothing but reads is going on."""
+    """For what somebody waits, and what was known of it: when it is due, and that nothing but reads is going on.
+    ``by_chassis``: the chassis' own timer is for it."""
 
     pending: Pending
     due_s: float
     only_reads: bool
+    by_chassis: bool
+
+    def has_come(self) -> bool:
+        """Whether the chassis is done with what its timer was for."""
+        operation = self.pending.operation
+        return self.by_chassis and operation is not None and operation.settled
+
+
+def _ends_when_done(pending: Pending) -> bool:
+    """Whether the answer is due at the very time at which the chassis is done, which it has on its agenda."""
+    operation = pending.operation
+    return operation is not None and not operation.settled and operation.due_s == operation.answer_s
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -43,8 +43,8 @@ from mews.systems.kubecomp.records import (
     withdraw_requests,
 )
 
-Confirm = Callable[[LocalDevice], Awaitable[bool]]
-"""Whether the host sees a device that the chassis has put on its port; it is announced only then."""
+Confirm = Callable[[Sequence[LocalDevice]], Awaitable[Sequence[LocalDevice]]]
+"""Which of the devices that the chassis has put on its ports the host sees; only these are announced."""
 
 _REGISTER_RETRY_S = 1.0
 
@@ -79,7 +79,7 @@ class ChassisDeviceManager:
         self._board = ConfigMapWriter(context.kube, config.namespace)
         self._book = NodeDevices(announces=not found.lent_to)
         self._lent = LentDevices(context, node, found.lent_to, self._on_handover) if found.lent_to else None
-        self._on_ports: dict[str, LocalDevice] = {}
+        self._on_ports: Mapping[str, LocalDevice] = {}
         self._read_in = -1
         self._here: tuple[int, list[LocalDevice]] = (-1, [])
         self._asked_in: dict[tuple[str, str], int] = {}
@@ -135,10 +135,10 @@ class ChassisDeviceManager:
             tries += 1
             await self._look_at_kubelet()
             here = self._attached()
-            self._on_ports, self._read_in = {device.gpuid: device for device in here}, begun
+            self._read_in = begun
             if self._handover is not None:
                 self._handover.watch(here, round_begun=begun)
-            self._book.seen(await self._confirmed(here), round_begun=begun)
+            self._book.seen(here if self._confirm is None else await self._confirm(here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:
                 self._ready.set()
@@ -172,13 +172,8 @@ class ChassisDeviceManager:
                 if found.port == self._node.ports[name]
             ]
             self._here = (self._reader.version, here)
+            self._on_ports = {device.gpuid: device for device in here}
         return self._here[1]
-
-    async def _confirmed(self, here: list[LocalDevice]) -> list[LocalDevice]:
-        if self._confirm is None:
-            return here
-        # Without a UUID there is nothing to look for: on its port, and not to be given to anybody.
-        return [device for device in here if not device.uuid or await self._confirm(device)]
 
     # The kubelet
 
@@ -217,7 +212,7 @@ class ChassisDeviceManager:
             record(self._context.log, "pod-resources-failed", error=str(error))
             book.holders = holders.unknown(book.holders)
             return
-        if pods and pods is self._listed and book.holders.known and not book.holders.grants:
+        if pods is self._listed and book.holders.known and not book.holders.grants:
             self._known_s = self._now()
             return  # The very list that made it what it is.
         self._listed = pods
@@ -280,6 +275,8 @@ class ChassisDeviceManager:
         }
 
     def _take_requests(self, claims: Sequence[Claim] | None = None) -> None:
+        if not (self._requests or self._book.withdrawn or self._book.refused):
+            return
         before = dict(self._book.refused)
         self._book.asked(self._requests, now_s=self._now(), claims=claims)
         for gpuid in sorted(self._book.refused.keys() - before.keys()):
@@ -358,6 +355,8 @@ class ChassisDeviceManager:
     def _lent_out(self) -> dict[str, int]:
         """GPUID -> how many pods use parts of it, of those that any uses."""
         users = {} if self._lent is None else self._lent.users
+        if not users:
+            return {}
         return {g: users[d.uuid] for g, d in sorted(self._on_ports.items()) if users.get(d.uuid)}
 
     # The report

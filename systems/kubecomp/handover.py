@@ -87,6 +87,7 @@ class Handover:
         self._write_ahead = write_ahead
         self._changed = changed
         self._pulse = Pulse()
+        self._watched: Collection[LocalDevice] | None = None
         self._here: Mapping[str, LocalDevice] | None = None
         self._unused: Mapping[str, _Unused] = {}
         self._read = -1
@@ -100,15 +101,21 @@ class Handover:
     def watch(self, devices: Collection[LocalDevice], *, round_begun: int) -> None:
         """What the chassis has on this node's ports, after each reading. ``round_begun``: the book's round then."""
         self._read = round_begun
-        before, now_s = self._here, _loop_s()
-        self._here = {device.gpuid: device for device in devices}
-        for gpuid in self._here.keys() - (before or {}).keys():
-            self._coming[gpuid] = _Retry(now_s, now_s, known=before is None)
+        if devices is not self._watched:
+            self._watched = devices
+            before, now_s = self._here, _loop_s()
+            self._here = {device.gpuid: device for device in devices}
+            for gpuid in self._here.keys() - (before or {}).keys():
+                self._coming[gpuid] = _Retry(now_s, now_s, known=before is None)
+        self._forget_what_went(self._here or {})
+        if self._is_busy():
+            self._pulse.beat()
+
+    def _forget_what_went(self, here: Mapping[str, LocalDevice]) -> None:
         for held in (self._coming, self._returning, self._book.out):
-            for gpuid in [gpuid for gpuid in held if gpuid not in self._here]:
+            for gpuid in [gpuid for gpuid in held if gpuid not in here] if held else ():
                 del held[gpuid]
-        self._blocked &= self._here.keys()
-        self._pulse.beat()
+        self._blocked &= here.keys()
 
     def may_go(self, requests: Mapping[str, str]) -> None:
         """What is withdrawn and used by no pod, to be taken off the host: GPUID -> request. Each request is looked at
@@ -134,8 +141,11 @@ class Handover:
                 await self._tend()
             except OSError as error:
                 record(self._log, "host-unread", error=str(error))
-            busy = self._unused or self._coming or self._returning or self._blocked or self._book.out
-            await self._pulse.wait(self._timing.device_poll_s if busy else None)
+            await self._pulse.wait(self._timing.device_poll_s if self._is_busy() else None)
+
+    def _is_busy(self) -> bool:
+        """Whether anything goes, comes, or is to be looked at again."""
+        return bool(self._unused or self._coming or self._returning or self._blocked or self._book.out)
 
     async def _tend(self) -> None:
         for gpuid in sorted(self._book.out):

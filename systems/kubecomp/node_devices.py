@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -39,15 +39,25 @@ class NodeDevices:
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._consents: dict[str, Consent] = {}
+        self._changes = 0
+        """Counts what may change what is announced, but for ``out``."""
+        self._seen: tuple[Sequence[LocalDevice], GpuHolders] | None = None
         self._shown: tuple[list[tuple[str, bool]], tuple[PluginDevice, ...]] = ([], ())
+        self._shown_of: tuple[int, tuple[str, ...]] | None = None
+        self._healthy: tuple[tuple[PluginDevice, ...], tuple[str, ...]] = ((), ())
 
     # Readings
 
-    def seen(self, devices: Iterable[LocalDevice], *, round_begun: int) -> None:
+    def seen(self, devices: Sequence[LocalDevice], *, round_begun: int) -> None:
         """Take over what a reading shows on this node's ports. ``round_begun`` is ``round`` as the reading began.
 
         A device asked back is announced again only by a reading that began after that.
         """
+        before = self._seen
+        if before is not None and before[0] is devices and before[1] is self.holders and not self._returning:
+            return  # The very reading, held by the very pods, that made it what it is.
+        self._seen = devices, self.holders
+        self._changes += 1
         self._here = {device.gpuid: device for device in devices}
         for gpuid in [gpuid for gpuid, since in self._returning.items() if round_begun > since]:
             del self._returning[gpuid]
@@ -67,6 +77,10 @@ class NodeDevices:
         stays in it, Unhealthy when it is not here."""
         if not self._announces:
             return ()
+        of = self._changes, tuple(self.out)
+        if of == self._shown_of:
+            return self._shown[1]
+        self._shown_of = of
         shown = [
             (gpuid, self._is_healthy(gpuid))
             for gpuid in sorted(self._known)
@@ -83,7 +97,10 @@ class NodeDevices:
 
     def healthy(self) -> tuple[str, ...]:
         """The GPUIDs announced as healthy."""
-        return tuple(device.id for device in self.announced() if device.health == HEALTHY)
+        devices = self.announced()
+        if devices is not self._healthy[0]:
+            self._healthy = devices, tuple(device.id for device in devices if device.health == HEALTHY)
+        return self._healthy[1]
 
     def why_not(self, gpuid: str) -> str | None:
         """Why a container must not get this device now, None when it may."""
@@ -103,6 +120,9 @@ class NodeDevices:
     def asked(self, requests: Mapping[str, WithdrawRequest], *, now_s: float, claims: Sequence[Claim] | None) -> None:
         """Take over the requests for withdrawal. A device in use is never withdrawn; nor is one that the node's pods
         (``claims``, None: nobody could say) will need. Refusals name their request; lapsed requests are as none."""
+        if not (requests or self._withdrawn or self._refused):
+            return
+        self._changes += 1
         active = {gpuid: entry.request for gpuid, entry in requests.items() if now_s < entry.until_s}
         for gpuid in [gpuid for gpuid in self._withdrawn if gpuid not in active]:
             del self._withdrawn[gpuid]
@@ -124,12 +144,14 @@ class NodeDevices:
             return
         self._withdrawn[gpuid] = request
         self._returning.pop(gpuid, None)
+        self._changes += 1
 
     def refuse(self, gpuid: str, reason: str) -> None:
         """The host does not give up a withdrawn device: its request is refused, for that reason."""
         request = self._withdrawn.pop(gpuid, None)
         if request is None:
             return  # It was asked back meanwhile.
+        self._changes += 1
         self._consents.pop(gpuid, None)
         self._returning[gpuid] = self.round
         self._refused[gpuid], self._reasons[gpuid] = request, reason
@@ -138,6 +160,7 @@ class NodeDevices:
         """The host has it again as it was: it is announced by a reading that begins after this."""
         if self.out.pop(gpuid, None) is not None:
             self._returning[gpuid] = self.round
+            self._changes += 1
 
     def _taken(self) -> dict[str, str]:
         return {**dict.fromkeys(self.holders.grants, ""), **self.holders.held}

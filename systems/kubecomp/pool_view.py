@@ -13,8 +13,8 @@ from mews.systems.kubecomp.records import (
     POOL_PREFIX,
     node_of_report,
     node_of_requests,
-    node_report,
     pool_state,
+    report_without_heartbeat,
     withdraw_requests,
 )
 
@@ -38,7 +38,7 @@ class PoolView:
         """A ConfigMap changed."""
         obj = new or old or {}
         if (node := node_of_report(obj)) is not None:
-            report = node_report(new)
+            report = report_without_heartbeat(new)
             self._announced.pop(node, None)
             if report is not None:
                 self._announced[node] = frozenset(report.announced)

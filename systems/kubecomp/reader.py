@@ -72,7 +72,10 @@ class ChassisReader:
     async def read_all(self, names: Iterable[str]) -> bool:
         """Read these chassis in parallel: as long as the slowest takes. Whether all answered in full."""
         wanted = list(names)
-        answered = await asyncio.gather(*(self.read(name) for name in wanted))
+        if len(wanted) == 1:
+            answered = [await self.read(wanted[0])]
+        else:
+            answered = await asyncio.gather(*(self.read(name) for name in wanted))
         return all(answered) and all(self._beliefs[name].is_full for name in wanted)
 
     def age_s(self, name: str) -> float:

@@ -201,9 +201,14 @@ def heartbeat_data(report: NodeReport) -> dict[str, str]:
 
 def node_report(obj: Object | None) -> NodeReport | None:
     """The report in a ``node-<node>`` object, or None when it is absent or cannot be read."""
-    data = (obj or {}).get("data") or {}
-    report = _report(data.get("report"), data.get("consents"))
+    report = report_without_heartbeat(obj)
     return None if report is None else replace(report, heartbeat_s=float(_load(obj, "heartbeat") or 0.0))
+
+
+def report_without_heartbeat(obj: Object | None) -> NodeReport | None:
+    """The same for whoever does not mind how old it is: the very same report as long as nothing else is new."""
+    data = (obj or {}).get("data") or {}
+    return _report(data.get("report"), data.get("consents"))
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,8 @@ only). Either must have a driver and a configuration space that answers: one tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mews.kube.system.files import FileTree
 from mews.kube.system.vital_product_data import vendor_field
 from mews.systems.kubecomp.node_devices import LocalDevice
@@ -27,23 +29,36 @@ class SysfsConfirm:
         self._looked: dict[str, int] = {}
         self._uuids: dict[str, str] = {}
         self._read_in: int | None = None
+        self._last: tuple[Sequence[LocalDevice], int | None, Sequence[LocalDevice]] | None = None
 
-    async def __call__(self, device: LocalDevice) -> bool:
-        """Whether the host sees it; the last answer while the files cannot be read at all, and while none of them has
-        changed."""
+    async def __call__(self, devices: Sequence[LocalDevice]) -> Sequence[LocalDevice]:
+        """Those that the host sees, or that have no UUID: there is nothing to look for then. The last answer while no
+        file has changed since."""
         version = self._tree.hardware_version()
-        if version is not None and self._looked.get(device.uuid) == version:
-            return self._answers[device.uuid]
-        self._looked.pop(device.uuid, None)
+        last = self._last
+        if last is not None and last[0] is devices and version is not None and last[1] == version:
+            return last[2]
+        seen = [device for device in devices if not device.uuid or await self.sees(device.uuid)]
+        firm = all(self._looked.get(device.uuid) == version for device in devices if device.uuid)
+        self._last = (devices, version, seen) if firm else None
+        return seen
+
+    async def sees(self, uuid: str) -> bool:
+        """Whether the host has it, with a driver; the last answer while the files cannot be read at all, and while none
+        of them has changed."""
+        version = self._tree.hardware_version()
+        if version is not None and self._looked.get(uuid) == version:
+            return self._answers[uuid]
+        self._looked.pop(uuid, None)
         try:
-            answer = await self._sees(device.uuid)
+            answer = await self._sees(uuid)
         except (FileNotFoundError, NotADirectoryError):
             answer = False
         except OSError:
-            return self._answers.get(device.uuid, False)
-        self._answers[device.uuid] = answer
+            return self._answers.get(uuid, False)
+        self._answers[uuid] = answer
         if version is not None:
-            self._looked[device.uuid] = version
+            self._looked[uuid] = version
         return answer
 
     async def address(self, uuid: str) -> str | None:

@@ -153,7 +153,7 @@ class FaultBoard:
 
     def strike(self, operation: Operation) -> None:
         """Let every fault that looks at this operation have its go, in the order of adding."""
-        for armed in list(self._armed):
+        for armed in list(self._armed) if self._armed else ():
             if armed.striker is None or not admits(armed.when, operation, armed.fault.on):
                 continue
             if self._fires(armed) and armed.striker.strike(operation, armed):

@@ -30,7 +30,7 @@ def root(tmp_path):
 def confirmed(root, *devices):
     async def main():
         confirm = SysfsConfirm(FolderTree(root))
-        return [await confirm(device) for device in devices]
+        return [await confirm.sees(device.uuid) for device in devices]
 
     return asyncio.run(main())
 
@@ -52,10 +52,10 @@ def test_one_that_reads_as_ones_has_fallen_off_the_bus(root):
 def test_one_that_moved_to_another_address_is_found_there(root):
     async def main():
         confirm = SysfsConfirm(FolderTree(root))
-        before = await confirm(gpu())
+        before = await confirm.sees(gpu().uuid)
         for place in ("sys/bus/pci/devices", "proc/driver/nvidia/gpus"):
             (root / place / "0000:44:00.0").rename(root / place / "0000:45:00.0")
-        return before, await confirm(gpu())
+        return before, await confirm.sees(gpu().uuid)
 
     assert asyncio.run(main()) == (True, True)
 
@@ -86,9 +86,9 @@ def test_while_the_files_cannot_be_read_at_all_the_last_answer_stands(root):
     async def main():
         tree = Broken(FolderTree(root))
         confirm = SysfsConfirm(tree)
-        first = await confirm(gpu())
+        first = await confirm.sees(gpu().uuid)
         tree.dead = True
-        return first, await confirm(gpu()), await confirm(gpu("GPU-other"))
+        return first, await confirm.sees(gpu().uuid), await confirm.sees(gpu("GPU-other").uuid)
 
     assert asyncio.run(main()) == (True, True, False)
 
@@ -117,13 +117,14 @@ def test_an_answer_stands_until_the_host_counts_a_change_and_not_longer(root):
     async def main():
         tree = Counted(FolderTree(root))
         confirm = SysfsConfirm(tree)
-        answers = [await confirm(gpu())]
+        devices = [gpu()]
+        answers = [bool(await confirm(devices))]
         (root / "sys/bus/pci/devices/0000:44:00.0/uevent").write_text("PCI_CLASS=30200\n")
         reads = tree.reads
-        answers.append(await confirm(gpu()))
+        answers.append(bool(await confirm(devices)))
         assert tree.reads == reads
         tree.changes += 1
-        answers.append(await confirm(gpu()))
+        answers.append(bool(await confirm(devices)))
         return answers
 
     assert asyncio.run(main()) == [True, True, False]
@@ -134,8 +135,17 @@ def test_what_could_not_be_read_is_looked_at_again_though_nothing_changed(root):
         tree = Counted(FolderTree(root))
         tree.dead = True
         confirm = SysfsConfirm(tree)
-        first = await confirm(gpu())
+        devices = [gpu()]
+        first = bool(await confirm(devices))
         tree.dead = False
-        return first, await confirm(gpu())
+        return first, bool(await confirm(devices))
 
     assert asyncio.run(main()) == (False, True)
+
+
+def test_a_device_without_a_uuid_is_not_looked_for(root):
+    async def main():
+        devices = [gpu(""), gpu("GPU-nobody"), gpu()]
+        return await SysfsConfirm(FolderTree(root))(devices)
+
+    assert [device.uuid for device in asyncio.run(main())] == ["", UUID]

@@ -73,18 +73,14 @@ async def rest(delay_s: float) -> None:
 
 
 def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-    """``rest`` for callbacks: call after the delay, unless the handle is cancelled before."""
+    """``rest`` for callbacks: call after the delay, unless the handle is cancelled before.
+
+    Others whose time comes at the same instant run between the timer and the callback, as they do before a task that
+    rested: who cancels then is still in time.
+    """
     loop = asyncio.get_running_loop()
-    background = getattr(loop, "background", None)
-    if background is None:
-        return loop.call_later(delay_s, call)
-
-    def call_in_turn() -> None:
-        if not handle.cancelled():
-            call()
-
-    # Between the timer and this callback others run: who cancels then is still in time.
-    handle: asyncio.TimerHandle = background(delay_s, loop.call_soon, call_in_turn)
+    in_turn = getattr(loop, "background_in_turn", None)
+    handle: asyncio.TimerHandle = loop.call_later(delay_s, call) if in_turn is None else in_turn(delay_s, call)
     return handle
 
 

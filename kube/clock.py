@@ -72,6 +72,16 @@ async def rest(delay_s: float) -> None:
         raise
 
 
+async def rest_or(woken: asyncio.Future[None], delay_s: float) -> None:
+    """``rest`` until somebody resolves the future, at most so long; it is done then."""
+    loop = asyncio.get_running_loop()
+    handle = getattr(loop, "background", loop.call_later)(delay_s, _resolve, woken)
+    try:
+        await woken
+    finally:
+        handle.cancel()
+
+
 def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
     """``rest`` for callbacks: call after the delay, unless the handle is cancelled before.
 

@@ -48,6 +48,7 @@ class _Quiet:
 def _woken(cluster: Cluster) -> Iterator[Pulse]:
     """Beats whenever the journal grows, and slowly by itself."""
     wake, beat_s = Pulse(), _BEAT_S.get(cluster.time, 1.0)
+    next_beat: asyncio.TimerHandle
 
     def again() -> None:
         nonlocal next_beat

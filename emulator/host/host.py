@@ -38,10 +38,8 @@ VIEW_KEYS = ("topology", "devices", "holders", "waiting", "log")
 
 
 class Host:
-    """One emulated server. All methods take ``now_s``, emulated seconds that never go back.
-
-    ``cabled``: the chassis that have a port for it.
-    """
+    """One emulated server, and ``cabled``, the chassis that have a port for it. All methods take ``now_s``, emulated
+    seconds that never go back."""
 
     def __init__(
         self,

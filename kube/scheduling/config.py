@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from types import MappingProxyType
@@ -39,8 +38,7 @@ class SchedulerProfile(Struct, frozen=True):
     percentage_of_nodes_to_score: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfig:
+class SchedulerConfig(Struct, frozen=True):
     """Profiles that share one queue and one cache, and how the queue waits.
 
     ``instance`` ends the events' reportingInstance (``default-scheduler-<instance>``): the host's name in production.

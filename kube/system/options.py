@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
+from msgspec import Struct, structs
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 
@@ -30,7 +31,7 @@ _BY_TYPE: Mapping[type, Any] = MappingProxyType({str: TEXT, bool: FLAG, int: COU
 
 
 def model_of(
-    source: type,
+    source: type[Any],
     name: str,
     doc: str,
     *,
@@ -39,7 +40,7 @@ def model_of(
     more: Mapping[str, Any] = MappingProxyType({}),
     words: Mapping[str, str] = MappingProxyType({}),
 ) -> type[OptionsModel]:
-    """The model of a dataclass of texts, flags, counts and seconds, so that its fields are written once.
+    """The model of a struct or dataclass of texts, flags, counts and seconds, so that its fields are written once.
 
     ``omit``: fields that are no options; ``kinds``: annotations of fields that take less than any value of their type;
     ``more``: further fields as pydantic takes them, (annotation, default); ``words``: what each field is.
@@ -49,7 +50,7 @@ def model_of(
             kinds.get(field.name) or _BY_TYPE[type(field.default)],
             Field(default=field.default, description=words[field.name]) if field.name in words else field.default,
         )
-        for field in dataclasses.fields(source)
+        for field in (structs.fields(source) if issubclass(source, Struct) else dataclasses.fields(source))
         if field.name not in omit
     }
     made: type[OptionsModel] = create_model(name, __base__=OptionsModel, __doc__=doc, **fields, **more)

@@ -11,11 +11,11 @@ import ssl
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import fields
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable

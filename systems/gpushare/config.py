@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.deviceplugin.port import Mount
 from mews.systems.gpushare import names
@@ -18,8 +19,7 @@ APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
 """XIDs that a program causes and not its GPU: as NVIDIA's device plugin has them (contract host.md section 3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuShareConfig:
+class GpuShareConfig(Struct, frozen=True):
     """``unit``: of gpu-mem, ``auto`` is the finest whose list a kubelet takes. ``match``: how Allocate finds its pod,
     ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared. ``on_shared``: what becomes of pods
     on a GPU that is wanted whole: ``refuse``, they keep it; ``evict``, they are evicted, and ``evict_s`` is how long

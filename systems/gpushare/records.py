@@ -6,8 +6,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from mews.kube.api.objects import Object, annotations_of, containers_of, init_containers_of
 from mews.kube.api.pod_requests import limits_of, pod_limit
@@ -51,8 +53,7 @@ def _is_row(row: Any, fields: Mapping[str, type]) -> bool:
     return isinstance(row, dict) and all(type(row.get(name)) is kind for name, kind in fields.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(Struct, frozen=True):
     """What the extender decided about a pod, read from its annotations."""
 
     index: int
@@ -116,8 +117,7 @@ def unhealthy_indices(config_map: Object | None) -> frozenset[int]:
     return frozenset(int(part) for part in text.split(",") if part.strip().isdigit())
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(Struct, frozen=True):
     """A part of a GPU that was promised to a pod: ``version`` is the pod's resourceVersion at which alone the promise
     can become a binding."""
 
@@ -141,8 +141,7 @@ def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
     return {entry.uid: entry for entry in found}
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedAnswer:
+class RecordedAnswer(Struct, frozen=True):
     """What the container was told that has certain slices: the GPU in its environment, "" for none. ``pod`` (uid) and
     ``container`` are those that we took it for, and need not be those that the kubelet meant."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
 
 from mews.kube.component import Runnable
 from mews.kube.system.command import Command
@@ -91,7 +92,8 @@ def _release_s(config: GpuShareConfig) -> float:
 
 
 def _document(config: GpuShareConfig) -> Mapping[str, Any]:
-    return asdict(config)
+    document: Mapping[str, Any] = to_builtins(config)
+    return document
 
 
 def _invariants() -> Sequence[Invariant[RunState]]:

@@ -11,8 +11,9 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context

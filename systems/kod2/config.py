@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, structs
 
 from mews.kube.config_text import read_config
 from mews.systems.kod2.errors import Kod2ConfigError
@@ -26,8 +26,7 @@ class Scheduling(StrEnum):
 _DEFAULT = Options()
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorConfig:
+class OperatorConfig(Struct, frozen=True):
     """``scheduling: tf-operator`` creates all pods of a job at once, unpinned, as Kubeflow's operator does.
 
     The next seven are the elastic scheduler's (``mews.systems.kod2.model.Options``). ``tick_s``: a pass at least that
@@ -93,7 +92,7 @@ def config_of(document: Mapping[str, Any], where: str) -> OperatorConfig:
 
     Raises ConfigError in one line.
     """
-    known = {field.name: type(field.default) for field in dataclasses.fields(OperatorConfig)}
+    known = {field.name: type(field.default) for field in structs.fields(OperatorConfig)}
     values: dict[str, Any] = {}
     for name, value in document.items():
         if name not in known:

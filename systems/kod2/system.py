@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict, replace
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource

@@ -10,11 +10,11 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import fields
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable

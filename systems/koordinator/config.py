@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.runtimehook.port import HookPolicy
@@ -12,8 +13,7 @@ from mews.systems.koordinator.names import NAMESPACE, SCHEDULER
 from mews.systems.koordinator.policy import Choice
 
 
-@dataclass(frozen=True, slots=True)
-class KoordinatorConfig:
+class KoordinatorConfig(Struct, frozen=True):
     """``device_choice``: how one of several sets of devices is chosen. ``gang_wait_s``: how long pods of a gang wait
     for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is told ``koordlet``.
     ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or Fail.

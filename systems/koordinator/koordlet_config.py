@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mews.systems.koordinator.device_kinds import KINDS, DeviceKind
 from mews.systems.koordinator.names import NVIDIA, SCHEDULER
 
 
-@dataclass(frozen=True, slots=True)
-class KoordletConfig:
+class KoordletConfig(Struct, frozen=True):
     """``report_s``: the period of the report; GPUs that come or go are seen within ``poll_s``. ``seed_names``: the
     seed's names of resources are on the node beside today's. ``adopt``: the resources of device plugins whose devices
     are taken from the kubelet's checkpoint, names or with ``*`` at the end what they begin with; ``adopt_env``: so are

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
 from pydantic.alias_generators import to_camel
 
 from mews.kube.api.objects import Object
@@ -136,7 +136,8 @@ def _watched() -> Sequence[Watched]:
 
 
 def _document(config: KoordinatorConfig) -> Mapping[str, Any]:
-    return asdict(config)
+    document: Mapping[str, Any] = to_builtins(config)
+    return document
 
 
 def _holds(config: KoordinatorConfig) -> Holds:

@@ -7,7 +7,8 @@ section IV-F: any discrete, exclusive resource whose vendor lists and moves it w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mews.dialects import DEFAULT
 from mews.kube.deviceplugin.port import Mount
@@ -23,8 +24,7 @@ SCORINGS = ("profile", "alone")
 """What ``KubeCompConfig.scoring`` may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChassisConfig:
+class ChassisConfig(Struct, frozen=True):
     """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` one of ``mews.dialects``.
 
     For Redfish: ``user`` logs in with the password in ``password_file``, or without one that of
@@ -45,8 +45,7 @@ class ChassisConfig:
         return f"{self.index}-{device}"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeConfig:
+class NodeConfig(Struct, frozen=True):
     """One node: its pool, and per chassis (by name) the host port that it is cabled to. ``lent_to``: the component that
     hands out its devices there in parts, if one does (``mews.kube.deviceplugin.release``): KubeComp then announces none
     on it, places no pods there, and asks that component for each device that it moves away."""
@@ -57,8 +56,7 @@ class NodeConfig:
     lent_to: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Periods, patience and retries; seconds of the API's time unless another unit is named."""
 
     device_poll_s: float = 1.0
@@ -104,16 +102,14 @@ class Timing:
     """For this long a device handed out by Allocate counts as held though pod-resources does not show it yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateConfig:
+class AllocateConfig(Struct, frozen=True):
     """What Allocate adds for every container, for example where a library finds its state."""
 
     envs: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KubeCompConfig:
+class KubeCompConfig(Struct, frozen=True):
     """The whole of it."""
 
     chassis: tuple[ChassisConfig, ...]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec import NODEFAULT, Struct, structs
 
 from mews.dialects import DEFAULT, DIALECTS
 from mews.kube.config_text import read_config
@@ -49,9 +50,9 @@ class _Reader:
     def wrong(self, key: str, value: Any, allowed: str) -> KubeCompConfigError:
         return KubeCompConfigError(f"{self._file}: {self.place(key)}: {value!r}: must be {allowed}")
 
-    def take(self, key: str, kind: type, default: Any = dataclasses.MISSING) -> Any:
+    def take(self, key: str, kind: type, default: Any = NODEFAULT) -> Any:
         if key not in self._left:
-            if default is dataclasses.MISSING:
+            if default is NODEFAULT:
                 raise KubeCompConfigError(f"{self._file}: {self.place(key)}: is missing; must be {_word(kind)}")
             return default
         value = self._left.pop(key)
@@ -92,8 +93,8 @@ def _word(kind: type) -> str:
     )
 
 
-def _fields(cls: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cls))
+def _fields(cls: type[Struct]) -> tuple[str, ...]:
+    return tuple(field.name for field in structs.fields(cls))
 
 
 def load_config(path: Path | str) -> KubeCompConfig:
@@ -115,7 +116,7 @@ def _config(reader: _Reader) -> KubeCompConfig:
     nodes = tuple(_node(entry, chassis) for entry in reader.each("nodes"))
     _distinct(reader, "nodes", [node.name for node in nodes])
     plain: dict[str, Any] = {}
-    for field in dataclasses.fields(KubeCompConfig):
+    for field in structs.fields(KubeCompConfig):
         if isinstance(field.default, (str, bool)):
             plain[field.name] = reader.take(field.name, type(field.default), field.default)
     if not _RESOURCE.match(plain["resource"]):
@@ -199,7 +200,7 @@ def _allocate(reader: _Reader) -> AllocateConfig:
 
 def _timing(reader: _Reader) -> Timing:
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(Timing):
+    for field in structs.fields(Timing):
         kind = type(field.default)
         values[field.name] = value = reader.take(field.name, kind, field.default)
         if value <= 0:
@@ -211,12 +212,12 @@ def _timing(reader: _Reader) -> Timing:
 def as_document(config: KubeCompConfig) -> Mapping[str, Any]:
     """The configuration as the YAML document that ``load_config`` reads back."""
     convert: Callable[[Any], Any] = _plain
-    return {field.name: convert(getattr(config, field.name)) for field in dataclasses.fields(KubeCompConfig)}
+    return {field.name: convert(getattr(config, field.name)) for field in structs.fields(KubeCompConfig)}
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Struct):
+        return {field.name: _plain(getattr(value, field.name)) for field in structs.fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

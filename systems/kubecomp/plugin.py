@@ -7,7 +7,6 @@ until Reconfig-Mgr has moved devices there and the node shows them.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -363,7 +362,7 @@ def kubecomp_profile(
     alone; every node is looked at. ``policy`` and ``strict_fcfs`` override the configuration's; ``score`` takes the
     place of equation 1.
     """
-    changed = dataclasses.replace(
+    changed = replace(
         config,
         policy=config.policy if policy is None else policy,
         strict_fcfs=config.strict_fcfs if strict_fcfs is None else strict_fcfs,

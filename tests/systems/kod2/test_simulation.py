@@ -1,10 +1,10 @@
 """The lean simulator of training jobs: its own rules, and that the whole stack does what it says."""
 
-import dataclasses
 import random
 from statistics import fmean
 
 import pytest
+from msgspec import structs
 
 from mews.kube.emulated.kubelet.timings import MEASURED, Span
 from mews.systems.kod2.experiment.baseline import PodTimes
@@ -109,7 +109,7 @@ def test_the_baselines_pods_take_as_long_as_the_emulated_kubelets():
 
 
 def vars_of(value):
-    return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    return [(field.name, getattr(value, field.name)) for field in structs.fields(value)]
 
 
 def scheduler_of(cores, clock):

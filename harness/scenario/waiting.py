@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from msgspec.structs import replace
 
@@ -17,8 +17,7 @@ from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.diagnosis import hint_for, related_to
 from mews.harness.scenario.errors import Failure, StepFailed
 from mews.harness.scenario.step_context import Finding, StepContext
-from mews.kube.clock import later
-from mews.kube.pulse import Pulse
+from mews.kube.clock import rest
 
 _BEAT_S = {"virtual": 1.0, "wall": 0.2}
 _QUIET_S = 200.0
@@ -44,24 +43,23 @@ class _Quiet:
         return self._cluster.stalled(self._line) and now - self._since >= self._patience_s
 
 
-@contextlib.contextmanager
-def _woken(cluster: Cluster) -> Iterator[Pulse]:
-    """Beats whenever the journal grows, and slowly by itself."""
-    wake, beat_s = Pulse(), _BEAT_S.get(cluster.time, 1.0)
-    next_beat: asyncio.TimerHandle
+@contextlib.asynccontextmanager
+async def _woken(cluster: Cluster) -> AsyncIterator[asyncio.Event]:
+    """An event that is set whenever the journal grows, and on each beat."""
+    wake = asyncio.Event()
 
-    def again() -> None:
-        nonlocal next_beat
-        wake.beat()
-        next_beat = later(beat_s, again)
+    async def beat() -> None:
+        while True:
+            await rest(_BEAT_S.get(cluster.time, 1.0))
+            wake.set()
 
-    stop = cluster.journal.listen(lambda _: wake.beat())
-    next_beat = later(beat_s, again)
+    stop = cluster.journal.listen(lambda _: wake.set())
+    beating = asyncio.create_task(beat())
     try:
         yield wake
     finally:
         stop()
-        next_beat.cancel()
+        beating.cancel()
 
 
 async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
@@ -74,8 +72,9 @@ async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
     timeout_s = stage.remaining_s(timeout_s)
     start = loop.time()
     quiet = _Quiet(cluster, min(_QUIET_S, timeout_s / 2))
-    with _woken(cluster) as wake:
+    async with _woken(cluster) as wake:
         while True:
+            wake.clear()
             finding = await look()
             if finding.holds:
                 return finding
@@ -97,10 +96,11 @@ async def hold(stage: StepContext, look: Look, span_s: float) -> Finding:
     """
     loop = asyncio.get_running_loop()
     start = loop.time()
-    with _woken(stage.cluster) as wake:
-        timer = loop.call_later(span_s, wake.beat)
+    async with _woken(stage.cluster) as wake:
+        timer = loop.call_later(span_s, wake.set)
         try:
             while True:
+                wake.clear()
                 finding = await now(stage, look)
                 if loop.time() - start >= span_s:
                     return finding

@@ -12,9 +12,12 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
 from datetime import UTC, date, datetime
 from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, TypeVar
+
+from msgspec import Struct
 
 from mews.kube.clock import Clock
 
@@ -37,17 +40,41 @@ _MANY_TIMERS = 100
 """Beyond so many, cancelled timers are swept out once they are the larger half, as asyncio's loop does."""
 
 
-class _Timer(asyncio.TimerHandle):
-    """Knows whether it is among the loop's timers still."""
+class _Handle(Struct, eq=False):
+    """What asyncio's Handle is to its own loop: made and dropped once per callback, so a struct."""
 
-    __slots__ = ("is_due",)
-    is_due: bool
+    callback: Callable[..., object] | None
+    args: tuple[Any, ...]
+    context: Context
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        """As asyncio's."""
+        self.is_cancelled = True
+        self.callback, self.args = None, ()
+
+    def cancelled(self) -> bool:
+        """As asyncio's."""
+        return self.is_cancelled
 
 
-class _Rest(_Timer):
-    """One that does not count as something that may still happen."""
+class _Timer(_Handle, kw_only=True):
+    """Knows whether it is among the loop's timers still, and whether it counts as something that may still happen."""
 
-    __slots__ = ()
+    loop: VirtualLoop
+    due_s: float
+    is_rest: bool = False
+    is_due: bool = True
+
+    def cancel(self) -> None:
+        """As asyncio's; the loop counts those that it has still."""
+        if self.is_due and not self.is_cancelled:
+            self.loop.cancelled_timers += 1
+        super().cancel()
+
+    def when(self) -> float:
+        """As asyncio's."""
+        return self.due_s
 
 
 class _Due(float):
@@ -61,49 +88,58 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """An event loop whose time jumps. ``time()`` starts at 0.
 
     A world is thousands of callbacks of a few microseconds each, so what asyncio spends on every one of them shows:
-    no debug mode is looked up, no selector asked, and timers are compared as the numbers that they are. Which callback
-    comes after which is as in asyncio's own loop.
+    no debug mode is looked up, no selector asked, handles are structs, and timers are compared as the numbers that they
+    are. Which callback comes after which is as in asyncio's own loop.
     """
 
     get_debug = bool
-    """``bool()`` is False: asyncio asks at each handle, future and task, and needs no frame of Python for that."""
+    """``bool()`` is False: asyncio asks at each future and task, and needs no frame of Python for that."""
 
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
+        self._ready: deque[_Handle] = deque()
         self._timers: list[_Due] = []
-        self._cancelled_timers = 0
+        self.cancelled_timers = 0
+        """How many of its timers are."""
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._now_s
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> _Handle:  # type: ignore[override]
         """As asyncio's."""
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = _Handle(callback, args, copy_context() if context is None else context)
         self._ready.append(handle)
         return handle
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> _Timer:  # type: ignore[override]
         """As asyncio's."""
-        return self._at(when, _Timer(when, callback, args, self, context))
+        context = copy_context() if context is None else context
+        return self._set(_Timer(callback, args, context, loop=self, due_s=when))
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> _Timer:  # type: ignore[override]
         """As asyncio's."""
-        when = self._now_s + delay
-        return self._at(when, _Timer(when, callback, args, self, context))
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
 
-    def background(self, delay_s: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+    def background(self, delay_s: float, callback: Callable[..., object], *args: Any) -> _Timer:
         """A timer that does not count as something that may still happen (see ``mews.kube.clock.rest``)."""
-        when = self._now_s + delay_s
-        return self._at(when, _Rest(when, callback, args, self, None))
+        return self._set(_Timer(callback, args, copy_context(), loop=self, due_s=self._now_s + delay_s, is_rest=True))
 
-    def _at(self, when: float, timer: _Timer) -> _Timer:
-        due = _Due(when)
+    def background_in_turn(self, delay_s: float, callback: Callable[[], object]) -> _Timer:
+        """The same for a callback whose turn comes after all that is ready then; until that it can be cancelled."""
+        timer = self.background(delay_s, self._take_turn)
+        timer.args = (timer, callback)
+        return timer
+
+    def _take_turn(self, timer: _Timer, callback: Callable[[], object]) -> None:
+        timer.callback, timer.args = callback, ()
+        self._ready.append(timer)
+
+    def _set(self, timer: _Timer) -> _Timer:
+        due = _Due(timer.due_s)
         due.timer = timer
         heappush(self._timers, due)
-        timer.is_due = True
         return timer
 
     def idle_until(self) -> float | None:
@@ -114,47 +150,60 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """
         last = self._now_s
         for due in self._timers:
-            if due.timer._cancelled:
+            timer = due.timer
+            if timer.is_cancelled:
                 continue
-            if not isinstance(due.timer, _Rest) and not _is_deadline(due.timer):
+            if not timer.is_rest and not _is_deadline(timer):
                 return None
-            last = max(last, due)
-        return float(last)
+            last = max(last, timer.due_s)
+        return last
 
     def _run_once(self) -> None:
-        """One turn: forget cancelled timers, jump when nothing is ready, call what was ready as the turn began."""
-        if self._cancelled_timers:
-            self._forget_cancelled()
-        timers, ready = self._timers, self._ready
-        if not ready and not self._stopping:  # type: ignore[attr-defined]
-            if not timers:
-                raise Stalled("nothing is ready and no timer is set")
-            self._now_s = max(self._now_s, float(timers[0]))
-        end_s = self._now_s + _RESOLUTION_S
-        while timers and timers[0] < end_s:
-            timer = heappop(timers).timer
-            timer.is_due = False
-            ready.append(timer)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+        """Turn after turn until somebody stops the loop; asyncio would come back here for each.
+
+        A turn: forget cancelled timers, jump when nothing is ready, call what was ready as the turn began.
+        """
+        ready, timers, stopping = self._ready, self._timers, self._stopping  # type: ignore[attr-defined]
+        next_ready = ready.popleft
+        while True:
+            if self.cancelled_timers:
+                self._forget_cancelled()
+            if not ready and not stopping:
+                if not timers:
+                    raise Stalled("nothing is ready and no timer is set")
+                self._now_s = max(self._now_s, timers[0].timer.due_s)
+            end_s = self._now_s + _RESOLUTION_S
+            while timers and timers[0] < end_s:
+                timer = heappop(timers).timer
+                timer.is_due = False
+                ready.append(timer)
+            for _ in range(len(ready)):
+                handle = next_ready()
+                if handle.is_cancelled:
+                    continue
+                try:
+                    handle.context.run(handle.callback, *handle.args)  # type: ignore[arg-type]  # set until cancelled
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the handler's, as in asyncio
+                    self._failed(handle, error)
+            if self._stopping:  # type: ignore[attr-defined]
+                return
+
+    def _failed(self, handle: _Handle, error: BaseException) -> None:
+        message = f"Exception in callback {handle.callback!r}"
+        self.call_exception_handler({"message": message, "exception": error, "handle": handle})
 
     def _forget_cancelled(self) -> None:
         timers = self._timers
-        if len(timers) > _MANY_TIMERS and self._cancelled_timers > len(timers) / 2:
-            self._timers = [due for due in timers if not due.timer.cancelled()]
-            heapify(self._timers)
-            self._cancelled_timers = 0
+        if len(timers) > _MANY_TIMERS and self.cancelled_timers > len(timers) / 2:
+            timers[:] = [due for due in timers if not due.timer.is_cancelled]
+            heapify(timers)
+            self.cancelled_timers = 0
             return
-        while timers and timers[0].timer.cancelled():
-            self._cancelled_timers -= 1
+        while timers and timers[0].timer.is_cancelled:
+            self.cancelled_timers -= 1
             heappop(timers).timer.is_due = False
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Count it while it is among the timers, as asyncio's loop does."""
-        if isinstance(handle, _Timer) and handle.is_due:
-            self._cancelled_timers += 1
 
     # What BaseEventLoop asks of its platform half.
 
@@ -170,8 +219,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     sock_recv = sock_sendall = sock_connect = sock_accept = _refuse
 
     def call_soon_threadsafe(  # type: ignore[override]
-        self, callback: Any, *args: Any, context: Any = None
-    ) -> asyncio.Handle:
+        self, callback: Any, *args: Any, context: Context | None = None
+    ) -> _Handle:
         """As ``call_soon``, for this thread alone: Ctrl-C wakes the loop by it, to have the run cancelled."""
         if self._thread_id != threading.get_ident():  # type: ignore[attr-defined]
             self._refuse()
@@ -181,9 +230,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There is none."""
 
 
-def _is_deadline(handle: asyncio.TimerHandle) -> bool:
-    callback = handle._callback  # type: ignore[attr-defined]
-    return isinstance(getattr(callback, "__self__", None), asyncio.Timeout)
+def _is_deadline(timer: _Timer) -> bool:
+    return isinstance(getattr(timer.callback, "__self__", None), asyncio.Timeout)
 
 
 _COLLECT = (20_000, 10, 10)
@@ -193,11 +241,18 @@ through all hosts of a large one is a tenth of its cost; some ten megabytes more
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end in virtual time and return its result."""
+    answers: list[T] = []
+
+    async def answer() -> None:
+        # Not the task's own result: the runner lets the signal module show the task, and with it all that a world was.
+        answers.append(await main())
+
     before = gc.get_threshold()
     gc.set_threshold(*_COLLECT)
     try:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            return runner.run(main())
+            runner.run(answer())
+        return answers[0]
     finally:
         gc.set_threshold(*before)
 

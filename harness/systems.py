@@ -80,7 +80,7 @@ def find_profile(name: str) -> MakeOverhead:
 
     Raises LookupError naming those there are.
     """
-    for found in all_systems():
+    for _, found in registry.each_usable():
         profiles = found.profiles()
         if name in profiles:
             return profiles[name]

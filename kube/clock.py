@@ -72,19 +72,25 @@ async def rest(delay_s: float) -> None:
         raise
 
 
-def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-    """``rest`` for callbacks: call after the delay, unless the handle is cancelled before."""
+async def rest_or(woken: asyncio.Future[None], delay_s: float) -> None:
+    """``rest`` until somebody resolves the future, at most so long; it is done then."""
     loop = asyncio.get_running_loop()
-    background = getattr(loop, "background", None)
-    if background is None:
-        return loop.call_later(delay_s, call)
+    handle = getattr(loop, "background", loop.call_later)(delay_s, _resolve, woken)
+    try:
+        await woken
+    finally:
+        handle.cancel()
 
-    def call_in_turn() -> None:
-        if not handle.cancelled():
-            call()
 
-    # Between the timer and this callback others run: who cancels then is still in time.
-    handle: asyncio.TimerHandle = background(delay_s, loop.call_soon, call_in_turn)
+def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    """``rest`` for callbacks: call after the delay, unless the handle is cancelled before.
+
+    Others whose time comes at the same instant run between the timer and the callback, as they do before a task that
+    rested: who cancels then is still in time.
+    """
+    loop = asyncio.get_running_loop()
+    in_turn = getattr(loop, "background_in_turn", None)
+    handle: asyncio.TimerHandle = loop.call_later(delay_s, call) if in_turn is None else in_turn(delay_s, call)
     return handle
 
 

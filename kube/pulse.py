@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.clock import rest
+from mews.kube.clock import rest_or
 
 
 class Pulse:
     """A level: ``beat()`` as often as you like, the waiter wakes once."""
 
     def __init__(self) -> None:
-        self._event = asyncio.Event()
+        self._beaten = False
+        self._waiters: list[asyncio.Future[None]] = []
 
     def beat(self) -> None:
         """Wake the waiter, now or when it next waits."""
-        self._event.set()
+        self._beaten = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def wait(self, limit_s: float | None = None) -> bool:
         """Wait for a beat, at most so long; whether there was one. The limit is a rest (``mews.kube.clock.rest``)."""
-        if limit_s is not None and not self._event.is_set():
-            await self._wait_or_rest(limit_s)
-        elif limit_s is None:
-            await self._event.wait()
-        beaten = self._event.is_set()
-        self._event.clear()
+        if not self._beaten:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await (waiter if limit_s is None else rest_or(waiter, limit_s))
+            finally:
+                self._waiters.remove(waiter)
+        beaten, self._beaten = self._beaten, False
         return beaten
-
-    async def _wait_or_rest(self, limit_s: float) -> None:
-        waits = (asyncio.ensure_future(self._event.wait()), asyncio.ensure_future(rest(limit_s)))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 
@@ -53,13 +52,22 @@ def system(name: str) -> System:
     raise KeyError(name)
 
 
+def each_usable() -> Iterator[tuple[str, System]]:
+    """Every system that can be had and loaded, ours first: who has found what it looks for asks for no entry points.
+    One that is broken spoils what others do for nobody."""
+    for name in OURS:
+        yield name, system(name)
+    for name in names()[len(OURS) :]:
+        try:
+            found = system(name)
+        except UnusableSystem:
+            continue
+        yield name, found
+
+
 def usable() -> dict[str, System]:
-    """Every system that can be had and loaded, by name: one that is broken spoils what others do for nobody."""
-    found = {}
-    for name in names():
-        with contextlib.suppress(UnusableSystem):
-            found[name] = system(name)
-    return found
+    """The same, by name."""
+    return dict(each_usable())
 
 
 def in_order(chosen: Mapping[str, object]) -> list[str]:

@@ -71,13 +71,15 @@ class InvariantJudge:
         self.state.windows.take(line)
         self.state.world.take(line)
         for law in self._of_lines:
-            self._take(law, law.on_line(line, self.state), line.t)
+            for breach in law.on_line(line, self.state):
+                self._find(law, breach, line.t)
         self.pass_time(line.t)
 
     def pass_time(self, t: float) -> None:
         """Judge what should have happened by now."""
         for law in self._of_time:
-            self._take(law, law.on_time(t, self.state), t)
+            for breach in law.on_time(t, self.state):
+                self._find(law, breach, t)
 
     def on_sight(self, seen: WatchRecord, t: float) -> None:
         """Judge one event of a watch."""
@@ -98,14 +100,17 @@ class InvariantJudge:
 
     def _take(self, law: Invariant[Any] | Watches, breaches: Iterable[Breach], t: float) -> None:
         for breach in breaches:
-            finding = (law.number, breach.key)
-            if finding in self._found:
-                continue
-            self._found.add(finding)
-            if not self.state.windows.excused(law.number, t, breach.device):
-                violation = Violation(law.number, law.name, breach.what, t, breach.first)
-                self.violations.append(violation)
-                self._report(violation)
+            self._find(law, breach, t)
+
+    def _find(self, law: Invariant[Any] | Watches, breach: Breach, t: float) -> None:
+        finding = (law.number, breach.key)
+        if finding in self._found:
+            return
+        self._found.add(finding)
+        if not self.state.windows.excused(law.number, t, breach.device):
+            violation = Violation(law.number, law.name, breach.what, t, breach.first)
+            self.violations.append(violation)
+            self._report(violation)
 
 
 def _distinct(theirs: Iterable[Invariant[Any]]) -> list[Invariant[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar, cast
 
 P = TypeVar("P")
@@ -17,12 +18,13 @@ class Fence:
     """Wraps an incarnation's ports; after ``cut()`` every call, and every step of an open stream, raises ``Fenced``."""
 
     def __init__(self) -> None:
-        self._cut = False
+        self.is_cut = False
+        """Whether the incarnation is dead."""
         self._on_cut: list[Callable[[], None]] = []
 
     def cut(self) -> None:
         """Kill: nothing gets out any more."""
-        self._cut = True
+        self.is_cut = True
         while self._on_cut:
             self._on_cut.pop()()
 
@@ -30,18 +32,13 @@ class Fence:
         """Call this when the fence is cut: what is a process of its own is killed then. Must not wait."""
         self._on_cut.append(act)
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the incarnation is dead."""
-        return self._cut
-
     def around(self, port: P) -> P:
         """The same port, seen through the fence."""
         return cast(P, _Fenced(port, self))
 
     def check(self) -> None:
         """Raise ``Fenced`` once cut."""
-        if self._cut:
+        if self.is_cut:
             raise Fenced
 
 
@@ -54,17 +51,33 @@ class _Fenced:
         value = getattr(self._port, name)
         if not callable(value):
             return value
-        fence = self._fence
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            fence.check()
-            result = value(*args, **kwargs)
-            guard = _guard_of(type(result))  # type: ignore[arg-type]  # mypy takes a class for one of its instances
-            return result if guard is None else guard(result, fence)
-
+        call = _waiting(value, self._fence) if iscoroutinefunction(value) else _calling(value, self._fence)
         # A port's methods are the same for an incarnation's life: the next call does not come here.
         self.__dict__[name] = call
         return call
+
+
+def _waiting(value: Callable[..., Any], fence: Fence) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        if fence.is_cut:
+            raise Fenced
+        answer = await value(*args, **kwargs)
+        if fence.is_cut:
+            raise Fenced
+        return answer
+
+    return call
+
+
+def _calling(value: Callable[..., Any], fence: Fence) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if fence.is_cut:
+            raise Fenced
+        result = value(*args, **kwargs)
+        guard = _guard_of(type(result))  # type: ignore[arg-type]  # mypy takes a class for one of its instances
+        return result if guard is None else guard(result, fence)
+
+    return call
 
 
 @lru_cache(maxsize=1024)

@@ -155,20 +155,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 continue
             if not timer.is_rest and not _is_deadline(timer):
                 return None
-            last = max(last, timer.due_s)
+            if timer.due_s > last:
+                last = timer.due_s
         return last
 
     def _run_once(self) -> None:
         """Turn after turn until somebody stops the loop; asyncio would come back here for each.
 
-        A turn: forget cancelled timers, jump when nothing is ready, call what was ready as the turn began.
+        A turn: jump when nothing is ready, past timers that were cancelled; call what was ready as the turn began.
         """
         ready, timers, stopping = self._ready, self._timers, self._stopping  # type: ignore[attr-defined]
         next_ready = ready.popleft
         while True:
-            if self.cancelled_timers:
-                self._forget_cancelled()
             if not ready and not stopping:
+                if self.cancelled_timers:
+                    self._forget_cancelled()
                 if not timers:
                     raise Stalled("nothing is ready and no timer is set")
                 self._now_s = max(self._now_s, timers[0].timer.due_s)
@@ -176,7 +177,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             while timers and timers[0] < end_s:
                 timer = heappop(timers).timer
                 timer.is_due = False
-                ready.append(timer)
+                if timer.is_cancelled:
+                    self.cancelled_timers -= 1
+                else:
+                    ready.append(timer)
             for _ in range(len(ready)):
                 handle = next_ready()
                 if handle.is_cancelled:

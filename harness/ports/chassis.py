@@ -120,15 +120,14 @@ class LocalFleet:
         self.fleet.boxes[chassis].settle(max(due_s, self.pace.now()))
         self.stirred(chassis)
 
-    async def wait(self, chassis: str, pending: Pending, limit_s: float) -> None:
-        """Sleep until ``pending`` is due, but at most that many loop seconds, and no longer if it is due at another
-        time meanwhile; for an answer to a mere read it is a rest, since that changes nothing.
+    async def wait(self, chassis: str, pending: Pending, delay_s: float, limit_s: float) -> None:
+        """Sleep the ``delay_s`` until ``pending`` is due, but at most ``limit_s``, both loop seconds, and no longer if it
+        is due at another time meanwhile; for an answer to a mere read it is a rest, since that changes nothing.
 
         The chassis' own timer wakes whoever is answered as soon as the chassis is done, which is every reader."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         only_reads = self.fleet.boxes[chassis].only_reads()
-        delay_s = self.pace.loop_s(pending.due_s - self.pace.now())
         wait = _Wait(pending, pending.due_s, only_reads, only_reads and delay_s <= limit_s and _ends_when_done(pending))
         timer: asyncio.TimerHandle | None = None
         if not wait.by_chassis:
@@ -171,10 +170,10 @@ class InProcessTransport:
         if not self._fleet.alive(self._chassis):
             raise TransportError(f"chassis {self._chassis}: connection refused")
         dialect, pace = self._fleet.face(self._chassis, self._name), self._fleet.pace
-        pending = dialect.begin(self._on_wire(request), pace.now())
+        now_s = pace.now()
+        pending = dialect.begin(self._on_wire(request), now_s)
         self._fleet.pump(self._chassis)
-        await self._until_due(pending)
-        answer = dialect.finish(pending, pace.now())
+        answer = dialect.finish(pending, await self._until_due(pending, now_s))
         self._fleet.pump(self._chassis)
         if isinstance(answer, Dropped):
             raise TransportError(f"chassis {self._chassis}: connection dropped without an answer")
@@ -190,15 +189,17 @@ class InProcessTransport:
             self._asked = request, Request(request.method, path, query, headers, request.body)
         return self._asked[1]
 
-    async def _until_due(self, pending: Pending) -> None:
+    async def _until_due(self, pending: Pending, now_s: float) -> float:
+        """Sleep until it is; the emulated time then."""
         pace = self._fleet.pace
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._timeout_s
-        while pace.loop_s(pending.due_s - pace.now()) > 1e-9:
-            left_s = deadline_s - loop.time()
+        left_s = self._timeout_s
+        while (delay_s := pace.loop_s(pending.due_s - now_s)) > 1e-9:
             if left_s <= 0:
                 raise TransportError(f"chassis {self._chassis}: no answer within {self._timeout_s:g} s")
-            await self._fleet.wait(self._chassis, pending, left_s)
+            await self._fleet.wait(self._chassis, pending, delay_s, left_s)
+            before_s, now_s = now_s, pace.now()
+            left_s -= pace.loop_s(now_s - before_s)
+        return now_s
 
 
 class _Wait(Struct, frozen=True):

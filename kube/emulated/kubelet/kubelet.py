@@ -132,11 +132,13 @@ class Kubelet:
         if not self._looks:
             return
         for pod in self._pods.items():
+            if is_terminal(pod):
+                continue
             uid = uid_of(pod)
-            worker = self._workers.get(uid)
             if uid not in self._taken_up or uid in self._rejected:
                 continue
-            if not is_terminal(pod) and not (worker and worker.ended):
+            worker = self._workers.get(uid)
+            if not (worker and worker.ended):
                 yield pod
 
     # Changes: one at a time, in order, so that an Allocate that hangs holds up all that come later.

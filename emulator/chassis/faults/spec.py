@@ -139,8 +139,8 @@ def _value(kind: str, name: str, value: Any, hint: Any) -> Any:
 
 def admits(when: When, operation: Operation, on: tuple[str, ...]) -> bool:
     """Whether the operation is one that this fault looks at (chance and count not considered)."""
-    if operation.kind.value not in on:
+    if operation.kind not in on:
         return False
-    if when.operation is not None and operation.kind.value != when.operation:
+    if when.operation is not None and operation.kind != when.operation:
         return False
     return when.device is None or operation.kind is OperationKind.READ or operation.device == when.device

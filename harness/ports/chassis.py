@@ -20,6 +20,9 @@ from mews.kube.clock import Pace, later
 LOCAL_PASSWORD = "no-wire-no-secret"
 """The first account's password where chassis are in process: there is no wire that anybody could log in by."""
 
+_NO_TIME_S = 1e-9
+"""What rounding may leave of a wait: a timer of so little may not move the clock of virtual time at all."""
+
 
 class LocalFleet:
     """All chassis of a hardware file on the running loop; emulated time is ``pace.now()``.
@@ -192,13 +195,13 @@ class InProcessTransport:
     async def _until_due(self, pending: Pending, now_s: float) -> float:
         """Sleep until it is; the emulated time then."""
         pace = self._fleet.pace
-        left_s = self._timeout_s
-        while (delay_s := pace.loop_s(pending.due_s - now_s)) > 1e-9:
-            if left_s <= 0:
+        deadline_s = now_s + self._timeout_s * pace.speed
+        while (delay_s := pace.loop_s(pending.due_s - now_s)) > _NO_TIME_S:
+            left_s = pace.loop_s(deadline_s - now_s)
+            if left_s <= _NO_TIME_S:
                 raise TransportError(f"chassis {self._chassis}: no answer within {self._timeout_s:g} s")
             await self._fleet.wait(self._chassis, pending, delay_s, left_s)
-            before_s, now_s = now_s, pace.now()
-            left_s -= pace.loop_s(now_s - before_s)
+            now_s = pace.now()
         return now_s
 
 

@@ -83,6 +83,22 @@ def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dial
     tell(story, dialect, timeout_s=10)
 
 
+@pytest.mark.parametrize("speed", [1.0, 0.3, 7.3])
+def test_a_client_stops_waiting_in_time_whenever_it_began(speed: float) -> None:
+    async def main() -> None:
+        fleet = LocalFleet(load_hardware(FIXTURES / "demo.yaml"), pace=Pace(speed), seed=1)
+        await LocalHardwareControl(fleet).fault("A", {"kind": "timeout", "count": 1000})
+        api = client_of("h3api", fleet.transport("A", "h3api", timeout_s=1.1), None, patience_s=1.1)
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            begun_s = asyncio.get_running_loop().time()
+            reply = await asyncio.wait_for(api.detach("000100"), 60)
+            assert reply.outcome is ReplyOutcome.UNKNOWN
+            assert asyncio.get_running_loop().time() - begun_s == pytest.approx(1.1)
+
+    run_virtual(main)
+
+
 def test_operations_of_one_chassis_queue_while_two_chassis_work_in_parallel() -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)

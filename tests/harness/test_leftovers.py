@@ -55,7 +55,7 @@ def test_a_folder_whose_owner_lives_stays(base):
 
 @pytest.fixture
 def sleeping():
-    """Starts processes that sleep, and waits until they do: while one is made, its environment cannot be read yet."""
+    """Starts processes that sleep, and waits until they do: before that their environment cannot be read."""
     begun = []
 
     def begin(**given):

@@ -44,7 +44,14 @@ _BOX_WIDTH, _BOX_HEIGHT = 196, 48
 BOXES: Mapping[str, Box] = {
     box.title: box
     for box in (
-        Box("command line", "cli, commands", ("harness.cli", "harness.commands"), "harness", 270, 66),
+        Box(
+            "command line",
+            "cli, commands",
+            ("harness.cli", "harness.__main__", "harness.commands"),
+            "harness",
+            270,
+            66,
+        ),
         Box(
             "tests",
             "testing, pytest_plugin, testkit",

@@ -124,7 +124,7 @@ class LocalFleet:
         self.stirred(chassis)
 
     async def wait(self, chassis: str, pending: Pending, delay_s: float, limit_s: float) -> None:
-        """Sleep the ``delay_s`` until ``pending`` is due, but at most ``limit_s``, both loop seconds, and no longer if
+        """Sleep the ``delay_s`` until ``pending`` is due, but at most ``limit_s`` (both loop seconds), and no longer if
         it is due at another time meanwhile; for an answer to a mere read it is a rest, since that changes nothing.
 
         The chassis' own timer wakes whoever is answered as soon as the chassis is done, which is every reader."""

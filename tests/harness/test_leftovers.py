@@ -11,7 +11,7 @@ import pytest
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder, runtime_folder, sweep
 
-SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
+SLEEP = [sys.executable, "-c", "import signal; print(flush=True); signal.pause()"]
 
 
 @pytest.fixture(autouse=True)
@@ -55,17 +55,19 @@ def test_a_folder_whose_owner_lives_stays(base):
 
 @pytest.fixture
 def sleeping():
-    """Starts processes that sleep."""
+    """Starts processes that sleep, and waits until they do: before that their environment cannot be read."""
     begun = []
 
     def begin(**given):
-        begun.append(subprocess.Popen(SLEEP, **given))
-        return begun[-1]
+        process = subprocess.Popen(SLEEP, stdout=subprocess.PIPE, **given)
+        begun.append(process)
+        assert process.stdout.readline()
+        return process
 
     yield begin
     for process in begun:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def test_a_folder_whose_owner_is_dead_goes_with_its_processes(orphaned, base, sleeping):

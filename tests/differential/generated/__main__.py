@@ -10,8 +10,7 @@ writes the published types anew.
 from __future__ import annotations
 
 import argparse
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from tests.differential.generated import definitions, fields, guarded, pods, published, rows, writers
 from tests.differential.generated.field_report import differing, kinds_table

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from tests.differential.generated.fields import compared, kind_of
 from tests.differential.generated.known_fields import KNOWN_FIELDS

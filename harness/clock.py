@@ -57,6 +57,10 @@ class _Handle(Struct, eq=False):
         """As asyncio's."""
         return self.is_cancelled
 
+    def __repr__(self) -> str:
+        # Not its arguments, which may hold a whole world: asyncio logs this where a callback fails.
+        return f"<{type(self).__name__} {_name(self.callback)}>"
+
 
 class _Timer(_Handle, kw_only=True):
     """Knows whether it is among the loop's timers still, and whether it counts as something that may still happen."""
@@ -195,7 +199,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 return
 
     def _failed(self, handle: _Handle, error: BaseException) -> None:
-        message = f"Exception in callback {handle.callback!r}"
+        message = f"Exception in callback {_name(handle.callback)}"
         self.call_exception_handler({"message": message, "exception": error, "handle": handle})
 
     def _forget_cancelled(self) -> None:
@@ -232,6 +236,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """There is none."""
+
+
+def _name(callback: Callable[..., object] | None) -> str:
+    function = getattr(callback, "func", callback)
+    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _is_deadline(timer: _Timer) -> bool:

@@ -2,6 +2,7 @@ import asyncio
 import signal
 import socket
 import threading
+from functools import partial
 
 import pytest
 
@@ -141,3 +142,21 @@ def test_a_callback_cancelled_at_the_very_instant_is_not_called():
         return called
 
     assert run_virtual(main) == []
+
+
+def test_a_callback_that_fails_is_named_and_what_it_was_given_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(world: object) -> None:
+        raise ValueError("no good")
+
+    async def main() -> None:
+        loop, world = asyncio.get_running_loop(), list(range(100_000))
+        loop.call_soon(fails, world)
+        loop.call_later(1, partial(fails, world))
+        await asyncio.sleep(2)
+
+    run_virtual(main)
+    assert len(caplog.records) == 2
+    for record in caplog.records:
+        assert "Exception in callback" in record.getMessage() and "fails" in record.getMessage()
+        assert len(record.getMessage()) < 1000
+        assert record.exc_info is not None and isinstance(record.exc_info[1], ValueError)

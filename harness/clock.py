@@ -32,10 +32,12 @@ class OutsideWorld(RuntimeError):
 
 
 class Stalled(RuntimeError):
-    """Nothing is ready and no timer is set: this loop would wait for ever."""
+    """This loop would turn for ever: nothing is ready and no timer is set, or time stands however many come due."""
 
 
 _RESOLUTION_S = 1e-9
+_JUMPS_AT_ONE_INSTANT = 100_000
+"""After so many timers in a row that time does not pass by, somebody waits in rests that round to none."""
 _MANY_TIMERS = 100
 """Beyond so many, cancelled timers are swept out once they are the larger half, as asyncio's loop does."""
 
@@ -104,6 +106,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now_s = 0.0
         self._ready: deque[_Handle] = deque()
         self._timers: list[_Due] = []
+        self._stands = 0
         self.cancelled_timers = 0
         """How many of its timers are."""
 
@@ -176,7 +179,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._forget_cancelled()
                 if not timers:
                     raise Stalled("nothing is ready and no timer is set")
-                self._now_s = max(self._now_s, timers[0].timer.due_s)
+                self._jump(timers[0].timer.due_s)
             end_s = self._now_s + _RESOLUTION_S
             while timers and timers[0] < end_s:
                 timer = heappop(timers).timer
@@ -197,6 +200,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._failed(handle, error)
             if self._stopping:  # type: ignore[attr-defined]
                 return
+
+    def _jump(self, due_s: float) -> None:
+        if due_s > self._now_s:
+            self._now_s, self._stands = due_s, 0
+            return
+        self._stands += 1
+        if self._stands >= _JUMPS_AT_ONE_INSTANT:
+            raise Stalled(f"time has stood at {self._now_s:g} s for {self._stands} timers in a row")
 
     def _failed(self, handle: _Handle, error: BaseException) -> None:
         message = f"Exception in callback {_name(handle.callback)}"

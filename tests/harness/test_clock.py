@@ -38,6 +38,16 @@ def test_a_loop_that_would_wait_for_ever_says_so() -> None:
         run_virtual(main)
 
 
+def test_rests_that_round_to_none_do_not_hang_virtual_time() -> None:
+    async def main() -> None:
+        await asyncio.sleep(1e6)
+        while True:
+            await asyncio.sleep(1e-15)
+
+    with pytest.raises(Stalled, match="time has stood at 1e\\+06 s"):
+        run_virtual(main)
+
+
 def test_virtual_time_refuses_the_outside_world() -> None:
     async def resolve() -> None:
         await asyncio.get_running_loop().run_in_executor(None, socket.gethostname)

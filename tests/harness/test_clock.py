@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import signal
 import socket
 import threading
@@ -40,9 +41,8 @@ def test_a_loop_that_would_wait_for_ever_says_so() -> None:
 
 def test_rests_that_round_to_none_do_not_hang_virtual_time() -> None:
     async def main() -> None:
-        await asyncio.sleep(1e6)
-        while True:
-            await asyncio.sleep(1e-15)
+        for delay_s in itertools.chain([1e6], itertools.repeat(1e-15)):
+            await asyncio.sleep(delay_s)
 
     with pytest.raises(Stalled, match="time has stood at 1e\\+06 s"):
         run_virtual(main)

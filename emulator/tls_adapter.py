@@ -26,6 +26,9 @@ class WorkerTls(Adapter):
         super().__init__(str(identity.certificate), str(identity.key))
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.context.load_cert_chain(identity.certificate, identity.key)
+        # Whose request does not come is ended by ``shut_reading``: without this OpenSSL answers the end that it reads
+        # then by an alert of its own, and no 408 can be written any more. Framing tells a cut request from a whole one.
+        self.context.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
 
     def bind(self, sock: socket.socket) -> socket.socket:
         """The listening socket stays as it is."""

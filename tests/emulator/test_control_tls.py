@@ -20,6 +20,8 @@ from mews.certificates import Certificates, certificates_in, make_certificates
 from mews.emulator.control_tls import add_control_tls_arguments, control_certificates
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer, main
+from mews.emulator.tls import Identity
+from mews.emulator.tls_adapter import WorkerTls, shake_hands, shut_reading
 
 HARDWARE = Path(__file__).parents[2] / "fixtures" / "hardware" / "demo.yaml"
 
@@ -108,6 +110,26 @@ def test_a_request_that_does_not_come_is_answered_under_tls(server: ChassisServe
         connection.sendall(b"Content-Length: 100\r\n\r\n{")
         answer = connection.makefile("rb").read()  # plain text here would be a broken record
     assert answer == b"" or answer.startswith(b"HTTP/1.")
+
+
+def test_who_is_cut_off_while_reading_can_still_be_answered_under_tls(made: Certificates):
+    ours, theirs = socket.socketpair()
+    heard = []
+
+    def listen() -> None:
+        with made.client_context().wrap_socket(theirs, server_hostname="127.0.0.1") as connection:
+            heard.append(connection.makefile("rb").read())
+
+    listening = threading.Thread(target=listen)
+    listening.start()
+    wrapped, _ = WorkerTls(Identity(made.certificate, made.key)).wrap(ours)
+    assert shake_hands(wrapped)
+    shut_reading(wrapped)
+    assert wrapped.recv(10) == b""
+    wrapped.sendall(b"HTTP/1.1 408 Request Timeout")
+    wrapped.close()
+    listening.join(30)
+    assert heard == [b"HTTP/1.1 408 Request Timeout"]
 
 
 def options(*words: object) -> argparse.Namespace:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -340,3 +341,18 @@ def test_nodes_bear_the_names_of_hosts():
     assert [node["role"] for node in config["nodes"]] == ["control-plane", "worker", "worker"]
     assert names == ["host-1", "gpu-7"]
     assert json.dumps(config)
+
+
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+LEFT_OUT = {"cryptography", "faker", "pytest", "rich", "typer"}
+"""What only the command line, certificates, inventories and tests need: no component in a container imports it."""
+
+
+def test_the_image_of_components_has_all_dependencies_but_those_that_only_the_outside_needs():
+    declared = {
+        line.partition(">=")[0]: line for line in tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
+    }
+    lines = (Path(build.__file__).parent / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    wanted = {line.partition(">=")[0]: line for line in lines if not line.startswith("#")}
+    assert declared.keys() - wanted.keys() == LEFT_OUT
+    assert {name: line for name, line in wanted.items() if name in declared and line != declared[name]} == {}

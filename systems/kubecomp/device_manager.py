@@ -275,8 +275,6 @@ class ChassisDeviceManager:
         }
 
     def _take_requests(self, claims: Sequence[Claim] | None = None) -> None:
-        if not (self._requests or self._book.withdrawn or self._book.refused):
-            return
         before = dict(self._book.refused)
         self._book.asked(self._requests, now_s=self._now(), claims=claims)
         for gpuid in sorted(self._book.refused.keys() - before.keys()):

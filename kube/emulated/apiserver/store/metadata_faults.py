@@ -76,19 +76,14 @@ CUSTOM = MetadataChecks(plain_finalizers=True)
 
 def created_faults(checks: MetadataChecks, obj: Object) -> list[FieldError]:
     """What the kind's own validation finds in a new object's metadata."""
-    if not checks.on_create:
-        return []
-    return _whole(obj, checks.name_texts, checks.plain_finalizers, _FaultsByPart(obj["metadata"]))
+    return _created(checks, obj, _FaultsByPart(obj["metadata"]))
 
 
 def new_faults(checks: MetadataChecks, obj: Object, own: Callable[[Object], Sequence[FieldError]]) -> list[FieldError]:
     """What is wrong with a new object: what the kind's own validation finds, ``own`` of the rest, and where that is
     nothing, what is asked of all kinds' objects."""
-    parts, found = _FaultsByPart(obj["metadata"]), list[FieldError]()
-    if checks.on_create:
-        found = _whole(obj, checks.name_texts, checks.plain_finalizers, parts)
-    found += own(obj)
-    return found or _whole(obj, segment_named, True, parts)
+    parts = _FaultsByPart(obj["metadata"])
+    return [*_created(checks, obj, parts), *own(obj)] or _whole(obj, segment_named, True, parts)
 
 
 def updated_faults(
@@ -139,6 +134,10 @@ class _FaultsByPart:
     def of_update(self, plain_finalizers: bool) -> list[FieldError]:
         """What is looked at once more where metadata are compared with the old ones."""
         return self.described if plain_finalizers else self.described + self.standard
+
+
+def _created(checks: MetadataChecks, obj: Object, parts: _FaultsByPart) -> list[FieldError]:
+    return _whole(obj, checks.name_texts, checks.plain_finalizers, parts) if checks.on_create else []
 
 
 def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _FaultsByPart) -> list[FieldError]:

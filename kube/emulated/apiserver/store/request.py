@@ -23,6 +23,7 @@ class WriteRequest(Struct, frozen=True, eq=False):
     the server itself, which no policy or webhook of a user's is asked about.
     """
 
+    # Compared by identity: what is warned of, and the answers, are of one write.
     identity: User = users.ADMIN
     manager: str = ""
     dry_run: bool = False

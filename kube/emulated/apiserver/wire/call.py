@@ -21,14 +21,15 @@ from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.strictness import json_type
 from mews.kube.emulated.apiserver.wire import negotiation
-from mews.kube.emulated.apiserver.wire.boundary import BodyError, read_at_most
 from mews.kube.emulated.apiserver.wire.event_texts import EventTexts, WatchBeat
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.negotiation import Form
 from mews.kube.emulated.apiserver.wire.request_metrics import RequestMetrics
 from mews.kube.emulated.apiserver.wire.routes import Route
+from mews.listening.connections import BodyError, BusyError, read_at_most
+from mews.listening.limits import BODY_BYTES
 
-MAX_BODY = 3 * 1024 * 1024
+MAX_BODY = BODY_BYTES
 _SUMMARY = 30
 """Bytes of a body that a refusal shows."""
 
@@ -125,6 +126,8 @@ async def read_body(request: web.BaseRequest) -> bytes:
     """The raw body; 413 when it is too large, 400 when it cannot be read."""
     try:
         body = await read_at_most(request, MAX_BODY)
+    except BusyError:
+        raise
     except BodyError as error:
         raise BadRequest(str(error)) from error
     if body is None:

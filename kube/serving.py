@@ -15,7 +15,7 @@ from aiohttp import web
 
 from mews.kube.clock import rest
 from mews.kube.system.services import HttpHandler
-from mews.listening.connections import read_at_most
+from mews.listening.connections import whole_body
 from mews.listening.http import HttpListener, in_plain_text
 from mews.listening.ports import listening
 
@@ -139,9 +139,7 @@ async def serve_on(
     is a bad gateway."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        body = await read_at_most(request, BODY_LIMIT)
-        if body is None:
-            return in_plain_text(request, 413, f"the body is too large: {BODY_LIMIT} bytes are allowed")
+        body = await whole_body(request, BODY_LIMIT)
         try:
             reply = await handler(request.method, request.path_qs, body)
         except ConnectionError as gone:

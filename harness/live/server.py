@@ -21,7 +21,7 @@ from mews.harness.journal import Line
 from mews.harness.live.explanation import pod_named
 from mews.harness.live.session import LiveSession
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.listening.connections import begin_stream, read_at_most
+from mews.listening.connections import BodyError, begin_stream, whole_body
 from mews.listening.http import HttpListener
 from mews.listening.reading import bears, read_json, readable, whole_number
 
@@ -118,6 +118,8 @@ class SessionServer:
             return await verbs[request.method](request)
         except NothingThere:
             return _refusal(404, f"{request.method} {request.path}: Not Found")
+        except BodyError:
+            raise
         except ValueError as error:
             return _refusal(400, str(error))
         except (ApiError, Unavailable, OSError, RuntimeError) as error:
@@ -226,10 +228,7 @@ def _matched(pattern: re.Pattern[str], request: web.BaseRequest) -> tuple[str, .
 
 
 async def _json_of(request: web.BaseRequest, limit: int) -> Any:
-    raw = await read_at_most(request, limit)
-    if raw is None:
-        raise ValueError(f"the body is too large: {limit} bytes are allowed")
-    return read_json(raw)
+    return read_json(await whole_body(request, limit))
 
 
 def _since(request: web.BaseRequest) -> int:

@@ -63,11 +63,7 @@ async def serve_handlers(
     """The same for whatever answers calls. Raises SocketPathTooLong, OSError."""
     url(path)
     bound = beside(path)
-    server = rpc_server(handlers, options)
-    try:
-        server.add_insecure_port(url(bound))
-    except RuntimeError as error:
-        raise OSError(f"{path}: cannot be served: {error}") from error
+    server = rpc_server(url(bound), handlers, options)
     await server.start()
     return SocketServer(server, path, publish(bound, path), closing or asyncio.Event())
 

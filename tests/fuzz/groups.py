@@ -9,6 +9,7 @@ from tests.fuzz.faces import api, chassis
 from tests.fuzz.judge import Face
 from tests.fuzz.node_faces import agents, components, hosts, kubelets
 from tests.fuzz.secure_faces import secure_api, secure_chassis
+from tests.fuzz.service_faces import recordings, services
 from tests.fuzz.session_faces import sessions
 
 Group = Callable[[], AbstractContextManager[list[Face]]]
@@ -23,4 +24,6 @@ GROUPS: tuple[Group, ...] = (
     components,
     agents,
     sessions,
+    services,
+    recordings,
 )

@@ -33,7 +33,12 @@ class ServedServices:
 
     def port(self, service: str, fence: Fence) -> ServedServicePort:
         """Where one incarnation of a component serves."""
+        self._url(service)  # its address is known from now on, whenever it listens
         return ServedServicePort(self, self._local.port(service, fence), service)
+
+    def ready(self) -> dict[str, str]:
+        """Where each service listens once it is asked for, as ready.json says it."""
+        return {service: self._url(service) for service in sorted(self._sockets)}
 
     def _url(self, service: str) -> str:
         """On a free port of loopback, the same for as long as the cluster lives."""

@@ -29,6 +29,10 @@ class BodyError(ValueError):
     """A body cannot be read."""
 
 
+class TooLargeError(BodyError):
+    """A body has more bytes than the face takes."""
+
+
 class BusyError(BodyError):
     """The bodies of other requests leave no room for this one."""
 
@@ -251,6 +255,17 @@ async def read_at_most(request: web.BaseRequest, limit: int) -> bytes | None:
         if isinstance(error, BodyError):
             raise
         raise BodyError(" ".join(str(error).split())) from error
+
+
+async def whole_body(request: web.BaseRequest, limit: int) -> bytes:
+    """The raw body.
+
+    Raises TooLargeError where it is over the limit, and as ``read_at_most``.
+    """
+    body = await read_at_most(request, limit)
+    if body is None:
+        raise TooLargeError(f"the body is too large: {limit} bytes are allowed")
+    return body
 
 
 async def _read(request: web.BaseRequest, limit: int) -> bytes | None:

@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from mews.callers import Callers, callers
-from mews.listening.connections import BodyError, BusyError, guarded_server, let_go
+from mews.listening.connections import BodyError, BusyError, TooLargeError, guarded_server, let_go
 from mews.listening.limits import HEAD_S
 from mews.listening.reading import redacted
 
@@ -127,6 +127,8 @@ class HttpListener:
             return await self._answer(request)
         except BusyError as error:
             return _later(self._refuse(request, 429, str(error)))
+        except TooLargeError as error:
+            return self._refuse(request, 413, str(error))
         except BodyError as error:
             return self._refuse(request, 400, str(error))
         except (asyncio.CancelledError, ConnectionError):

@@ -1,5 +1,7 @@
 """Requests that once made a face fail, each as it was found."""
 
+import socket
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -76,3 +78,25 @@ def test_a_line_number_that_is_none_is_refused_by_a_session(faces, since):
 def test_two_hosts_are_none(faces):
     raw = b"GET /v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert exchange(faces["session with the token"], Sent("", "", raw=raw)) == "400"
+
+
+def test_a_head_that_does_not_come_ends_its_connection(faces, monkeypatch):
+    monkeypatch.setattr("mews.listening.connections.HEAD_S", 0.3)
+    face = faces["session with the token"]
+    for begun in (b"", b"GET /v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "):
+        with socket.create_connection(face.address, timeout=30) as wire:
+            wire.sendall(begun)
+            assert wire.recv(100).startswith(b"HTTP/1.1 408")
+            assert wire.recv(100) == b""
+
+
+def test_a_body_that_takes_longer_than_a_head_may_is_waited_for(faces, monkeypatch):
+    monkeypatch.setattr("mews.listening.connections.HEAD_S", 0.3)
+    face = faces["session with the token"]
+    body = b'{"sleep": 0.01}'
+    sent = Sent("POST", "/v1/steps", {**face.seeds[0].headers, "Content-Length": str(len(body))}).wire()
+    with socket.create_connection(face.address, timeout=30) as wire:
+        for piece in (sent, body[:5], body[5:]):
+            wire.sendall(piece)
+            time.sleep(0.5)
+        assert wire.recv(100).startswith(b"HTTP/1.1 200")

@@ -59,12 +59,13 @@ class Bodies:
 
 
 class _Connection(RequestHandler):
-    __slots__ = ("asked", "bodies", "half_closed", "head_due", "held", "streams", "tunnel")
+    __slots__ = ("asked", "bodies", "busy", "half_closed", "head_due", "held", "streams", "tunnel")
 
     def __init__(self, *args: Any, bodies: Bodies, **options: Any) -> None:
         super().__init__(*args, **options)
         self.asked = False
         self.bodies = bodies
+        self.busy = False
         self.half_closed = False
         self.head_due: asyncio.TimerHandle | None = None
         self.held = 0
@@ -85,8 +86,9 @@ class _Connection(RequestHandler):
         super().data_received(data)
         self.asked = self.asked or bool(self._messages)
         if self._request_count != known:
+            self.busy = True
             self._stop_waiting()
-        elif self.head_due is None and self._current_request is None and not self._messages:
+        elif self.head_due is None and not self.busy and not self._messages:
             self._await_head()
 
     def _await_head(self) -> None:
@@ -224,6 +226,7 @@ def let_go(request: web.BaseRequest) -> None:
     assert isinstance(connection, _Connection)
     connection.bodies.give_back(connection.held)
     connection.held = 0
+    connection.busy = not request.content.is_eof()  # what is left of its body is no head
 
 
 def begin_stream(request: web.BaseRequest) -> None:

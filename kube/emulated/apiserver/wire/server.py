@@ -16,6 +16,7 @@ from mews.kube.emulated.apiserver.access.authorization import Attributes, Author
 from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import (
@@ -142,15 +143,19 @@ class ApiServer:
             subscription.end()
         while self._stops:
             self._stops.pop()()
+        self._world.long_work.close()
         await self._listener.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        token = LONG_WORK.set(LongWork(self._world.long_work))
         try:
             return await self._answer(request)
         except ApiError as error:
             return refuse(error, request)
         except ImpersonationError as error:
             return text(f"Internal Server Error: {refusals.shown(request.path_qs)}: {error}\n", 500)
+        finally:
+            LONG_WORK.reset(token)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]

@@ -12,6 +12,7 @@ from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
@@ -31,6 +32,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     5: Unattached,
     6: Agreement,
     10: Orderly,
+    17: Queued,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 at objects; a system's have other
 numbers."""

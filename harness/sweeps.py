@@ -124,6 +124,7 @@ def result_of(document: Mapping[str, Any]) -> Result:
         violations=tuple(document["violations"]),
         journal=document["journal"],
         artefacts=None if artefacts is None else Path(artefacts),
+        ignored=tuple(document.get("ignored", ())),
     )
 
 

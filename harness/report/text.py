@@ -29,7 +29,9 @@ class TextReport:
             return
         if not self._writer.rich:
             self._writer.lines([headline(run.result), *(f"    {text}" for text in details(run))])
-        elif not run.good:
+        elif run.good:
+            self._writer.lines(f"{run.result.scenario}: {text}" for text in ignored_text(run.result))
+        else:
             self._writer.line(headline(run.result), STYLES[run.result.verdict])
             self._writer.lines(f"    {text}" for text in details(run))
 
@@ -68,6 +70,7 @@ def details(run: Run) -> Iterator[str]:
         yield result.reason
     for violation in result.violations:
         yield f"invariant {violation.get('invariant')} ({violation.get('name')}): {violation.get('what')}"
+    yield from ignored_text(result)
     if run.good:
         return
     yield from (text for text in result.report.splitlines() if text.strip() and text.strip() != result.reason)
@@ -77,6 +80,13 @@ def details(run: Run) -> Iterator[str]:
         yield from (plain(line) for line in lines)
     if result.artefacts:
         yield f"artefacts: {result.artefacts}"
+
+
+def ignored_text(result: Result) -> Iterator[str]:
+    """A line with the keys of the scenario that this way to run does not honour, where there are any."""
+    if result.ignored:
+        keys = (f"{each['key']} ({each['why']})" for each in result.ignored)
+        yield f"not honoured by --cluster {result.cluster}: {'; '.join(keys)}"
 
 
 def shown_lines(lines: Sequence[Line]) -> Sequence[Line]:

@@ -17,7 +17,7 @@ class Result(Struct, frozen=True):
     everywhere); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
     those of the invariants, as JSON objects; ``failure`` is the step that did not come out, with what was awaited and
     what was seen last; ``evidence`` what the steps of ``catch`` came to, by name; ``artefacts`` is the folder that was
-    written on failure."""
+    written on failure; ``ignored`` are keys of the scenario that this way to run does not honour, with the reason."""
 
     scenario: str
     path: str
@@ -36,6 +36,7 @@ class Result(Struct, frozen=True):
     artefacts: Path | None = None
     failure: Mapping[str, Any] | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The object of ``--json``."""
@@ -53,6 +54,7 @@ class Result(Struct, frozen=True):
             "violations": [dict(violation) for violation in self.violations],
             "journal": self.journal,
             "artefacts": str(self.artefacts) if self.artefacts else None,
+            "ignored": [dict(each) for each in self.ignored],
         }
 
 

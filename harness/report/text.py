@@ -29,9 +29,7 @@ class TextReport:
             return
         if not self._writer.rich:
             self._writer.lines([headline(run.result), *(f"    {text}" for text in details(run))])
-        elif run.good:
-            self._writer.lines(f"{run.result.scenario}: {text}" for text in ignored_text(run.result))
-        else:
+        elif not run.good or run.result.known or run.result.ignored:
             self._writer.line(headline(run.result), STYLES[run.result.verdict])
             self._writer.lines(f"    {text}" for text in details(run))
 
@@ -71,6 +69,8 @@ def details(run: Run) -> Iterator[str]:
     for violation in result.violations:
         yield f"invariant {violation.get('invariant')} ({violation.get('name')}): {violation.get('what')}"
     yield from ignored_text(result)
+    for known in result.known:
+        yield f"known of the published system: {known.get('what')} ({known.get('known')})"
     if run.good:
         return
     yield from (text for text in result.report.splitlines() if text.strip() and text.strip() != result.reason)

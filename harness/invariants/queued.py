@@ -42,7 +42,7 @@ class _Management(Struct):
     first: Line | None = None
     last: Line | None = None
     down: Line | None = None
-    told: Line | None = None
+    finished: Line | None = None
 
     def oldest(self) -> _Open | None:
         """The one that is in progress."""
@@ -57,13 +57,21 @@ class Queued(Invariant[ObservedState]):
 
     number = 17
     name = "operations of one chassis queue, and its table shows what they did"
-    events = frozenset(("chassis", event) for event in (*BEGINNINGS, *EFFECTS, *FOREIGN, *WHOLE, "operation-finished"))
+    events = frozenset(
+        {("component", "killed"), ("component", "started")}
+        | {("chassis", event) for event in (*BEGINNINGS, *EFFECTS, *FOREIGN, *WHOLE, "operation-finished")}
+    )
 
     def __init__(self) -> None:
         self._chassis: dict[str, _Management] = {}
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge one line of a chassis."""
+        if line.layer == "component":
+            # It counts from 1 again, and what it had begun is lost.
+            if line.actor in self._chassis:
+                self._chassis[line.actor] = _Management(self._chassis[line.actor].ports)
+            return
         if "device" not in line.fields and line.event not in WHOLE:
             return
         box = self._chassis.setdefault(line.actor, _Management())
@@ -81,7 +89,7 @@ class Queued(Invariant[ObservedState]):
             return _finish(box, line)
         if line.event == "table":
             box.ports = {device: row.get("port") for device, row in line.fields["devices"].items()}
-            box.queue, box.first, box.last, box.down, box.told = {}, None, None, None, None
+            box.queue, box.first, box.last, box.down, box.finished = {}, None, None, None, None
         elif line.event in ("down", "up"):
             box.down = line if line.event == "down" else None
         else:
@@ -94,7 +102,7 @@ class Queued(Invariant[ObservedState]):
             oldest = box.oldest()
             if oldest is None:
                 continue
-            last_s = max(oldest.begun.t, box.told.t if box.told is not None else 0.0)
+            last_s = max(oldest.begun.t, box.finished.t if box.finished is not None else 0.0)
             since_s = max(state.windows.clock_from(UNATTACHED, last_s, each) for each in (None, _gpuid(oldest.begun)))
             if t - since_s > UNFINISHED_S:
                 what = f"{name}: {oldest.kind} of {oldest.device} is not finished after {t - oldest.begun.t:.1f} s"
@@ -126,7 +134,7 @@ def _effect(box: _Management, line: Line) -> Finding | None:
     if box.first is None:
         return None
     if own is None:
-        return f"{device} is {line.event} and nobody asked for it", box.told
+        return f"{device} is {line.event} and nobody asked for it", box.finished
     if own is not oldest and oldest is not None:
         return f"{device} is {line.event} while the {oldest.kind} of {oldest.device} is in progress", oldest.begun
     if own.effect is not None:
@@ -141,7 +149,7 @@ def _effect(box: _Management, line: Line) -> Finding | None:
 
 def _finish(box: _Management, line: Line) -> Finding | None:
     number, fields = line.fields["operation"], line.fields
-    own, oldest, box.told = box.queue.pop(number, None), box.oldest(), line
+    own, oldest, box.finished = box.queue.pop(number, None), box.oldest(), line
     if own is None:
         if fields["answer"] == DROPPED and not fields["truth"]:
             return None  # Nobody was there to begin it.

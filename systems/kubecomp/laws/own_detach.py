@@ -36,7 +36,7 @@ class OwnOperations:
 
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
-        self._tells_nobody = config.has(KubeCompFault.UNASKED_MOVE) and config.has(KubeCompFault.NO_JOURNAL)
+        self._is_silent = config.has(KubeCompFault.UNASKED_MOVE) and config.has(KubeCompFault.NO_JOURNAL)
         self._doubts: list[tuple[Line, bool]] = []
 
     def on_line(self, line: Line) -> None:
@@ -60,6 +60,6 @@ class OwnOperations:
         if move is not None:
             return OwnOperation(line, move, self._board.withdrawal(gpuid, move.fields["request"]))
         found = self._board.standing(gpuid, line.t, lag_s)
-        if by_hand or (found is None and not self._tells_nobody):
+        if by_hand or (found is None and not self._is_silent):
             return None
         return OwnOperation(line, None, found, is_unannounced=found is None)

@@ -94,12 +94,12 @@ class PermitEnds(Invariant[RunState]):
         hold = self._last.get(str(line.fields.get("object")))
         if match is None or hold is None or line.actor.partition("/")[0] != self._scheduler:
             return
-        said_s = sum(float(amount) * _UNITS[unit] for amount, unit in _PARTS.findall(match.group(1)))
+        named_s = sum(float(amount) * _UNITS[unit] for amount, unit in _PARTS.findall(match.group(1)))
         bound_s, held_s = self._bound_s(hold.demand), line.t - hold.line.t
         restarted = self._up_s is None or self._up_s > hold.line.t
         short = held_s < bound_s - 1.0 - (state.bound_s(LAG) or 0.0) and not restarted
-        if abs(said_s - bound_s) > 0.5 or short:
-            what = f"{line.fields['object']} lacks {hold.demand} and was held for {min(said_s, held_s):g} s"
+        if abs(named_s - bound_s) > 0.5 or short:
+            what = f"{line.fields['object']} lacks {hold.demand} and was held for {min(named_s, held_s):g} s"
             yield Breach(
                 (line.fields["object"], str(line.number)), f"{what} (bound {bound_s:g} s)", line, after=hold.line
             )

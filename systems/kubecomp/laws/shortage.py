@@ -41,7 +41,7 @@ class OnlyForShortage(Invariant[RunState]):
         self._scheduler = config.scheduler_name
         self._known = STALE if config.has(KubeCompFault.STALE_DEMAND) else ""
         self._own = OwnOperations(config, board)
-        self._told: list[Line] = []
+        self._events: list[Line] = []
         self._moving: dict[str, str] = {}
         self._struck: set[str] = set()
         self._came: dict[str, tuple[str, Line]] = {}
@@ -61,7 +61,7 @@ class OnlyForShortage(Invariant[RunState]):
         elif line.event == "move-ended":
             self._moving.pop(line.fields["gpuid"], None)
         elif line.event == "event" and line.fields.get("reason") == EVENT_REASON:
-            self._told.append(line)
+            self._events.append(line)
         return iter(())
 
     def _chassis(self, line: Line) -> None:
@@ -90,9 +90,9 @@ class OnlyForShortage(Invariant[RunState]):
             sated = self._sums.pop(own.line.number, None)
             if own.move is not None:
                 yield from self._moved(own, own.move, sated, lag_s)
-        if self._told:
-            due = [line for line in self._told if t - line.t > lag_s]
-            self._told = [line for line in self._told if t - line.t <= lag_s]
+        if self._events:
+            due = [line for line in self._events if t - line.t > lag_s]
+            self._events = [line for line in self._events if t - line.t <= lag_s]
             for line in due:
                 yield from self._event(line, lag_s)
 

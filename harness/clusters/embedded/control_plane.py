@@ -26,7 +26,7 @@ _JSON = "application/json"
 class EmbeddedControlPlane:
     """The ControlPlane of ``--cluster embedded``: our own store, served on loopback; where there are certificates, over
     TLS and to who has the token. Their files need not be there before ``open``. ``attended``: somebody makes the
-    service accounts that pods need."""
+    service accounts that pods need; ``metrics``: serve metrics.k8s.io."""
 
     name = "embedded"
 
@@ -39,10 +39,12 @@ class EmbeddedControlPlane:
         certificates: Certificates | None = None,
         *,
         attended: bool = True,
+        metrics: bool = True,
     ) -> None:
         self._folder = folder
         self._serving = serving or ServingOptions()
         self._store = fresh_store(now, rng, attended=attended)
+        self._metrics = metrics
         self._token = "" if certificates is None else secrets.token_hex(16)
         self._certificates = certificates
         self._own_door = str(folder / "api.sock")
@@ -67,7 +69,7 @@ class EmbeddedControlPlane:
             kubelets=kubelets,
             tokens={self._token: "admin"} if self._token else None,
             ssl_context=context,
-            usage=True,
+            usage=self._metrics,
             allow_hosts=self._serving.allow_hosts,
         )
         try:

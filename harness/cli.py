@@ -150,6 +150,7 @@ def up(
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
+    metrics: given.MetricsOption = None,
     wait: given.WaitOption = "nodes",
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
@@ -168,7 +169,7 @@ def up(
     serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
-    outside, seen = allow_outside, (waited, web, snapshot)
+    outside, seen = allow_outside, (waited, web, snapshot, metrics)
     arguments = UpArguments(
         hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
     )

@@ -8,7 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from msgspec.structs import replace
-from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import CoreSchema, InitErrorDetails
 
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER

@@ -28,10 +28,14 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     stack = request.scenario.stack
     attended, metrics = stack.controllers.names("serviceaccount-controller"), stack.metrics == "on"
 
+    containers = request.scenario.unknown_images == "container"
+
     def control_plane(folder: Path, certificates: Certificates | None) -> EmbeddedControlPlane:
         from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane  # while processes start
 
-        return EmbeddedControlPlane(folder, now, rng, serving, certificates, attended=attended, metrics=metrics)
+        return EmbeddedControlPlane(
+            folder, now, rng, serving, certificates, attended=attended, metrics=metrics, containers=containers
+        )
 
     return await open_served(request, run, control_plane)
 

@@ -71,6 +71,7 @@ def run(
     select: given.SelectOption = None,
     strict: given.StrictOption = False,
     allow_outside: OutsideOption = False,
+    allow_host_access: given.HostAccessOption = False,
     insecure: given.InsecureOption = False,
 ) -> int:
     """Run scenarios and judge them."""
@@ -86,7 +87,7 @@ def run(
         context=context,
         timeout_s=timeout,
         keep=keep,
-        serving=serving_options(insecure=insecure),
+        serving=serving_options(insecure=insecure, host_access=allow_host_access),
     )
     check_run_options(options, jobs)
 
@@ -150,6 +151,7 @@ def up(
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
+    allow_host_access: given.HostAccessOption = False,
     wait: given.WaitOption = "nodes",
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
@@ -165,7 +167,9 @@ def up(
     from mews.harness.commands.up import UpArguments, UpImages, waited_for
     from mews.harness.commands.up import up as bring_up
 
-    serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
+    serving = serving_options(
+        insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host, host_access=allow_host_access
+    )
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
     outside, seen = allow_outside, (waited, web, snapshot)

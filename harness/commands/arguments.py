@@ -29,6 +29,13 @@ UnknownImagesOption = Annotated[
     str | None,
     typer.Option("--unknown-images", metavar="fail|idle|container", help="what other images do; default: idle"),
 ]
+HostAccessOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-host-access",
+        help="let containers of real images be privileged, share this machine's namespaces and mount its paths",
+    ),
+]
 WaitOption = Annotated[
     str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")
 ]

@@ -150,7 +150,7 @@ class StrictHeaders(HeaderReader):
         Raises ValueError for lines that make no sense.
         """
         lines = _HeaderLines(rfile)
-        found: dict[bytes, bytes] = super().__call__(lines, hdict)  # type: ignore[no-untyped-call]
+        found: dict[bytes, bytes] = super().__call__(lines, hdict)
         if lines.hosts > 1:
             raise ValueError("more than one Host header")
         return found

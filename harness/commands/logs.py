@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 
+from mews.harness import terminal
 from mews.harness.commands.global_options import LOG_FORMAT, is_quiet
 
 
@@ -15,11 +16,18 @@ def keep_quiet() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
-def stderr_handler(level: int) -> logging.Handler:
+class _Shown(logging.Formatter):
+    """Records as a terminal may have them: they quote what strangers sent."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return terminal.escaped(super().format(record))
+
+
+def stderr_handler(level: int | str) -> logging.Handler:
     """Writes records of that level and above to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(level)
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(_Shown(LOG_FORMAT))
     return handler
 
 

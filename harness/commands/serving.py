@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 
+from mews.harness import terminal
 from mews.harness.backends import Backend
 from mews.harness.errors import BadInput
 from mews.harness.options import ServingOptions
@@ -42,7 +42,7 @@ def check_serves(insecure: bool, *, served: bool, cluster: str, time: str) -> No
 def warn_insecure(what: str, serving: ServingOptions) -> None:
     """Say in one line on standard error what is open, where something is."""
     if serving.insecure:
-        sys.stderr.write(f"--insecure: {what}\n")
+        terminal.err(f"--insecure: {what}\n")
 
 
 def what_is_open(backend: Backend) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
+from mews.harness import terminal
 from mews.harness.backends import backend_of
 from mews.harness.commands.down import clear, end
 from mews.harness.commands.instances import (
@@ -132,7 +133,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
             gc.set_threshold(20_000)  # a fifth of a command's: it stays up for days, and its memory is looked at
             gc.enable()
         elif not as_json:
-            sys.stdout.write(f"  devices announced after {ready['devices_s']:g} s\n")
+            terminal.out(f"  devices announced after {ready['devices_s']:g} s\n")
             sys.stdout.flush()
         reported = True
 
@@ -329,5 +330,5 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool
             f"  ends with Ctrl-C or: mews down{ends}",
         ]
         text = "\n".join(parts)
-    sys.stdout.write(text + "\n")
+    terminal.out(text + "\n")
     sys.stdout.flush()

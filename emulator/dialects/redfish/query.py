@@ -127,7 +127,7 @@ class _Expansion:
             raise fail(400, "QueryParameterValueFormatError", text[:100], "$expand")
         if not 1 <= levels <= LEVELS:
             raise fail(400, "QueryParameterOutOfRange", text[:100], "$expand", f"1 to {LEVELS} levels")
-        expanded = _copied(body)
+        expanded: dict[str, Any] = _copied(body)
         places = [*_places(expanded, match[1], linked=False)]
         for _ in range(levels):
             self._count(places, match[1])

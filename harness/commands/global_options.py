@@ -9,7 +9,6 @@ import typer
 
 from mews.harness import terminal
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _quiet: ContextVar[bool] = ContextVar("mews_quiet", default=False)
 
 
@@ -77,7 +76,7 @@ def _without_color(context: typer.Context) -> None:
 def _log_to_stderr(context: typer.Context, level: str) -> None:
     import logging  # not before it is needed: every start would pay for it
 
-    from mews.harness.commands.logs import stderr_handler
+    from mews.harness.commands.log_handler import stderr_handler
 
     logger, handler = logging.getLogger("mews"), stderr_handler(level)
     before = logger.level

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 
-from mews.harness import terminal
-from mews.harness.commands.global_options import LOG_FORMAT, is_quiet
+from mews.harness.commands.global_options import is_quiet
+from mews.harness.commands.log_handler import stderr_handler
 
 
 def keep_quiet() -> None:
     """Nothing to the terminal: a run tells what went wrong in its report."""
     logging.getLogger("mews").addHandler(logging.NullHandler())
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-
-
-class _Shown(logging.Formatter):
-    """Records as a terminal may have them: they quote what strangers sent."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return terminal.escaped(super().format(record))
-
-
-def stderr_handler(level: int | str) -> logging.Handler:
-    """Writes records of that level and above to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(level)
-    handler.setFormatter(_Shown(LOG_FORMAT))
-    return handler
 
 
 def to_stderr() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import mews.harness
 from mews.harness import terminal
 from mews.harness.cli import exit_code
-from mews.harness.commands.logs import stderr_handler
+from mews.harness.commands.log_handler import stderr_handler
 from mews.harness.journal import Line
 from mews.harness.report.html import html_page
 from mews.harness.report.junit_writer import JUnitCase, JUnitSuite, junit_document

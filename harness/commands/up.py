@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
+from mews.harness import terminal
 from mews.harness.backends import backend_of
 from mews.harness.commands.down import clear, end
 from mews.harness.commands.instances import (
@@ -103,6 +104,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
     scenario = with_metrics(with_images(scenario, arguments.images), arguments.metrics)
+    _name_left_out(arguments.scenario, scenario, arguments.cluster)
     try:
         check_images(scenario)
     except ScenarioError as error:
@@ -133,7 +135,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
             gc.set_threshold(20_000)  # a fifth of a command's: it stays up for days, and its memory is looked at
             gc.enable()
         elif not as_json:
-            sys.stdout.write(f"  devices announced after {ready['devices_s']:g} s\n")
+            terminal.out(f"  devices announced after {ready['devices_s']:g} s\n")
             sys.stdout.flush()
         reported = True
 
@@ -159,6 +161,18 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     finally:
         forget(instance.name)
     return 0
+
+
+def _name_left_out(file: Path | None, scenario: Scenario, cluster: str) -> None:
+    """Name in a line what of a scenario a session does not play."""
+    if file is None:
+        return
+    from mews.harness.scenario.accounts.account import in_words
+    from mews.harness.scenario.accounts.sessions import left_out_of_session
+
+    found = left_out_of_session(scenario, cluster)
+    if found:
+        sys.stderr.write(f"{file}: not played: {in_words(found)}\n")
 
 
 def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:
@@ -341,5 +355,5 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool
             f"  ends with Ctrl-C or: mews down{ends}",
         ]
         text = "\n".join(parts)
-    sys.stdout.write(text + "\n")
+    terminal.out(text + "\n")
     sys.stdout.flush()

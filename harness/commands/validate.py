@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
+from mews.harness import terminal
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
@@ -46,9 +46,10 @@ def validate(paths: Sequence[Path], *, allow_outside: bool = False) -> int:
             errors.append(str(error))
     if errors:
         raise BadInput("\n".join(errors))
-    sys.stderr.writelines(f"warning: {warning}\n" for warning in warnings)
+    for warning in warnings:
+        terminal.err(f"warning: {warning}\n")
     if not is_quiet():
-        sys.stdout.write(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
+        terminal.out(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
     return 0
 
 
@@ -68,7 +69,7 @@ def print_schema(names: Sequence[str]) -> int:
     name = names[0] if names else "scenario"
     if name not in SCHEMAS or len(names) > 1:
         raise BadInput(f"--schema {' '.join(names)}: must be one of {', '.join(SCHEMAS)}")
-    sys.stdout.write(json.dumps(SCHEMAS[name](), indent=2) + "\n")
+    terminal.out(json.dumps(SCHEMAS[name](), indent=2) + "\n")
     return 0
 
 

@@ -122,8 +122,10 @@ def result_of(document: Mapping[str, Any]) -> Result:
         metrics=document["metrics"],
         expected=document["expected"],
         violations=tuple(document["violations"]),
+        known=tuple(document.get("known", ())),
         journal=document["journal"],
         artefacts=None if artefacts is None else Path(artefacts),
+        ignored=tuple(document.get("ignored", ())),
     )
 
 

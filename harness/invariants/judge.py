@@ -39,7 +39,8 @@ OWN = frozenset({*LAWS, Watches.number, Scheduled.number})
 
 class InvariantJudge:
     """Takes journal lines in their order (``on_line``) and watch events (``on_sight``); ``violations`` grow as they are
-    found, each finding once, and ``report`` is called with each."""
+    found, each finding once, and ``known`` likewise with what a published system breaks by design. ``report`` is called
+    with each of both."""
 
     def __init__(
         self,
@@ -53,12 +54,18 @@ class InvariantJudge:
         windows = FaultWindows(bounds.allocatable_s + bounds.lag_s, world)
         self.state = ObservedState(bounds, systems, world, windows)
         self.violations: list[Violation] = []
+        self.known: list[Violation] = []
         self._watches = Watches()
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
         laws = (*own, Scheduled(self.state.systems.schedulers), *_distinct(self.state.systems.invariants))
         # Each law by what it looks at, which is one thing or two: lines are written by the hundred in a small world.
-        self._of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]
+        of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]
+        self._of_lines = [law for law in of_lines if law.events is None]
+        self._of_events: dict[tuple[str, str], list[Invariant[Any]]] = {}
+        for law in of_lines:
+            for event in law.events or ():
+                self._of_events.setdefault(event, []).append(law)
         self._of_time = [law for law in laws if type(law).on_time is not Invariant.on_time]
         self._of_objects = [law for law in laws if type(law).on_objects is not Invariant.on_objects]
         self._report = report
@@ -70,7 +77,7 @@ class InvariantJudge:
             return
         self.state.windows.take(line)
         self.state.world.take(line)
-        for law in self._of_lines:
+        for law in (*self._of_lines, *self._of_events.get((line.layer, line.event), ())):
             for breach in law.on_line(line, self.state):
                 self._find(law, breach, line.t)
         self.pass_time(line.t)
@@ -108,8 +115,8 @@ class InvariantJudge:
             return
         self._found.add(finding)
         if not self.state.windows.excused(law.number, t, breach.device):
-            violation = Violation(law.number, law.name, breach.what, t, breach.first)
-            self.violations.append(violation)
+            violation = Violation(law.number, law.name, breach.what, t, breach.first, breach.after, breach.known)
+            (self.known if breach.known else self.violations).append(violation)
             self._report(violation)
 
 

@@ -59,6 +59,11 @@ class Oracle:
         """What was found so far."""
         return tuple(self._judge.violations)
 
+    @property
+    def known(self) -> Sequence[Violation]:
+        """What was found so far of laws that a published system breaks by design."""
+        return tuple(self._judge.known)
+
     async def start(self) -> None:
         """Take in what the journal already says, then judge every line and watch event as it comes."""
         for line in self._journal.lines():
@@ -91,7 +96,9 @@ class Oracle:
 
     def _write(self, violation: Violation) -> None:
         first = None if violation.first is None else violation.first.number
-        self._journal.write("invariant", str(violation.invariant), "violated", what=violation.what, first=first)
+        event = "known" if violation.known else "violated"
+        after = {} if violation.after is None else {"after": violation.after.number}
+        self._journal.write("invariant", str(violation.invariant), event, what=violation.what, first=first, **after)
 
     def _on_sight(self, seen: WatchRecord) -> None:
         self._judge.on_sight(seen, self._journal.elapsed_s)

@@ -24,7 +24,9 @@ def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[s
         schedulers=tuple(schedulers),
         holds=tuple(rule for rule in holds if rule is not None),
         part_of=tuple(each.system.part_of for each in systems if each.system.part_of is not None),
-        invariants=tuple(law for each in systems for law in each.system.invariants()),
+        invariants=tuple(
+            law for each in systems for law in (*each.system.invariants(), *each.system.laws(each.configuration))
+        ),
     )
 
 

@@ -10,25 +10,36 @@ from mews.harness.journal import Line
 
 
 class Violation(Struct, frozen=True):
-    """A breach that no fault excuses; ``t`` in seconds from the start, when it was found."""
+    """A breach that no fault excuses; ``t`` in seconds from the start, when it was found. ``first`` is the line that
+    broke the law, ``after`` the line that had to come before it. ``known``: why a published system breaks it by
+    design, "" where that is no excuse."""
 
     invariant: int
     name: str
     what: str
     t: float
     first: Line | None
+    after: Line | None = None
+    known: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For the JSON report: ``first`` is the journal line with its number."""
-        first = None if self.first is None else {"line": self.first.number, **self.first.as_dict()}
-        return {
+        """For the JSON report: ``first`` and ``after`` are journal lines with their numbers; ``known`` is there where a
+        published system breaks the law by design."""
+        document = {
             "invariant": self.invariant,
             "name": self.name,
             "what": self.what,
             "t": round(self.t, 6),
-            "first": first,
+            "first": _numbered(self.first),
+            "after": _numbered(self.after),
         }
+        return document | ({"known": self.known} if self.known else {})
 
     def __str__(self) -> str:
         broke = f"; first broken by line {self.first.number}: {self.first.as_json()}" if self.first else ""
-        return f"invariant {self.invariant} ({self.name}) at {self.t:.3f} s: {self.what}{broke}"
+        after = f"; it should have come after line {self.after.number}: {self.after.as_json()}" if self.after else ""
+        return f"invariant {self.invariant} ({self.name}) at {self.t:.3f} s: {self.what}{broke}{after}"
+
+
+def _numbered(line: Line | None) -> dict[str, Any] | None:
+    return None if line is None else {"line": line.number, **line.as_dict()}

@@ -15,9 +15,10 @@ class Result(Struct, frozen=True):
     """One scenario with one seed. ``reason`` is one line, ``report`` several; virtual seconds are emulated ones (None
     in wall-clock time), wall ones those of this machine (None in a sweep, whose results are the same
     everywhere); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
-    those of the invariants, as JSON objects; ``failure`` is the step that did not come out, with what was awaited and
+    those of the invariants, as JSON objects, and ``known`` those of laws that a published system breaks by design, for
+    which a run does not fail; ``failure`` is the step that did not come out, with what was awaited and
     what was seen last; ``evidence`` what the steps of ``catch`` came to, by name; ``artefacts`` is the folder that was
-    written on failure."""
+    written on failure; ``ignored`` are keys of the scenario that this way to run does not honour, with the reason."""
 
     scenario: str
     path: str
@@ -31,11 +32,13 @@ class Result(Struct, frozen=True):
     metrics: Mapping[str, Any] = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
     violations: tuple[Mapping[str, Any], ...] = ()
+    known: tuple[Mapping[str, Any], ...] = ()
     journal: str | None = None
     report: str = ""
     artefacts: Path | None = None
     failure: Mapping[str, Any] | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The object of ``--json``."""
@@ -51,8 +54,10 @@ class Result(Struct, frozen=True):
             "metrics": dict(self.metrics),
             "expected": dict(self.expected),
             "violations": [dict(violation) for violation in self.violations],
+            "known": [dict(violation) for violation in self.known],
             "journal": self.journal,
             "artefacts": str(self.artefacts) if self.artefacts else None,
+            "ignored": [dict(each) for each in self.ignored],
         }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.errors import Lacks
 from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
@@ -76,7 +77,7 @@ async def run_scenario(
     run = _Run(scenario, cluster, observer)
     wall = time.perf_counter()
     start = asyncio.get_running_loop().time()
-    metrics, violations = await run.to_the_end()
+    metrics = await run.to_the_end()
     virtual = asyncio.get_running_loop().time() - start if cluster.time == "virtual" else None
     result = Result(
         scenario=scenario.name,
@@ -90,10 +91,12 @@ async def run_scenario(
         wall_s=time.perf_counter() - wall,
         metrics=metrics,
         expected={str(name): bound.of for name, bound in scenario.metrics.items() if bound.of is not None},
-        violations=violations,
+        violations=tuple(run.violations),
+        known=tuple(run.known),
         report="\n\n".join(run.ending.reports),
         failure=run.ending.failure,
         evidence=run.evidence,
+        ignored=_left_out(scenario, cluster.name),
     )
     if artefacts is not None and result.verdict in ("failed", "error"):
         result = await _kept(cluster, result, artefacts)
@@ -114,11 +117,12 @@ class _Run:
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
         self.ending = _Ending()
         self.evidence: dict[str, str] = {}
+        self.violations: list[dict[str, Any]] = []
+        self.known: list[dict[str, Any]] = []
 
-    async def to_the_end(self) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
-        """Metrics and violations; the verdict is in ``ending``."""
+    async def to_the_end(self) -> dict[str, Any]:
+        """The metrics; the verdict is in ``ending``, what the oracle found in ``violations`` and ``known``."""
         metrics: dict[str, Any] = {}
-        violations: list[dict[str, Any]] = []
         async with self._judged():
             await demand(self._scenario, self._cluster)
             bounds = bounds_for(self._scenario, self._cluster)
@@ -133,11 +137,12 @@ class _Run:
                 async with self._judged():
                     metrics = await self._measure()
             finally:
-                violations = [violation.as_dict() for violation in await oracle.finish()]
-                self._condemn(violations)
+                self.violations = [violation.as_dict() for violation in await oracle.finish()]
+                self.known = [violation.as_dict() for violation in oracle.known]
+                self._condemn(self.violations)
                 if self._stage.driver is not None:
                     await self._stage.driver.close()
-        return metrics, tuple(violations)
+        return metrics
 
     @contextlib.asynccontextmanager
     async def _judged(self) -> AsyncIterator[None]:
@@ -266,7 +271,8 @@ class _Run:
 
     def _condemn(self, violations: Sequence[dict[str, Any]]) -> None:
         expected = self._scenario.expects
-        for number in sorted({*expected} - {violation["invariant"] for violation in violations}):
+        broken = {violation["invariant"] for violation in (*violations, *self.known)}
+        for number in sorted({*expected} - broken):
             self.ending.add("failed", f"invariant {number} was expected to be broken, and was not")
         for violation in violations:
             if violation["invariant"] in expected:
@@ -282,6 +288,14 @@ def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
     given = {name: value for name, value in scenario.bounds.items() if name in (*Bounds.names(), *theirs)}
     computed = computed_bounds(cluster.systems, hardware_of(scenario), cluster.pace.speed)
     return Bounds.of({**computed, **given}, theirs)
+
+
+def _left_out(scenario: Scenario, cluster: str) -> tuple[dict[str, str], ...]:
+    if cluster == DEFAULT_BACKEND:
+        return ()  # what the others are held against; a run in virtual time does not load their tables
+    from mews.harness.scenario.accounts.clusters import left_out
+
+    return tuple(each.as_dict() for each in left_out(scenario, cluster))
 
 
 def _all_steps(scenario: Scenario) -> tuple[Step, ...]:

@@ -6,7 +6,7 @@ promises, and says by ``Holds`` which of its pods hold which devices where the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -50,12 +50,16 @@ class ObservedHolding(Struct, frozen=True):
 
 class Breach(Struct, frozen=True):
     """A law does not hold. ``device`` (a GPUID) narrows which faults may excuse it; ``key`` makes it one finding
-    however often it is seen; ``first`` is the event that broke it."""
+    however often it is seen; ``first`` is the event that broke it, and ``after`` the event that had to come before it:
+    the last one that the law counted on, or None where there is none. ``known``: why a published system breaks this law
+    by design, in one sentence; the run reports such a breach and does not fail for it."""
 
     key: tuple[str, ...]
     what: str
     first: Line | None
     device: str | None = None
+    after: Line | None = None
+    known: str = ""
 
 
 class ClusterObjects(Struct, frozen=True):
@@ -91,10 +95,12 @@ RunStateT = TypeVar("RunStateT", contravariant=True)
 
 class Invariant(Protocol[RunStateT]):
     """One law of one run; a system's is an ``Invariant[RunState]``. Each method may find the same breach again, and one
-    that is not overridden finds nothing."""
+    that is not overridden finds nothing. ``events``: the (layer, event) of the lines that ``on_line`` looks at; None
+    for every line."""
 
     number: int
     name: str
+    events: Collection[tuple[str, str]] | None = None
 
     def on_line(self, line: Line, state: RunStateT) -> Iterable[Breach]:
         """Breaches that this journal line makes; the state has taken the line in."""

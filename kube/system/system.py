@@ -114,6 +114,8 @@ class System(Struct, frozen=True):
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
+    ``laws(configuration)``: the laws of its protocol as it is configured, made anew for each run and judged like
+    ``invariants``; what a published mode breaks by design is ``Breach.known``.
     ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none.
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
     ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
@@ -148,6 +150,7 @@ class System(Struct, frozen=True):
     metric_names: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, float | None] = field(default_factory=dict)
     invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
+    laws: Callable[[Any], Sequence[Invariant[RunState]]] = lambda configuration: ()
     holds: Callable[[Any], Holds | None] = lambda configuration: None
     part_of: Callable[[str], str] | None = None
     lends: Callable[[Any], Sequence[str]] | None = None

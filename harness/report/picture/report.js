@@ -119,7 +119,7 @@ class ReportPage {
     this.main.replaceChildren(
       el("h1", {}, this.verdict(run.verdict), " ", run.scenario, el("span", { class: "faint" }, ` seed ${run.seed}`)),
       el("p", { class: "faint" }, `${run.path} · ${run.cluster} cluster, ${run.time} time · ${took}`),
-      this._failure(run), this._violations(run), this._metrics(run), place, this._plots(run), this._report(run));
+      this._failure(run), this._violations(run), this._known(run), this._metrics(run), place, this._plots(run), this._report(run));
     if (!run.lines) return;
     const lines = await ReportData.lines(number);
     if (!place.isConnected) return;
@@ -145,6 +145,13 @@ class ReportPage {
     return el("section", { class: "failure failed", role: "status" },
       el("p", { class: "sentence" }, `Step ${failure.step} of ${failure.steps}, ${failure.do}${name} failed${within}.`),
       el("dl", {}, el("dt", {}, "expected"), el("dd", {}, failure.awaited), el("dt", {}, "last seen"), el("dd", {}, failure.seen), failure.hint ? [el("dt", {}, "hint"), el("dd", {}, failure.hint)] : []));
+  }
+
+  _known(run) {
+    const { el } = Units;
+    if (!(run.known || []).length) return "";
+    return el("section", { class: "known" }, el("h2", {}, "Known of the published system"),
+      el("ul", {}, run.known.map((one) => el("li", {}, `${one.what}: ${one.known}`))));
   }
 
   _violations(run) {

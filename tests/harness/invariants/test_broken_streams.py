@@ -147,6 +147,7 @@ def test_a_violation_is_one_object_for_the_report():
         "what": "device 0-a moved from port 1 to nowhere while default/p (main) on host-1 holds it",
         "t": 3.5,
         "first": {"line": line.number, **line.as_dict()},
+        "after": None,
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from mews.kube.api.brought_claims import brings_claim_templates, brings_ephemeral_volumes
 from mews.kube.api.resources import (
     CRON_JOBS,
     DAEMON_SETS,
@@ -229,16 +230,6 @@ def _resource_claims(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.pod_claims import ResourceClaims
 
     return ResourceClaims(parts.context, informers=parts.informers, events=parts.recorder("resource_claim"))
-
-
-def brings_ephemeral_volumes(pod: Object) -> bool:
-    """Whether claims are made for a pod's volumes."""
-    return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
-
-
-def brings_claim_templates(pod: Object) -> bool:
-    """Whether resource claims are made for a pod."""
-    return any("resourceClaimTemplateName" in entry for entry in pod["spec"].get("resourceClaims") or ())
 
 
 def _asleep_until(make: Make, concerns: Callable[[Object], bool]) -> Make:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mews.kube.api.brought_claims import brings_claim_templates, brings_ephemeral_volumes
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import (
@@ -20,7 +21,6 @@ from mews.kube.api.resources import (
 from mews.kube.api.volumes import not_made_for
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
-from mews.kube.emulated.controllers.catalogue import brings_claim_templates, brings_ephemeral_volumes
 from mews.kube.emulated.controllers.owners import Informers, controller_reference
 from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
 from mews.kube.events import EventRecorder, pod_reference

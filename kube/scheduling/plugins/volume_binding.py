@@ -35,8 +35,8 @@ from mews.kube.scheduling.framework import (
     unresolvable,
 )
 from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins.claim_binder import ClaimBinder, PodClaims, VolumeError, VolumesOnNode, volume_limit
 from mews.kube.scheduling.plugins.pod_volumes import names_claim, needs_volumes, relabelled
-from mews.kube.scheduling.plugins.volume_binder import PodClaims, PodVolumes, VolumeBinder, VolumeError, volume_limit
 from mews.kube.scheduling.podinfo import PodInfo
 
 UNBOUND = unresolvable("pod has unbound immediate PersistentVolumeClaims")
@@ -47,8 +47,8 @@ class _Volumes(Struct):
     """What this attempt knows: the claims, by node what the pod would get there, and what Reserve took for it."""
 
     claims: PodClaims
-    on_node: dict[str, PodVolumes] = field(default_factory=dict)
-    reserved: PodVolumes | None = None
+    on_node: dict[str, VolumesOnNode] = field(default_factory=dict)
+    reserved: VolumesOnNode | None = None
 
 
 class VolumeBinding:
@@ -58,7 +58,7 @@ class VolumeBinding:
 
     def __init__(self, handle: Handle) -> None:
         self._claims = handle.late_informer(PERSISTENT_VOLUME_CLAIMS, needs_volumes)
-        self._binder = VolumeBinder(handle)
+        self._binder = ClaimBinder(handle)
         handle.late_informer(CSI_NODES, needs_volumes)
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:

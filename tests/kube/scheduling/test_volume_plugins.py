@@ -26,8 +26,8 @@ from mews.kube.api.resources import (
 from mews.kube.api.volumes import BIND_COMPLETED, SELECTED_NODE
 from mews.kube.scheduling.framework import Code, CycleState, Status
 from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins.claim_binder import NO_ROOM, NO_SUCH_VOLUME, NO_VOLUME, OTHER_NODE
 from mews.kube.scheduling.plugins.claims import DynamicResources
-from mews.kube.scheduling.plugins.volume_binder import NO_ROOM, NO_SUCH_VOLUME, NO_VOLUME, OTHER_NODE
 from mews.kube.scheduling.plugins.volume_binding import VolumeBinding
 from mews.kube.scheduling.plugins.volume_limits import NodeVolumeLimits
 from mews.kube.scheduling.plugins.volume_restrictions import VolumeRestrictions, same_disk

@@ -66,7 +66,7 @@ class PodClaims(Struct, frozen=True):
     immediate: tuple[Object, ...] = ()
 
 
-class PodVolumes(Struct, frozen=True):
+class VolumesOnNode(Struct, frozen=True):
     """What a pod gets on one node: volumes for claims, and claims for which a volume is to be made there."""
 
     bindings: tuple[tuple[Object, Object], ...] = ()
@@ -77,11 +77,11 @@ class PodVolumes(Struct, frozen=True):
 class VolumeFindings(Struct):
     """What came of looking at one node."""
 
-    volumes: PodVolumes = field(default_factory=PodVolumes)
+    volumes: VolumesOnNode = field(default_factory=VolumesOnNode)
     reasons: list[str] = field(default_factory=list)
 
 
-class VolumeBinder:
+class ClaimBinder:
     """One for a profile."""
 
     def __init__(self, handle: Handle) -> None:
@@ -102,7 +102,9 @@ class VolumeBinder:
 
         Raises VolumeError for one that is not there or not the pod's.
         """
-        bound, delayed, immediate = [], [], []
+        bound: list[Object] = []
+        delayed: list[Object] = []
+        immediate: list[Object] = []
         for name, own in claims_of(pod.pod):
             claim = self._claims.get(f"{pod.namespace}/{name}")
             if claim is None:
@@ -130,7 +132,7 @@ class VolumeBinder:
         refusal = self._cannot_make(to_make, node)
         if refusal:
             found.reasons.insert(1 if OTHER_NODE in found.reasons else 0, refusal)
-        found.volumes = PodVolumes(tuple(bindings), () if refusal else tuple(to_make))
+        found.volumes = VolumesOnNode(tuple(bindings), () if refusal else tuple(to_make))
         return found
 
     def _check_bound(self, claims: Sequence[Object], node: Object, found: VolumeFindings) -> None:
@@ -194,7 +196,7 @@ class VolumeBinder:
 
     # Assuming
 
-    def assume(self, pod: PodInfo, node: str, wanted: PodVolumes) -> PodVolumes | None:
+    def assume(self, pod: PodInfo, node: str, wanted: VolumesOnNode) -> VolumesOnNode | None:
         """Take what was found to be written already; None where all is bound. What is returned is to be written."""
         if all(self._is_bound(f"{pod.namespace}/{name}") for name, _ in claims_of(pod.pod)):
             return None
@@ -207,13 +209,13 @@ class VolumeBinder:
         provisions = [annotated(claim, **{SELECTED_NODE: node}) for claim in wanted.provisions]
         for claim in provisions:
             self._claims.assume(claim)
-        return PodVolumes(tuple(bindings), tuple(provisions))
+        return VolumesOnNode(tuple(bindings), tuple(provisions))
 
     def _is_bound(self, key: str) -> bool:
         claim = self._claims.get(key)
         return claim is not None and is_fully_bound(claim)
 
-    def revert(self, volumes: PodVolumes) -> None:
+    def revert(self, volumes: VolumesOnNode) -> None:
         """Take back what was assumed."""
         for volume, _ in volumes.bindings:
             self._volumes.restore(name_of(volume))
@@ -222,7 +224,7 @@ class VolumeBinder:
 
     # Binding
 
-    async def bind(self, pod: PodInfo, node: str, volumes: PodVolumes) -> None:
+    async def bind(self, pod: PodInfo, node: str, volumes: VolumesOnNode) -> None:
         """Write it and wait until the controller has bound everything.
 
         Raises VolumeError, ApiError, Unavailable.
@@ -239,7 +241,7 @@ class VolumeBinder:
             if self._clock.now() >= end_s:
                 raise VolumeError("binding volumes: context deadline exceeded")
 
-    async def _write(self, volumes: PodVolumes) -> PodVolumes:
+    async def _write(self, volumes: VolumesOnNode) -> VolumesOnNode:
         """Volumes first; what is not written is assumed no longer."""
         bindings: list[tuple[Object, Object]] = []
         provisions: list[Object] = []
@@ -254,11 +256,11 @@ class VolumeBinder:
                     )
                 )
         finally:
-            left = PodVolumes(volumes.bindings[len(bindings) :], volumes.provisions[len(provisions) :])
+            left = VolumesOnNode(volumes.bindings[len(bindings) :], volumes.provisions[len(provisions) :])
             self.revert(left)
-        return PodVolumes(tuple(bindings), tuple(provisions))
+        return VolumesOnNode(tuple(bindings), tuple(provisions))
 
-    def _has_happened(self, pod: PodInfo, node: str, written: PodVolumes) -> bool:
+    def _has_happened(self, pod: PodInfo, node: str, written: VolumesOnNode) -> bool:
         """Whether all is bound.
 
         Raises VolumeError where it will not be.

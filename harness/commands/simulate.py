@@ -65,7 +65,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
     _check_order(given.order, plans, policies)
     if ignored:
-        sys.stderr.write(f"{given.trace}: not played: {in_words(ignored)}\n")
+        terminal.err(f"{given.trace}: not played: {in_words(ignored)}\n")
     trace = plan.open()
     outcomes = [_played(plans[policy.name], policy, trace, given.out) for policy in policies]
     if given.json is not None:

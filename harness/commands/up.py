@@ -172,7 +172,7 @@ def _name_left_out(file: Path | None, scenario: Scenario, cluster: str) -> None:
 
     found = left_out_of_session(scenario, cluster)
     if found:
-        sys.stderr.write(f"{file}: not played: {in_words(found)}\n")
+        terminal.err(f"{file}: not played: {in_words(found)}\n")
 
 
 def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:

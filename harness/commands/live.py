@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mews.harness import terminal
 from mews.harness.commands.instances import running
 from mews.harness.journal import LAYERS
 from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
@@ -207,7 +208,7 @@ def step(words: Sequence[str], context: CommandContext) -> int:
         else []
     )
     if beside:
-        sys.stderr.write(f"{chosen.steps}: not played: {', '.join(beside)} (a session does the steps alone)\n")
+        terminal.err(f"{chosen.steps}: not played: {', '.join(beside)} (a session does the steps alone)\n")
     if not isinstance(steps, list) or not steps or not all(isinstance(each, dict) for each in steps):
         raise ValueError(f"{chosen.steps}: neither a file nor a step such as 'kill: scheduler', or a list of them")
     return next((code for each in steps if (code := _perform(chosen.name, each, context))), 0)

@@ -144,6 +144,7 @@ def up(
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
+    metrics: given.MetricsOption = None,
     allow_host_access: given.HostAccessOption = False,
     wait: given.WaitOption = "nodes",
     allow_outside: given.OutsideOption = False,
@@ -165,7 +166,7 @@ def up(
     )
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
-    outside, seen = allow_outside, (waited, web, snapshot)
+    outside, seen = allow_outside, (waited, web, snapshot, metrics)
     arguments = UpArguments(
         hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
     )

@@ -25,6 +25,9 @@ StackOption = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
 ]
+MetricsOption = Annotated[
+    str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
+]
 ImagesOption = Annotated[
     Path | None, typer.Option("--images", metavar="FILE", help="images of yours, as images: of a scenario has them")
 ]

@@ -37,7 +37,7 @@ hardware:
   metadata: {name: bare}
   hosts: []
   chassis: [{name: A, ports: {}, devices: []}]
-stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}}
+stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}, metrics: "off"}
 """
 """The API server alone, as controller-runtime's envtest has it: no nodes, no controllers, no scheduler."""
 

@@ -77,6 +77,7 @@ class UpArguments(Struct, frozen=True):
     wait: Literal["nodes", "devices"] = "nodes"
     web: bool = False
     snapshot: Path | None = None
+    metrics: str | None = None
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -102,7 +103,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     scenario, restored = _what_to_bring_up(arguments)
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
-    scenario = with_images(scenario, arguments.images)
+    scenario = with_metrics(with_images(scenario, arguments.images), arguments.metrics)
     _name_left_out(arguments.scenario, scenario, arguments.cluster)
     try:
         check_images(scenario)
@@ -243,6 +244,17 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
     except ValueError as error:
         raise BadInput(f"--stack {given}: {error}") from error
     return scenario.model_copy(update={"stack": stack})
+
+
+def with_metrics(scenario: Scenario, given: str | None) -> Scenario:
+    """The scenario with the metrics API on or off; None leaves it as it is.
+
+    Raises BadInput.
+    """
+    if given is None:
+        return scenario
+    check_choice("--metrics", given, ("on", "off"))
+    return scenario.model_copy(update={"stack": scenario.stack.model_copy(update={"metrics": given})})
 
 
 def with_images(scenario: Scenario, given: UpImages) -> Scenario:

@@ -208,6 +208,23 @@ def test_validate_checks_all_files_and_says_how_many(scenario, capsys):
     assert capsys.readouterr().out == "1 scenario valid\n"
 
 
+def test_validate_warns_of_what_objects_ask_for_and_emulated_clusters_ignore(tmp_path, capsys):
+    file = tmp_path / "ignored.yaml"
+    file.write_text("""apiVersion: mews/v1
+kind: Scenario
+metadata: {name: ignored}
+hardware: demo
+stack: {kubecomp: null, metrics: off}
+steps:
+  - apply: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {dnsPolicy: Default, containers: [{name: c}]}}
+""")
+    assert exit_code(["validate", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 scenario valid\n"
+    why = "spec.dnsPolicy: ignored here: pods use this machine's network and its resolver"
+    assert err == f"warning: {file}: Pod a: {why}\n"
+
+
 def test_the_schema_is_json(capsys):
     assert exit_code(["validate", "--schema"]) == 0
     assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")

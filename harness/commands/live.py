@@ -13,6 +13,7 @@ from urllib.parse import quote
 from mews.harness import terminal
 from mews.harness.commands.instances import running
 from mews.harness.journal import LAYERS
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
 from mews.harness.live.explanation import pod_named
 from mews.harness.report.line import plain
@@ -307,7 +308,11 @@ def report(words: Sequence[str], context: CommandContext) -> int:
 
 def _write_file(out: str, text: str) -> None:
     try:
-        Path(out).write_text(text, encoding="utf-8")
+        path = Path(out)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe, a terminal
+        else:
+            write_own(path, text)
     except OSError as error:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 

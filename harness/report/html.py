@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.journal import Line
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.report.page import DataBlock, data_block, html_file, packed_block
 from mews.harness.report.run import REPORT, Run
 from mews.harness.report.text import count
@@ -41,7 +42,7 @@ def write_report(run: Run, folder: Path) -> Path:
     Raises OSError.
     """
     file = folder / REPORT
-    file.write_text(html_page([run]), encoding="utf-8")
+    write_own(file, html_page([run]))
     return file
 
 

@@ -252,8 +252,7 @@ class EmbeddedCluster:
 
     def crashes(self) -> Sequence[str]:
         """Components that died without being killed, and of what."""
-        units = (self._controllers, *self._units.values())
-        return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
+        return [f"{unit.name}: {unit.crash!r}" for unit in (self._controllers, *self._units.values()) if unit.crash]
 
     def keep_alive(self) -> None:
         """From now on what crashes is started again, and of journal and records the latest are remembered."""

@@ -9,8 +9,8 @@ DEVICES_IN_FLIGHT = "devices-in-flight"
 
 KUBELET_FAULTS: Mapping[str, str] = MappingProxyType(
     {
-        DEVICES_IN_FLIGHT: "collecting the devices of ended pods frees what an unanswered Allocate has reserved, so that "
-        "two pods may get one device (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.34.2: "
+        DEVICES_IN_FLIGHT: "collecting the devices of ended pods frees what an unanswered Allocate has reserved, so "
+        "that two pods may get one device (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.34.2: "
         "UpdateAllocatedDevices)",
     }
 )

@@ -264,8 +264,8 @@ class Kubelet:
         return worker
 
     def _is_finished(self, pod: Object) -> bool:
-        """Whether a pod ended before this kubelet saw it, or never began: what is left is to take it off the API once it
-        is deleted (UpdatePod of pkg/kubelet/pod_workers.go)."""
+        """Whether a pod ended before this kubelet saw it, or never began: all that is left is to take it off the API
+        once it is deleted (UpdatePod of pkg/kubelet/pod_workers.go)."""
         if uid_of(pod) in self._rejected:
             return True
         sandbox = self._containerd.sandbox(uid_of(pod))

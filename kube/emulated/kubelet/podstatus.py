@@ -35,8 +35,8 @@ KUBELET_CONDITIONS = (*OWN_CONDITIONS, "PodResizePending", "PodResizeInProgress"
 def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str, Any]) -> dict[str, Any]:
     """The status to publish; ``before`` is the last one. A terminal phase is held back until everything is stopped.
 
-    Conditions that are not the kubelet's (DisruptionTarget) are kept, and so is a terminal phase that the API shows, with
-    its reason: a pod does not leave it (generateAPIPodStatus of pkg/kubelet/kubelet_pods.go).
+    Conditions that are not the kubelet's (DisruptionTarget) are kept, and so is a terminal phase that the API shows,
+    with its reason: a pod does not leave it (generateAPIPodStatus of pkg/kubelet/kubelet_pods.go).
     """
     pod, generation = state.pod, state.pod["metadata"].get("generation", 1)
     theirs = pod["status"] if is_terminal(pod) else {}

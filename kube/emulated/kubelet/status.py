@@ -133,7 +133,7 @@ class StatusManager:
             )  # fmt: skip
 
     async def delete(self, pod: Object) -> None:
-        """Take a stopped pod off the API: grace 0, this uid only. Tried until it is gone or another one has its name."""
+        """Take a stopped pod off the API: grace 0, this uid only. Retried until it is gone or replaced."""
         options = DeleteOptions(grace_period_s=0, preconditions=Preconditions(uid=uid_of(pod)))
         while True:
             try:

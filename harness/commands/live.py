@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mews.harness import terminal
 from mews.harness.commands.instances import running
 from mews.harness.journal import LAYERS
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
 from mews.harness.live.explanation import pod_named
 from mews.harness.report.line import plain
@@ -19,6 +21,8 @@ from mews.harness.scenario.yamlfile import read_yaml
 from mews.kube.system.command import Command, CommandContext
 
 NAME = "[--name NAME]"
+_OF_A_STEPS_FILE = ("apiVersion", "kind", "metadata", "steps")
+"""Keys of a file whose steps are done; of others it is said that they are not played."""
 
 
 class ArgumentWords(argparse.ArgumentParser):
@@ -199,6 +203,13 @@ def step(words: Sequence[str], context: CommandContext) -> int:
     text = path.read_text(encoding="utf-8") if path.is_file() else chosen.steps
     given = read_yaml(text, "-").value
     steps = given.get("steps", [given]) if isinstance(given, dict) else given
+    beside = (
+        [str(key) for key in given if key not in _OF_A_STEPS_FILE]
+        if isinstance(given, dict) and "steps" in given
+        else []
+    )
+    if beside:
+        terminal.err(f"{chosen.steps}: not played: {', '.join(beside)} (a session does the steps alone)\n")
     if not isinstance(steps, list) or not steps or not all(isinstance(each, dict) for each in steps):
         raise ValueError(f"{chosen.steps}: neither a file nor a step such as 'kill: scheduler', or a list of them")
     return next((code for each in steps if (code := _perform(chosen.name, each, context))), 0)
@@ -297,7 +308,11 @@ def report(words: Sequence[str], context: CommandContext) -> int:
 
 def _write_file(out: str, text: str) -> None:
     try:
-        Path(out).write_text(text, encoding="utf-8")
+        path = Path(out)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe, a terminal
+        else:
+            write_own(path, text)
     except OSError as error:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 

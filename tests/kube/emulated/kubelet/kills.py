@@ -19,7 +19,7 @@ LATE_S = 20.0
 """Within this a kubelet that is back has ended a pod whose grace is over."""
 WRITES = ("create", "patch", "replace", "delete")
 
-Deed = Callable[["FragileNode"], Awaitable[None]]
+Story = Callable[["FragileNode"], Awaitable[None]]
 """What users do in a situation."""
 
 
@@ -71,12 +71,12 @@ class FragileNode:
 
     # The kubelet's life.
 
-    async def live(self, deed: Deed) -> dict[str, Fate]:
+    async def live(self, story: Story) -> dict[str, Fate]:
         """Do that beside the kubelet, and say what became of all pods."""
         kubelet = asyncio.create_task(self._kubelets())
         watching = asyncio.create_task(self._watch())
         try:
-            await deed(self)
+            await story(self)
             await asyncio.sleep(AWAKE_S)
             return await self._fates()
         finally:

@@ -14,27 +14,27 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.port import Patch
 from mews.kube.emulated.kubelet.devices import AdmissionRejected
 from tests.kube.emulated.kubelet.bench import NODE
-from tests.kube.emulated.kubelet.kills import Deed, Fate, FragileNode
+from tests.kube.emulated.kubelet.kills import Fate, FragileNode, Story
 
 FOREVER = ["sleep", "99999"]
 STUBBORN = {"mews.dev/ignores-term": "true"}
 AWAY_S = (pytest.param(0.0, marks=pytest.mark.nightly), 1.0, pytest.param(45.0, marks=pytest.mark.nightly))
 
 
-def ends(command: list[str], **parts: Any) -> Deed:
+def ends(command: list[str], **parts: Any) -> Story:
     """A pod that is left alone."""
 
-    async def deed(node: FragileNode) -> None:
+    async def story(node: FragileNode) -> None:
         await node.pod("a", command, **parts)
 
-    return deed
+    return story
 
 
-def deleted(*graces_s: int | None, phase: str = "Running", every_s: float = 3.0, **parts: Any) -> Deed:
+def deleted(*graces_s: int | None, phase: str = "Running", every_s: float = 3.0, **parts: Any) -> Story:
     """A pod that is deleted once it has the phase, and again for each further grace."""
     command = parts.pop("command", FOREVER)
 
-    async def deed(node: FragileNode) -> None:
+    async def story(node: FragileNode) -> None:
         await node.pod("a", command, **parts)
         await node.phase("a", phase)
         for grace_s in graces_s:
@@ -42,26 +42,26 @@ def deleted(*graces_s: int | None, phase: str = "Running", every_s: float = 3.0,
                 await node.delete("a", grace_s)
             await asyncio.sleep(every_s)
 
-    return deed
+    return story
 
 
-def recreated(grace_s: int | None, /, **parts: Any) -> Deed:
+def recreated(grace_s: int | None, /, **parts: Any) -> Story:
     """A pod whose name another one has as soon as it is gone."""
 
-    async def deed(node: FragileNode) -> None:
+    async def story(node: FragileNode) -> None:
         await node.pod("a", FOREVER, **parts)
         await node.phase("a", "Running")
         await node.delete("a", grace_s)
         await node.gone("a")
         await node.pod("a", ["sleep", "5"], policy="Never")
 
-    return deed
+    return story
 
 
-def patched(status: dict[str, Any], then: tuple[int | None, ...] = (), /, **parts: Any) -> Deed:
+def patched(status: dict[str, Any], then: tuple[int | None, ...] = (), /, **parts: Any) -> Story:
     """A pod whose status somebody else writes while it runs."""
 
-    async def deed(node: FragileNode) -> None:
+    async def story(node: FragileNode) -> None:
         await node.pod("a", FOREVER, **parts)
         await node.phase("a", "Running")
         body = {"status": status}
@@ -71,13 +71,13 @@ def patched(status: dict[str, Any], then: tuple[int | None, ...] = (), /, **part
             with contextlib.suppress(NotFound):
                 await node.delete("a", grace_s)
 
-    return deed
+    return story
 
 
-def refused(*, delete: bool) -> Deed:
+def refused(*, delete: bool) -> Story:
     """A pod whose devices are not there, deleted while its refusal is written."""
 
-    async def deed(node: FragileNode) -> None:
+    async def story(node: FragileNode) -> None:
         node.bench.devices.refuse["a"] = AdmissionRejected("UnexpectedAdmissionError", "no")
         node.bench.devices.admission_s = 1.0
         await node.pod("a", FOREVER)
@@ -86,14 +86,14 @@ def refused(*, delete: bool) -> Deed:
             if delete:
                 await node.delete("a", 30)
 
-    return deed
+    return story
 
 
-def mirror() -> Deed:
-    async def deed(node: FragileNode) -> None:
+def mirror() -> Story:
+    async def story(node: FragileNode) -> None:
         await node.pod("a", FOREVER, bind=False, nodeName=NODE, annotations={"kubernetes.io/config.mirror": "abc"})
 
-    return deed
+    return story
 
 
 async def many(node: FragileNode) -> None:
@@ -112,7 +112,7 @@ def side(name: str, command: list[str], **more: Any) -> dict[str, Any]:
 
 SIDECAR = side("proxy", FOREVER, restartPolicy="Always")
 FLAKY = ["sh", "-c", "sleep 2; exit 3"]
-SITUATIONS: dict[str, Deed] = {
+SITUATIONS: dict[str, Story] = {
     "it ends well": ends(["sleep", "3"]),
     "it ends at once": ends(["true"]),
     "it fails": ends(FLAKY),
@@ -180,10 +180,10 @@ LEFT = {
 """The phase in which pod ``a`` is left, "" where it is gone; of all others Succeeded."""
 
 
-def fates(deed: Deed, dies_at: int | None = None, away_s: float = 0.0) -> tuple[dict[str, Fate], FragileNode]:
+def fates(story: Story, dies_at: int | None = None, away_s: float = 0.0) -> tuple[dict[str, Fate], FragileNode]:
     async def main() -> tuple[dict[str, Fate], FragileNode]:
         node = FragileNode(dies_at, away_s)
-        return await node.live(deed), node
+        return await node.live(story), node
 
     return run_virtual(main)
 

@@ -74,9 +74,9 @@ def _explained(calls: Sequence[LookupCall], starts: Sequence[str | None]) -> boo
     ordered = sorted(calls, key=lambda call: (call.begun_s, call.number))
     answered = sum(1 << index for index, call in enumerate(ordered) if call.ended_s < UNKNOWN_END_S)
     tried: set[tuple[int, str | None]] = set()
-    todo: list[tuple[int, str | None]] = [(0, port) for port in starts]
-    while todo:
-        done, port = todo.pop()
+    queue: list[tuple[int, str | None]] = [(0, port) for port in starts]
+    while queue:
+        done, port = queue.pop()
         if done & answered == answered:
             return True
         if (done, port) in tried:
@@ -87,5 +87,5 @@ def _explained(calls: Sequence[LookupCall], starts: Sequence[str | None]) -> boo
             if call.begun_s > limit_s:
                 break
             if not done >> index & 1:
-                todo += [(done | 1 << index, after) for after in outcomes(call, port)]
+                queue += [(done | 1 << index, after) for after in outcomes(call, port)]
     return False

@@ -30,9 +30,9 @@ def _resource_pool(request: Record) -> Iterator[LookupCall]:
     elif request["path"] == "/allocation" and isinstance(body, dict) and "devid" in body:
         refused = request["status"] == 400 and "already attached" in request["answer"]
         if request["method"] == "POST" and (refused or _is_done(request) or _is_lost(request)):
-            yield _write(request, body["devid"], LookupKind.ATTACH, _said(request, refused), body.get("hostport"))
+            yield _write(request, body["devid"], LookupKind.ATTACH, _answer_of(request, refused), body.get("hostport"))
         elif request["method"] == "DELETE" and (_is_done(request) or _is_lost(request)):
-            yield _write(request, body["devid"], LookupKind.DETACH, _said(request, False))
+            yield _write(request, body["devid"], LookupKind.DETACH, _answer_of(request, False))
 
 
 def _h3api(request: Record) -> Iterator[LookupCall]:
@@ -75,7 +75,7 @@ def _is_lost(request: Record) -> bool:
     return request["status"] is None or request["status"] >= NO_ANSWER_FROM
 
 
-def _said(request: Record, refused: bool) -> LookupAnswer:
+def _answer_of(request: Record, refused: bool) -> LookupAnswer:
     if refused:
         return LookupAnswer.REFUSED
     return LookupAnswer.DONE if _is_done(request) else LookupAnswer.UNKNOWN

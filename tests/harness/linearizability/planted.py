@@ -57,19 +57,19 @@ class World:
 
     def play(self, clients: int) -> list[LookupCall]:
         """Let so many clients write and read back, each on its own, as one that takes no reply for the truth does."""
-        todo: list[tuple[float, int, str]] = [(self.rng.uniform(0.0, 2.0), client, "") for client in range(clients)]
+        queue: list[tuple[float, int, str]] = [(self.rng.uniform(0.0, 2.0), client, "") for client in range(clients)]
         waiting: list[tuple[float, int, Operation, LookupCall]] = []
         number = 0
-        while todo or waiting:
-            if waiting and (not todo or waiting[0][0] <= todo[0][0]):
+        while queue or waiting:
+            if waiting and (not queue or waiting[0][0] <= queue[0][0]):
                 ended_s, _, operation, call = heapq.heappop(waiting)
                 self._answered(operation, call, ended_s)
                 if number < CALLS:
                     reads_back = call.device if call.kind is not LookupKind.READ else ""
                     pause_s = 0.1 if reads_back else self.rng.expovariate(1 / PAUSE_S)
-                    heapq.heappush(todo, (ended_s + pause_s, int(call.client), reads_back))
+                    heapq.heappush(queue, (ended_s + pause_s, int(call.client), reads_back))
                 continue
-            begun_s, client, reads_back = heapq.heappop(todo)
+            begun_s, client, reads_back = heapq.heappop(queue)
             number += 1
             operation, call = self._ask(number, str(client), begun_s, reads_back)
             heapq.heappush(waiting, (operation.answer_s, number, operation, call))

@@ -25,6 +25,8 @@ from mews.harness.scenario.actions import ACTIONS, Step
 from mews.harness.scenario.expectations import Check
 from mews.harness.scenario.key_words import OWN as OWN_WORDS
 from mews.harness.scenario.loader import schema
+from mews.kube.emulated.apiserver.types.ignored_fields import DROPPED, IGNORED, IGNORED_KINDS
+from mews.kube.system.facility import Facility
 from mews.systems import registry
 
 ROOT = Path(__file__).parent.parent
@@ -204,7 +206,11 @@ def test_every_event_of_the_journal_is_in_the_reference():
 
 
 def test_every_invariant_is_in_the_reference_with_words():
-    numbers = {*OWN, *(law.number for name in registry.names() for law in registry.system(name).invariants())}
+    systems = [registry.system(name) for name in registry.names()]
+    theirs = [
+        law for each in systems for law in (*each.invariants(), *each.laws(each.configure(each.options(), Facility())))
+    ]
+    numbers = {*OWN, *(law.number for law in theirs)}
     heads = re.findall(r'^(## (\d+) .*) \{: id="\d+" \}$', page("invariants"), re.MULTILINE)
     assert sorted(numbers) == sorted(int(number) for _, number in heads)
     for head, number in heads:
@@ -285,3 +291,14 @@ def test_every_option_of_a_system_is_in_the_reference_with_words(name: str):
     whole = registry.system(name).options.model_json_schema()
     for definition in (whole, *whole.get("$defs", {}).values()):
         assert list(keys_without_words(whole, definition)) == []
+
+
+def test_all_that_emulated_clusters_ignore_is_on_its_page() -> None:
+    rows = page("ignored").splitlines()
+    for ref, names, why in (
+        *((row.struct, row.fields, row.why) for row in IGNORED),
+        *((*each, "") for each in DROPPED.items()),
+    ):
+        assert any(ref in row and why in row and all(f"`{name}`" in row for name in names.split()) for row in rows), ref
+    for (group, kind), why in IGNORED_KINDS.items():
+        assert any(group in row and kind in row and why in row for row in rows)

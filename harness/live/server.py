@@ -71,6 +71,7 @@ class SessionServer:
         self._routes: Mapping[str, Mapping[str, Handler]] = {
             "/v1/session": {"GET": self._about},
             "/v1/status": {"GET": self._status},
+            "/v1/verdict": {"GET": self._verdict},
             "/v1/journal": {"GET": self._journal},
             "/v1/events": {"GET": self._events},
             "/v1/hardware": {"GET": self._hardware},
@@ -140,6 +141,9 @@ class SessionServer:
     async def _status(self, _: web.BaseRequest) -> web.Response:
         return _answer({**await self.session.status(), "metrics": self.metrics()})
 
+    async def _verdict(self, _: web.BaseRequest) -> web.Response:
+        return _answer((await self.session.judged()).as_dict())
+
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         system = _matched(_SYSTEM, request)[0]
         body = await self.session.cluster.exposition(system)
@@ -157,7 +161,7 @@ class SessionServer:
         return _answer({"scenario": self.session.record(request.query.get("name") or self.session.name)})
 
     async def _faults(self, _: web.BaseRequest) -> web.Response:
-        return _answer({"faults": self.session.faults()})
+        return _answer({"faults": [fault.as_dict() for fault in await self.session.faults()]})
 
     async def _explain(self, request: web.BaseRequest) -> web.Response:
         namespace, name = pod_named("/".join(["pod", *_matched(_POD, request)]))

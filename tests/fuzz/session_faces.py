@@ -45,6 +45,7 @@ def session(token: str) -> list[Sent]:
             for path in (
                 "/v1/session",
                 "/v1/status",
+                "/v1/verdict",
                 "/v1/journal",
                 "/v1/journal?since=3",
                 "/v1/hardware",

@@ -60,7 +60,7 @@ def read_json(raw: bytes) -> Any:
 
 def check_values(value: Any, depth: int = 0) -> None:
     """Raise ValueError for a number that no field can hold, and for nesting that no document needs."""
-    if depth > DEEPEST:
+    if depth >= DEEPEST and isinstance(value, (dict, list)):
         raise ValueError(_TOO_DEEP)
     if isinstance(value, dict):
         for item in value.values():
@@ -117,7 +117,7 @@ def _no_constant(name: str) -> Any:
 
 def _cleaned(value: Any, depth: int) -> Any:
     """The value without lone surrogates; not deeper than documents are."""
-    if depth > DEEPEST:
+    if depth >= DEEPEST and isinstance(value, (dict, list)):
         raise ValueError(_TOO_DEEP)
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -56,7 +56,9 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                phase             uid, phase, reason
                                condition         uid, type, status, reason
                                annotations       uid, annotations {name: value, None when removed}
-                               deleting, deleted uid
+                               deleting          uid, grace_s (of its containers, emulated), finalizers [name]
+                               finalizers        uid, finalizers [name]: those that are left while it is deleted
+                               deleted           uid
                node/host-1     created           allocatable {resource: quantity}
                                allocatable       resource, old, new
                                condition         type, status, reason

@@ -77,8 +77,16 @@ def _pod_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]
     yield from condition_changes(old, new)
     if old and phase_of(old) != phase_of(new):
         yield "phase", {"phase": phase_of(new), "reason": (new.get("status") or {}).get("reason", "")}
-    if is_deleting(new) and not is_deleting(old):
-        yield "deleting", {}
+    if is_deleting(new):
+        yield from _deletion(old, new)
+
+
+def _deletion(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
+    finalizers = list(new["metadata"].get("finalizers") or ())
+    if not is_deleting(old):
+        yield "deleting", {"grace_s": new["metadata"].get("deletionGracePeriodSeconds", 0), "finalizers": finalizers}
+    elif finalizers != list(old["metadata"].get("finalizers") or ()):
+        yield "finalizers", {"finalizers": finalizers}
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:

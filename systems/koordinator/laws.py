@@ -339,7 +339,7 @@ class JointHolds(Invariant[RunState]):
 
 
 class GivenIsBound(Invariant[RunState]):
-    """What a scheduler set aside for a pod that it did not bind it takes back, from the annotation as from its books."""
+    """What a scheduler set aside for a pod that it did not bind it takes back, also from the annotation."""
 
     number = 55
     name = "a pod that bears devices is bound, or they are taken off again"

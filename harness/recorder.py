@@ -58,7 +58,8 @@ def pod_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 def _birth(pod: Object) -> dict[str, Any]:
     scheduler = pod.get("spec", {}).get("schedulerName") or "default-scheduler"
-    return {"scheduler": scheduler, "node": node_name_of(pod), "phase": phase_of(pod), "requests": extended_of(pod)}
+    birth = {"scheduler": scheduler, "node": node_name_of(pod), "phase": phase_of(pod), "requests": extended_of(pod)}
+    return birth | ({"annotated": sorted(annotations_of(pod))} if annotations_of(pod) else {})
 
 
 def extended_of(pod: Mapping[str, Any]) -> dict[str, int]:

@@ -41,13 +41,15 @@ class _Promise(Struct, frozen=True):
 
 
 class _Pod(Struct):
-    """``given``: its annotations were there when it was created, so that none of ours made them."""
-
     created: Line
     bound: Line | None = None
     over: Line | None = None
     gone: bool = False
-    given: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether it came with its annotations, so that none of ours made them."""
+        return names.INDEX in self.created.fields.get("annotated", ())
 
 
 class Books:
@@ -83,9 +85,6 @@ class Books:
             return  # it was there before the journal
         if line.event == "bound":
             pod.bound = line
-        elif line.event == "annotations":
-            here = pod.created.number + (1 if pod.bound is None else 2)
-            pod.given |= line.number <= here and names.INDEX in fields["annotations"]
         elif line.event == "deleted" or (line.event == "phase" and fields["phase"] in _ENDS):
             pod.over, pod.gone = pod.over or line, line.event == "deleted"
             self._forget(uid)

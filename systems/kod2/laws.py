@@ -246,7 +246,8 @@ class Cooldown(_JobLaw):
             return
         last = self._jobs.before.scaled
         if last is not None and line.t - last.t < self._cooldown_s - _ROUNDING_S - (state.bound_s("lag_s") or 0.0):
-            what = f"{_key(line)} gets workers {line.t - last.t:.1f} s after it was scaled (cooldown {self._cooldown_s:g} s)"
+            since = f"{line.t - last.t:.1f} s after it was scaled"
+            what = f"{_key(line)} gets workers {since} (cooldown {self._cooldown_s:g} s)"
             yield Breach((line.actor, str(line.number)), what, line, after=last, known=self._known)
 
 
@@ -295,8 +296,10 @@ class RetriesBounded(Invariant[RunState]):
         | {("component", "started"), ("component", "killed"), ("component", "crashed")}
     )
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Jobs, *, gives_back: bool = True) -> None:
+        """``gives_back``: a job gives its room back where a task is turned away again and again."""
         self._jobs = jobs
+        self._gives_back = gives_back
         self._tries: dict[str, _Tries] = {}
         self._failures: dict[str, int] = {}
 
@@ -347,7 +350,7 @@ class RetriesBounded(Invariant[RunState]):
         if waited_s < wait_s - _ROUNDING_S:
             what = f"{line.actor} is made anew {waited_s:.1f} s after its node turned it away, {wait_s:g} s must pass"
             yield Breach((line.actor, str(line.number)), what, line, after=last)
-        if tries.refused >= REFUSALS:
+        if tries.refused >= REFUSALS and self._gives_back:
             given_back = [each for name in ("placement", "state") if (each := job.lines.get(name)) is not None]
             if all(each.number < last.number for each in given_back):
                 what = f"{line.actor} is made anew after {tries.refused} refusals in a row, and its job kept its room"
@@ -385,5 +388,5 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         OverIsOver(jobs),
         Cooldown(jobs, config.cooldown_s, LITERAL_THRASH if literal else ""),
         PlacedFirst(jobs),
-        *(() if literal else (RetriesBounded(jobs),)),
+        RetriesBounded(jobs, gives_back=not literal),
     )

@@ -37,18 +37,19 @@ _ENDS = ("Succeeded", "Failed")
 
 
 class _Pod(Struct):
-    """``shown``: the Device of its node as it was when its devices were annotated. ``given``: the annotation was there
-    when the pod was created, so that no scheduler made it."""
-
     name: str
     created: Line
-    given: bool = False
     notes: dict[str, str] = field(default_factory=dict)
     allocations: Allocations = ()
     annotated: Line | None = None
     bound: Line | None = None
     over: bool = False
     gang: Line | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether it came with its devices, so that no scheduler of ours wrote them."""
+        return ALLOCATED in self.created.fields.get("annotated", ())
 
 
 class DeviceReport(Struct, frozen=True):
@@ -125,8 +126,6 @@ class Books:
                 pod.notes[name] = str(changed[name])
         if ALLOCATED not in changed:
             return
-        here = pod.created.number + (1 if pod.bound is None else 2)
-        pod.given |= line.number <= here
         pod.annotated = line if changed[ALLOCATED] is not None else None
         try:
             pod.allocations = parse_allocations(changed[ALLOCATED] or "{}")
@@ -264,7 +263,7 @@ class SumsFit(Invariant[RunState]):
 
 class GangsWhole(Invariant[RunState]):
     """A gang is on one node, and once one of its pods is bound as many are as must be, within moments: those that wait
-    for each other are let through together. A gang of which a pod is gone is smaller than it wanted to be."""
+    for each other are let through together. Where a pod of it was deleted meanwhile, the others go on."""
 
     number = 53
     name = "a gang is bound to one node, and not in part"
@@ -273,10 +272,15 @@ class GangsWhole(Invariant[RunState]):
     def __init__(self, books: Books) -> None:
         self._books = books
         self._begun: dict[tuple[str, str], Line] = {}
+        self._seen: dict[tuple[str, str], int] = {}
+        """How many pods a gang ever had."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Note how far gangs are bound."""
         self._books.take(line)
+        if line.event == GANG:
+            key = (line.actor.removeprefix("pod/").partition("/")[0], line.fields["gang"])
+            self._seen[key] = self._seen.get(key, 0) + 1
         pod = self._books.pods.get(line.fields.get("uid", "")) if line.event == "bound" else None
         if pod is None or pod.gang is None or pod.given:
             return
@@ -288,6 +292,10 @@ class GangsWhole(Invariant[RunState]):
                 what = f"{pod.name} of gang {key[1]} is bound to {where}"
                 yield Breach((*key, "node"), what, line, after=other.bound)
                 break
+        wanted, seen = pod.gang.fields["min_available"], self._seen.get(key, 0)
+        if seen < wanted:
+            what = f"{pod.name} is bound, and only {seen} of the {wanted} pods of gang {key[1]} are there"
+            yield Breach((*key, "incomplete"), what, line, after=pod.gang)
         self._begun.setdefault(key, line)
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:

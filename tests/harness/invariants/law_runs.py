@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from mews.harness.engine import Engine
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.invariant import ObservedState
@@ -74,4 +72,4 @@ def without_line(said: Iterable[Said], event: str) -> list[Said]:
     return [each for each in said if each[2] != event]
 
 
-__all__ = ["Said", "breaches", "layer_of", "named", "numbers", "played", "replace", "without_line"]
+__all__ = ["Said", "breaches", "layer_of", "named", "numbers", "played", "without_line"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
+from mews.harness import terminal
 from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.commands.global_options import is_quiet
@@ -66,10 +67,10 @@ def diff_clusters(
             differences = [each for other in histories[1:] for each in compare(histories[0], other)]
             found += differences
             if shown and not (is_quiet() and all(each.why for each in differences)):
-                sys.stdout.write("".join(f"{line}\n" for line in _report(histories, differences)))
+                terminal.out("".join(f"{line}\n" for line in _report(histories, differences)))
                 sys.stdout.flush()
     if shown and not (is_quiet() and all(each.why for each in found)):
-        sys.stdout.write("".join(f"{line}\n" for line in _summary(accounts, found)))
+        terminal.out("".join(f"{line}\n" for line in _summary(accounts, found)))
     _write(json_file, accounts, found)
     return 1 if any(each.why is None for each in found) else 0
 
@@ -90,6 +91,7 @@ def _account(scenario: Scenario, options: RunOptions, session: ClusterSession) -
         result.reason,
         round(result.wall_s or 0.0, 2),
         stories_of(run.lines),
+        result.ignored,
     )
 
 
@@ -98,6 +100,9 @@ def _report(histories: Sequence[ClusterHistory], differences: Sequence[HistoryDi
     open_ = sum(each.why is None for each in differences)
     counts = f"{len(differences)} differences, {open_} unexplained" if differences else "no difference"
     yield f"{histories[0].scenario}: {verdicts}; {counts}"
+    for account in histories:
+        for key in account.ignored:
+            yield f"  not honoured by {account.cluster}: {key['key']} ({key['why']})"
     for each in differences:
         if each.why is None:
             yield f"  {each.text}"
@@ -115,7 +120,7 @@ def _summary(accounts: Sequence[ClusterHistory], found: Sequence[HistoryDifferen
 def _write(file: str | None, accounts: Sequence[ClusterHistory], found: Sequence[HistoryDifference]) -> None:
     if file is None:
         return
-    names = ("scenario", "cluster", "verdict", "reason", "wall_s")
+    names = ("scenario", "cluster", "verdict", "reason", "wall_s", "ignored")
     runs = [{name: getattr(account, name) for name in names} for account in accounts]
     text = json.dumps({"runs": runs, "differences": [asdict(each) for each in found]}, indent=2) + "\n"
     write_output("--json", file, text)

@@ -11,6 +11,7 @@ from mews.harness.report.line import plain
 from mews.harness.report.run import SKIPPED, Run
 from mews.harness.report.text_writer import STYLES, TextWriter
 from mews.harness.scenario.result import Result
+from mews.harness.terminal import escaped
 
 TIMELINE = 25
 SHOWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "reconfigurations", "makespan_s", "cpu_utilisation")
@@ -29,7 +30,7 @@ class TextReport:
             return
         if not self._writer.rich:
             self._writer.lines([headline(run.result), *(f"    {text}" for text in details(run))])
-        elif not run.good or run.result.known:
+        elif not run.good or run.result.known or run.result.ignored:
             self._writer.line(headline(run.result), STYLES[run.result.verdict])
             self._writer.lines(f"    {text}" for text in details(run))
 
@@ -68,6 +69,7 @@ def details(run: Run) -> Iterator[str]:
         yield result.reason
     for violation in result.violations:
         yield f"invariant {violation.get('invariant')} ({violation.get('name')}): {violation.get('what')}"
+    yield from ignored_text(result)
     for known in result.known:
         yield f"known of the published system: {known.get('what')} ({known.get('known')})"
     if run.good:
@@ -79,6 +81,13 @@ def details(run: Run) -> Iterator[str]:
         yield from (plain(line) for line in lines)
     if result.artefacts:
         yield f"artefacts: {result.artefacts}"
+
+
+def ignored_text(result: Result) -> Iterator[str]:
+    """A line with the keys of the scenario that this way to run does not honour, where there are any."""
+    if result.ignored:
+        keys = (f"{each['key']} ({each['why']})" for each in result.ignored)
+        yield f"not honoured by --cluster {result.cluster}: {'; '.join(keys)}"
 
 
 def shown_lines(lines: Sequence[Line]) -> Sequence[Line]:
@@ -106,10 +115,15 @@ def _table(runs: Sequence[Run]) -> object:
     for run in runs:
         result = run.result
         virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f} s"
-        remark = " — ".join(filter(None, (metrics_text(result), result.reason)))
+        remark = escaped(" — ".join(filter(None, (metrics_text(result), result.reason))))
         verdict = Text(result.verdict, style=STYLES[result.verdict])
         table.add_row(
-            verdict, Text(result.scenario), str(result.seed), virtual, f"{result.wall_s or 0.0:.2f} s", Text(remark)
+            verdict,
+            Text(escaped(result.scenario)),
+            str(result.seed),
+            virtual,
+            f"{result.wall_s or 0.0:.2f} s",
+            Text(remark),
         )
     return table
 

@@ -8,7 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from msgspec.structs import replace
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 from pydantic_core import CoreSchema, InitErrorDetails
 
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -22,6 +32,7 @@ from mews.harness.scenario.replacement import (
     refusal,
     replacements_model,
 )
+from mews.kube.emulated.kubelet.faults import KUBELET_FAULTS
 from mews.kube.system.configured import ConfiguredSystem, names_in_stack
 from mews.kube.system.facility import Facility
 from mews.kube.system.system import Pooled, System
@@ -56,6 +67,25 @@ class ControllerOptions(Model):
         return self
 
 
+def _known_fault(name: str) -> str:
+    if name not in KUBELET_FAULTS:
+        raise ValueError(f"must be one of {', '.join(KUBELET_FAULTS)}")
+    return name
+
+
+KubeletFault = Annotated[
+    str, AfterValidator(_known_fault), WithJsonSchema({"type": "string", "enum": list(KUBELET_FAULTS)})
+]
+
+
+class KubeletOptions(Model):
+    """Options of the emulated kubelets."""
+
+    faults: tuple[KubeletFault, ...] = Field(
+        default=(), description="faults of upstream's kubelet that they have, too (docs/kubelet.md)"
+    )
+
+
 class DefaultSchedulerOptions(Model):
     """Options of NodeResourcesFit; ``scoring: random`` takes any node that fits. With any of them it is ours that runs,
     where Kubernetes' own would."""
@@ -72,6 +102,14 @@ class DefaultSchedulerOptions(Model):
         return self.model_dump(exclude_unset=True)
 
 
+def _switch(value: Any) -> Any:
+    """YAML reads on and off as booleans."""
+    return ("off", "on")[value] if isinstance(value, bool) else value
+
+
+Switch = Annotated[Literal["on", "off"], BeforeValidator(_switch)]
+
+
 class Stack(Model):
     """The software of the run. Beside these keys, the name of each system with its options; ``null`` leaves a part out.
 
@@ -82,7 +120,11 @@ class Stack(Model):
     systems: dict[str, Any] = Field(default_factory=dict)
     default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
+    kubelet: KubeletOptions = Field(default_factory=KubeletOptions)
     dialect: DialectName | None = None
+    metrics: Switch = Field(
+        default="on", description="whether metrics.k8s.io is served, as by metrics-server, in wall-clock time"
+    )
     profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
         default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
     )

@@ -11,6 +11,7 @@ from mews.kube.system.deployment import (
     CONFIG,
     ON_NODE,
     RECORDS,
+    SCHEDULER_CLAIM_RULES,
     ComponentDeployment,
     SystemDeployment,
     rule,
@@ -112,6 +113,7 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         surprise=config.removal == "surprise",
         unannounced=tuple(node.name for node in config.nodes if node.lent_to),
         awaited=_awaited,
+        chosen=_chosen,
     )
 
 
@@ -119,6 +121,12 @@ def _awaited(pod: Object, resource: str) -> str:
     from mews.systems.kubecomp.annotations import awaited
 
     return awaited(pod, resource)
+
+
+def _chosen(pod: Object) -> str:
+    from mews.systems.kubecomp.annotations import chosen_node
+
+    return chosen_node(pod)
 
 
 def _document(config: KubeCompConfig) -> Mapping[str, Any]:
@@ -166,6 +174,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["nodes", "namespaces"], _WATCH),
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
+        *SCHEDULER_CLAIM_RULES,
     ),
     in_namespace=(rule("", ["configmaps"], _WATCH),),
     chassis=True,

@@ -18,6 +18,7 @@ from mews.kube.emulated.kubelet.runtime import EnginePort, ImageStore, Launch, L
 from mews.kube.runtimehook.port import RunningEnvironment
 
 if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.images import Image
     from mews.kube.emulated.kubelet.usage import UsageMeter
     from mews.kube.streaming.usage import PodUsage
 
@@ -91,6 +92,8 @@ class Containerd:
         self._listeners: list[Listener] = []
         self._watching: set[asyncio.Task[None]] = set()
         self._meter: UsageMeter | None = None
+        self.boots = 0
+        """How often its machine was started anew."""
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear of changes; call the result to stop."""
@@ -150,9 +153,15 @@ class Containerd:
     def _runtime_of(self, launch: Launch) -> Runtime:
         if self._engine is not None and launch.image.container:
             return self._engine.runtime
-        if self._processes is not None and launch.image.process is not None:
+        if self._processes is not None and self.is_process(launch.image):
             return self._processes
         return self._simulated
+
+    def is_process(self, image: Image | None) -> bool:
+        """Whether containers of that image run as processes of this machine."""
+        if image is None or self._processes is None or (self._engine is not None and image.container):
+            return False
+        return image.process is not None
 
     @property
     def image_store(self) -> ImageStore | None:
@@ -196,6 +205,7 @@ class Containerd:
 
     async def reboot(self) -> None:
         """The machine goes down and comes up: every sandbox is down, what ran ended with 255, reason Unknown."""
+        self.boots += 1
         ended = []
         for sandbox in self._sandboxes.values():
             sandbox.ready = False

@@ -110,8 +110,8 @@ def _started(life: _Life, line: Line, start_s: float) -> Iterator[Breach]:
     elif life.phase in ("Succeeded", "Failed"):
         why, after = f"after the pod was {life.phase}", life.phased
     else:
-        said = next((each for each in (life.leaving, life.gone) if each and line.t - each.t > start_s), None)
-        if said is not None:
-            why, after = f"{line.t - said.t:.1f} s after the pod was {said.event}", said
+        late = next((each for each in (life.leaving, life.gone) if each and line.t - each.t > start_s), None)
+        if late is not None:
+            why, after = f"{line.t - late.t:.1f} s after the pod was {late.event}", late
     if why:
         yield Breach((uid, container, "start"), f"container {container} of {life.pod} starts {why}", line, after=after)

@@ -6,9 +6,7 @@ annotated and bound, then its containers are given it, then the annotations call
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Iterator, Sequence
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
@@ -16,6 +14,7 @@ from mews.systems.gpushare import names
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
+from mews.systems.gpushare.promise_books import PromiseBooks
 
 SEED_MATCH = (
     "match: seed finds the pod of an Allocate by its amount and time alone, as the published design does, so that a "
@@ -26,92 +25,6 @@ SEED_MATCH = (
 SEEN_S = 2.0
 """Within which whoever promises has seen what others wrote: a watch that lags, a look at NVML."""
 
-_POD_EVENTS = (("api", "created"), ("api", "bound"), ("api", "annotations"), ("api", "phase"), ("api", "deleted"))
-_ENDS = ("Succeeded", "Failed")
-
-
-class _Promise(Struct, frozen=True):
-    """Of a node's ledger, with the line that made it."""
-
-    pod: str
-    node: str
-    gpu: str
-    memory: int
-    line: Line
-
-
-class _Pod(Struct):
-    created: Line
-    bound: Line | None = None
-    over: Line | None = None
-    gone: bool = False
-
-    @property
-    def given(self) -> bool:
-        """Whether it came with its annotations, so that none of ours made them."""
-        return names.INDEX in self.created.fields.get("annotated", ())
-
-
-class Books:
-    """Pods and ledgers, as the lines tell of them; one for all laws of a run, whichever of them is given a line first.
-
-    ``before``: what was promised to the pods (uid) of the last write of a ledger before it.
-    """
-
-    events = frozenset({("api", PROMISES), *_POD_EVENTS})
-
-    def __init__(self) -> None:
-        self.pods: dict[str, _Pod] = {}
-        self.promises: dict[str, _Promise] = {}
-        self.before: dict[str, _Promise | None] = {}
-        self._taken = -1
-
-    def take(self, line: Line) -> None:
-        """Take in one line, once."""
-        if line.number <= self._taken:
-            return
-        self._taken = line.number
-        if line.event == PROMISES:
-            self._ledger(line)
-        elif line.actor.startswith("pod/"):
-            self._pod(line)
-
-    def _pod(self, line: Line) -> None:
-        uid, fields = line.fields["uid"], line.fields
-        if line.event == "created":
-            self.pods[uid] = _Pod(line)
-        pod = self.pods.get(uid)
-        if pod is None:
-            return  # it was there before the journal
-        if line.event == "bound":
-            pod.bound = line
-        elif line.event == "deleted" or (line.event == "phase" and fields["phase"] in _ENDS):
-            pod.over, pod.gone = pod.over or line, line.event == "deleted"
-            self._forget(uid)
-
-    def _ledger(self, line: Line) -> None:
-        node, made = line.actor.partition("/")[2], line.fields["made"]
-        for uid in line.fields["struck"]:
-            if uid in self.promises and self.promises[uid].node == node:
-                del self.promises[uid]
-                self._forget(uid)
-        self.before = {uid: self.promises.get(uid) for uid in made}
-        for uid, row in made.items():
-            self.promises[uid] = _Promise(row["pod"], node, row["gpu"], row["memory"], line)
-
-    def _forget(self, uid: str) -> None:
-        if uid not in self.promises and uid in self.pods and self.pods[uid].gone:
-            del self.pods[uid]
-
-    def sums(self, node: str) -> Mapping[str, list[_Promise]]:
-        """GPU -> what is promised of it to pods that are bound and have not ended."""
-        found: dict[str, list[_Promise]] = {}
-        for uid, promise in self.promises.items():
-            pod = self.pods.get(uid)
-            if promise.node == node and pod is not None and pod.over is None and pod.bound is not None:
-                found.setdefault(promise.gpu, []).append(promise)
-        return found
-
 
 class PromisesFit(Invariant[RunState]):
     """Of what is promised to pods that are bound and have not ended; a promise that never becomes a binding binds
@@ -119,9 +32,9 @@ class PromisesFit(Invariant[RunState]):
 
     number = 40
     name = "what is promised of a shared GPU never exceeds it"
-    events = frozenset({("api", GPUS), *Books.events})
+    events = frozenset({("api", GPUS), *PromiseBooks.events})
 
-    def __init__(self, books: Books, known: str = "") -> None:
+    def __init__(self, books: PromiseBooks, known: str = "") -> None:
         self._known = known
         self._books = books
         self._sizes: dict[tuple[str, str], int] = {}
@@ -153,9 +66,9 @@ class PromiseFirst(Invariant[RunState]):
 
     number = 41
     name = "a pod's annotations name the GPU that the ledger promised to it before"
-    events = Books.events
+    events = PromiseBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: PromiseBooks) -> None:
         self._books = books
         self._doubts: list[tuple[Line, str, str]] = []
 
@@ -184,7 +97,8 @@ class PromiseFirst(Invariant[RunState]):
                 pod = line.actor.removeprefix("pod/")
                 what = f"{pod} is annotated with {gpu}, and the ledger {says}"
                 owner = self._books.pods.get(uid)
-                after = promise.line if promise is not None else owner and owner.bound
+                bound = owner.bound if owner is not None else None
+                after = promise.line if promise is not None else bound
                 yield Breach((uid, gpu), what, line, after=after)
 
 
@@ -193,9 +107,9 @@ class AssignedOnce(Invariant[RunState]):
 
     number = 42
     name = "a pod is called assigned after its kubelet has allocated its memory"
-    events = frozenset({("kubelet", "allocated"), *Books.events})
+    events = frozenset({("kubelet", "allocated"), *PromiseBooks.events})
 
-    def __init__(self, books: Books, resource: str, known: str = "") -> None:
+    def __init__(self, books: PromiseBooks, resource: str, known: str = "") -> None:
         self._resource = resource
         self._known = known
         self._books = books
@@ -230,9 +144,9 @@ class NothingOfWithheld(Invariant[RunState]):
 
     number = 43
     name = "nothing is promised of a GPU that is withheld or broken"
-    events = frozenset({("api", GPUS), ("api", UNHEALTHY), ("api", WITHHELD), *Books.events})
+    events = frozenset({("api", GPUS), ("api", UNHEALTHY), ("api", WITHHELD), *PromiseBooks.events})
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: PromiseBooks) -> None:
         self._books = books
         self._withheld: dict[str, Line] = {}
         self._broken: dict[tuple[str, str], Line] = {}
@@ -280,9 +194,9 @@ class EndedGiveBack(Invariant[RunState]):
 
     number = 44
     name = "a new promise strikes out those of pods that have ended"
-    events = Books.events
+    events = PromiseBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: PromiseBooks) -> None:
         self._books = books
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -310,7 +224,7 @@ def _number(line: Line) -> int:
 def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
     """Those of this configuration."""
     known = SEED_MATCH if config.match == "seed" else ""
-    books = Books()
+    books = PromiseBooks()
     return (
         MemoryAsked(known),
         PromisesFit(books, known),

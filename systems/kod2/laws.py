@@ -6,13 +6,14 @@ Contract kod2.md section 2. The paper's pseudocode (``mode: literal``) breaks so
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.kod2.config import OperatorConfig, Scheduling
+from mews.systems.kod2.job_books import JobBooks, JobRecord
 from mews.systems.kod2.model import Mode, State
 from mews.systems.kod2.outcome import DISRUPTIONS
 from mews.systems.kod2.status import delay_s
@@ -26,102 +27,12 @@ REFUSALS = 5
 _ROUNDING_S = 0.002
 _LEADER = "worker-0"
 _GIVES = re.compile(r"^gives (?P<tasks>.+) for (?P<key>[^;]+); ")
-_JOB_EVENTS = ("bounds", "weight", "stalled", "state", "workers", "placement")
-_OVER = ("Succeeded", "Failed")
-
-
-class _Job(Struct):
-    """A TFJob by its lines; ``lines``: the last of each event."""
-
-    lines: dict[str, Line] = field(default_factory=dict)
-    state: str = ""
-    workers: int = 0
-    minimum: int = 0
-    maximum: int = 0
-    retries: int | None = None
-    weight: float | None = None
-    placement: Mapping[str, str] = field(default_factory=dict)
-    scaled: Line | None = None
-    over: Line | None = None
-
-
-class Jobs:
-    """All TFJobs of a run, as the lines tell of them; one for all laws, whichever of them is given a line first.
-
-    ``before``: the job of the last line as it was before it.
-    """
-
-    events = frozenset(
-        {("api", event) for event in (*_JOB_EVENTS, "created", "deleted", "condition", "taints", "unschedulable")}
-        | {("api", "allocatable")}
-    )
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, _Job] = {}
-        self.before = _Job()
-        self._taken = -1
-
-    def take(self, line: Line) -> _Job | None:
-        """Take in one line, once; the job that it is about."""
-        kind, _, key = line.actor.partition("/")
-        if line.number > self._taken:
-            self._taken = line.number
-            if kind == "tfjob":
-                self._job(key, line)
-            elif kind == "node":
-                # Weights are shares of the largest node: they are shown anew when the operator has seen it.
-                for job in self._jobs.values():
-                    job.weight = None
-        return self._jobs.get(key) if kind == "tfjob" else None
-
-    def of(self, key: str) -> _Job | None:
-        """A job by namespace/name."""
-        return self._jobs.get(key)
-
-    def owner(self, pod: str) -> tuple[str, str] | None:
-        """The job and the task of which a pod (namespace/name) is by its name, None for none."""
-        head, _, index = pod.rpartition("-")
-        key, _, role = head.rpartition("-")
-        return (key, f"{role}-{index}") if key in self._jobs and index.isdecimal() else None
-
-    def _job(self, key: str, line: Line) -> None:
-        if line.event == "created":
-            self._jobs[key] = _Job()
-        job = self._jobs.setdefault(key, _Job())
-        self.before = _copy(job)
-        fields = line.fields
-        job.lines[line.event] = line
-        match line.event:
-            case "bounds":
-                job.minimum, job.maximum, job.retries = fields["min"], fields["max"], fields["backoff_limit"]
-                job.scaled = None  # what follows from an edit waits for no cooldown
-            case "weight":
-                job.weight = fields["weight"]
-            case "state":
-                job.state, job.workers = fields["state"], fields["workers"]
-                job.scaled = None
-                job.over = line if job.state == State.COMPLETED else None
-                if job.state == State.WAITING:
-                    job.placement = {}
-            case "workers":
-                job.workers, job.scaled = fields["new"], line
-            case "placement":
-                job.placement = fields["placement"]
-            case "deleted":
-                job.over = line
-
-
-def _copy(job: _Job) -> _Job:
-    return _Job(
-        dict(job.lines), job.state, job.workers, job.minimum, job.maximum, job.retries, job.weight, job.placement,
-        job.scaled, job.over,
-    )  # fmt: skip
 
 
 class _JobLaw(Invariant[RunState]):
-    events = Jobs.events
+    events = JobBooks.events
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobBooks) -> None:
         self._jobs = jobs
 
 
@@ -154,7 +65,7 @@ class LeaderStays(_JobLaw):
     number = 61
     name = "worker-0 is never taken from a running job"
 
-    def __init__(self, jobs: Jobs, known: str = "") -> None:
+    def __init__(self, jobs: JobBooks, known: str = "") -> None:
         super().__init__(jobs)
         self._known = known
 
@@ -177,26 +88,28 @@ class HeavierFirst(_JobLaw):
 
     number = 62
     name = "workers are taken from jobs that are no heavier than the one that they are for"
-    events = frozenset({("api", "event"), *Jobs.events})
+    events = frozenset({("api", "event"), *JobBooks.events})
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge the event of a scale-in, which says for whom it is."""
         if line.event != "event":
             self._jobs.take(line)
             return
-        said = _GIVES.match(line.fields["message"]) if line.fields["reason"] == "ScaledIn" else None
-        victim = self._jobs.of(line.fields["object"].removeprefix("tfjob/")) if said is not None else None
-        other = self._jobs.of(said["key"]) if said is not None else None
-        if said is None or victim is None or other is None or victim.weight is None or other.weight is None:
+        match = _GIVES.match(line.fields["message"]) if line.fields["reason"] == "ScaledIn" else None
+        victim = self._jobs.of(line.fields["object"].removeprefix("tfjob/")) if match is not None else None
+        other = self._jobs.of(match["key"]) if match is not None else None
+        if match is None or victim is None or other is None or victim.weight is None or other.weight is None:
             return
         starving = other.state == State.STARVING or "STARVING" in str(self._was(other))
         if victim.weight > other.weight and not starving:
             key = line.fields["object"]
-            what = f"{key} with weight {victim.weight:g} gives {said['tasks']} for {said['key']} with {other.weight:g}"
+            what = (
+                f"{key} with weight {victim.weight:g} gives {match['tasks']} for {match['key']} with {other.weight:g}"
+            )
             first = victim.lines.get("workers", line)
             yield Breach((key, str(first.number)), what, first, after=other.lines.get("weight"))
 
-    def _was(self, job: _Job) -> str:
+    def _was(self, job: JobRecord) -> str:
         last = job.lines.get("state")
         return str(last.fields["state"]) if last is not None else ""
 
@@ -206,7 +119,7 @@ class OverIsOver(_JobLaw):
 
     number = 63
     name = "a job that is over is scaled no more"
-    events = frozenset({("api", "created"), *Jobs.events})
+    events = frozenset({("api", "created"), *JobBooks.events})
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is done about jobs and their pods."""
@@ -235,7 +148,7 @@ class Cooldown(_JobLaw):
     number = 64
     name = "a job is not scaled out within its cooldown"
 
-    def __init__(self, jobs: Jobs, cooldown_s: float, known: str = "") -> None:
+    def __init__(self, jobs: JobBooks, cooldown_s: float, known: str = "") -> None:
         super().__init__(jobs)
         self._cooldown_s = cooldown_s
         self._known = known
@@ -256,7 +169,7 @@ class PlacedFirst(_JobLaw):
 
     number = 65
     name = "a pod is made for a task that is placed, on its node"
-    events = frozenset({("api", "created"), *Jobs.events})
+    events = frozenset({("api", "created"), *JobBooks.events})
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge pods as they are created."""
@@ -292,11 +205,11 @@ class RetriesBounded(Invariant[RunState]):
     number = 66
     name = "what fails is tried again later and later, and not for ever"
     events = frozenset(
-        {("kubelet", "rejected"), ("kubelet", "container-started"), ("api", "phase"), *Jobs.events}
+        {("kubelet", "rejected"), ("kubelet", "container-started"), ("api", "phase"), *JobBooks.events}
         | {("component", "started"), ("component", "killed"), ("component", "crashed")}
     )
 
-    def __init__(self, jobs: Jobs, *, gives_back: bool = True) -> None:
+    def __init__(self, jobs: JobBooks, *, gives_back: bool = True) -> None:
         """``gives_back``: a job gives its room back where a task is turned away again and again."""
         self._jobs = jobs
         self._gives_back = gives_back
@@ -337,7 +250,7 @@ class RetriesBounded(Invariant[RunState]):
             if tries is not None and owner is not None and job is not None:
                 yield from self._anew(line, tries, owner[0], job)
 
-    def _anew(self, line: Line, tries: _Tries, key: str, job: _Job) -> Iterator[Breach]:
+    def _anew(self, line: Line, tries: _Tries, key: str, job: JobRecord) -> Iterator[Breach]:
         last, failed, tries.failed, tries.ran = tries.last, tries.failed, None, False
         if failed is not None:
             self._failures[key] = self._failures.get(key, 0) + 1
@@ -357,7 +270,7 @@ class RetriesBounded(Invariant[RunState]):
                 yield Breach((line.actor, "refused"), what, line, after=last)
             tries.refused, tries.last = 0, None
 
-    def _job(self, line: Line, job: _Job) -> Iterator[Breach]:
+    def _job(self, line: Line, job: JobRecord) -> Iterator[Breach]:
         if line.event == "created":
             self._failures.pop(_key(line), None)
         held = job.lines.get("stalled")
@@ -377,7 +290,7 @@ def _key(line: Line) -> str:
 
 def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
     """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
-    jobs = Jobs()
+    jobs = JobBooks()
     if config.scheduling != Scheduling.KOD2:
         return (OverIsOver(jobs),)
     literal = config.mode == Mode.LITERAL

@@ -6,20 +6,19 @@ them (``mews.systems.koordinator.pod_notes``); then a runtime hook tells each co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-
-from msgspec import Struct, field
+from collections.abc import Collection, Iterator, Sequence
 
 from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
-from mews.systems.koordinator.allocations import Allocations, DeviceAllocation, parse_allocations
+from mews.systems.koordinator.allocation_books import AllocatedPod, AllocationBooks, DeviceReport
+from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.config import KoordinatorConfig
-from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
-from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
+from mews.systems.koordinator.devices import NodeDevice
+from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.hints import hints_of
-from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG
-from mews.systems.koordinator.names import ALLOCATED, GPU, HINT, JOINT, VISIBLE
+from mews.systems.koordinator.journal import GANG
+from mews.systems.koordinator.names import ALLOCATED, GPU, JOINT, VISIBLE
 
 IGNORE_POLICY = (
     "hookFailurePolicy: Ignore, the published default, creates a container whose runtime hook fails as it was asked "
@@ -33,125 +32,15 @@ UNBOUND_BOUND, GANG_BOUND = "unbound_s", "gang_s"
 SCHEDULED = 8
 """The law whose windows say that nobody schedules."""
 
-_ENDS = ("Succeeded", "Failed")
-
-
-class _Pod(Struct):
-    name: str
-    created: Line
-    notes: dict[str, str] = field(default_factory=dict)
-    allocations: Allocations = ()
-    annotated: Line | None = None
-    bound: Line | None = None
-    over: bool = False
-    gang: Line | None = None
-
-    @property
-    def given(self) -> bool:
-        """Whether it came with its devices, so that no scheduler of ours wrote them."""
-        return ALLOCATED in self.created.fields.get("annotated", ())
-
-
-class DeviceReport(Struct, frozen=True):
-    """A Device with the line that published it."""
-
-    line: Line
-    report: NodeDeviceReport
-
-    def device(self, of: DeviceAllocation) -> NodeDevice | None:
-        """The device that is meant: by its id, else by its minor."""
-        for device in self.report.of_type(of.type):
-            if device.id == of.id if of.id else device.minor == of.minor:
-                return device
-        return None
-
-
-class Books:
-    """Pods and Devices, as the lines tell of them; one for all laws of a run, whichever of them is given a line first.
-    ``reports``: node -> its Devices, the newest last."""
-
-    events = frozenset(
-        {("api", e) for e in ("created", "bound", "annotations", "phase", "deleted", DEVICE_PUBLISHED, GANG)}
-        | {("api", DEVICE_WITHDRAWN)}
-    )
-
-    def __init__(self) -> None:
-        self.pods: dict[str, _Pod] = {}
-        self.reports: dict[str, list[DeviceReport]] = {}
-        self._taken = -1
-
-    def take(self, line: Line) -> None:
-        """Take in one line, once."""
-        if line.number <= self._taken:
-            return
-        self._taken = line.number
-        if line.actor.startswith("pod/"):
-            self._pod(line)
-        elif line.event == DEVICE_PUBLISHED:
-            self._device(line)
-        elif line.event == DEVICE_WITHDRAWN:
-            self.reports[line.fields["node"]] = [DeviceReport(line, NodeDeviceReport(line.fields["node"]))]
-
-    def _device(self, line: Line) -> None:
-        node = line.fields["node"]
-        try:
-            report = parse({"metadata": {"name": node}, "spec": {"devices": line.fields["devices"]}})
-        except BadDeviceObject:
-            return  # that is law 12's
-        # The one before as well: what is written after a Device is read may follow the next one in the journal.
-        self.reports[node] = [*self.reports.get(node, ())[-7:], DeviceReport(line, report)]
-
-    def _pod(self, line: Line) -> None:
-        uid, fields = line.fields["uid"], line.fields
-        if line.event == "created":
-            self.pods[uid] = _Pod(line.actor.removeprefix("pod/"), line)
-        pod = self.pods.get(uid)
-        if pod is None:
-            return  # it was there before the journal
-        match line.event:
-            case "bound":
-                pod.bound = line
-            case "annotations":
-                self._note(pod, line, fields["annotations"])
-            case "phase" if fields["phase"] in _ENDS:
-                pod.over = True
-            case "deleted":
-                del self.pods[uid]
-            case "gang":
-                pod.gang = line
-
-    def _note(self, pod: _Pod, line: Line, changed: Mapping[str, str | None]) -> None:
-        for name in (HINT, JOINT):
-            if changed.get(name) is not None:
-                pod.notes[name] = str(changed[name])
-        if ALLOCATED not in changed:
-            return
-        pod.annotated = line if changed[ALLOCATED] is not None else None
-        try:
-            pod.allocations = parse_allocations(changed[ALLOCATED] or "{}")
-        except BadDeviceObject:
-            pod.allocations = ()
-
-    def report(self, node: str, before: int) -> DeviceReport | None:
-        """The Device of a node as a line of that number could know it; the oldest that is remembered where all are
-        younger."""
-        reports = self.reports.get(node, ())
-        return next((each for each in reversed(reports) if each.line.number < before), reports[0] if reports else None)
-
-    def bound_here(self, line: Line) -> _Pod | None:
-        """The pod that a line binds, where it bears devices that our scheduler wrote onto it."""
-        pod = self.pods.get(line.fields.get("uid", "")) if line.event == "bound" else None
-        return pod if pod is not None and pod.annotated is not None and not pod.given else None
-
 
 class EnvironmentsAgree(Invariant[RunState]):
     """By the word of the pod's annotation, in the Device's numbers or by UUID; on nodes with a koordlet."""
 
     number = 50
     name = "a container's environment names the devices of its pod's annotation"
-    events = frozenset({("kubelet", "container-started"), ("kubelet", "hook-failed"), *Books.events})
+    events = frozenset({("kubelet", "container-started"), ("kubelet", "hook-failed"), *AllocationBooks.events})
 
-    def __init__(self, books: Books, nodes: Collection[str], policy: str) -> None:
+    def __init__(self, books: AllocationBooks, nodes: Collection[str], policy: str) -> None:
         self._books = books
         self._nodes = frozenset(nodes)
         self._ignores = policy == HookPolicy.IGNORE
@@ -194,9 +83,9 @@ class GivenInHealth(Invariant[RunState]):
 
     number = 51
     name = "no pod is bound to a device that is unhealthy, withheld or gone"
-    events = Books.events
+    events = AllocationBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: AllocationBooks) -> None:
         self._books = books
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -223,9 +112,9 @@ class SumsFit(Invariant[RunState]):
 
     number = 52
     name = "of no device more is given to bound pods than it has"
-    events = Books.events
+    events = AllocationBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: AllocationBooks) -> None:
         self._books = books
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -243,7 +132,7 @@ class SumsFit(Invariant[RunState]):
                 yield from self._of(device, report, line)
 
     def _of(self, device: NodeDevice, report: DeviceReport, line: Line) -> Iterator[Breach]:
-        node, sums, sharers = line.fields["node"], dict[str, int](), list[_Pod]()
+        node, sums, sharers = line.fields["node"], dict[str, int](), list[AllocatedPod]()
         for other in self._books.pods.values():
             if other.over or other.bound is None or other.bound.fields["node"] != node:
                 continue
@@ -267,9 +156,9 @@ class GangsWhole(Invariant[RunState]):
 
     number = 53
     name = "a gang is bound to one node, and not in part"
-    events = Books.events
+    events = AllocationBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: AllocationBooks) -> None:
         self._books = books
         self._begun: dict[tuple[str, str], Line] = {}
         self._seen: dict[tuple[str, str], int] = {}
@@ -315,10 +204,10 @@ class GangsWhole(Invariant[RunState]):
                 what = f"{there}, are bound for {t - line.t:.1f} s: not {waiting}"
                 yield Breach((*key, str(line.number)), what, line, after=bound[-1].bound if bound else None)
 
-    def _members(self, key: tuple[str, str]) -> list[_Pod]:
+    def _members(self, key: tuple[str, str]) -> list[AllocatedPod]:
         return [pod for pod in self._books.pods.values() if pod.gang is not None and _gang(pod) == key]
 
-    def _bound(self, key: tuple[str, str]) -> list[_Pod]:
+    def _bound(self, key: tuple[str, str]) -> list[AllocatedPod]:
         return [pod for pod in self._members(key) if pod.bound is not None]
 
 
@@ -327,9 +216,9 @@ class JointHolds(Invariant[RunState]):
 
     number = 54
     name = "devices that belong together are bound below the same switches"
-    events = Books.events
+    events = AllocationBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: AllocationBooks) -> None:
         self._books = books
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -341,8 +230,8 @@ class JointHolds(Invariant[RunState]):
         report = self._books.report(line.fields["node"], pod.annotated.number)
         switches = _switches(pod, report) if report is not None else {}
         if len(set(switches.values())) > 1:
-            said = "; ".join(f"{kind} below {', '.join(sorted(below))}" for kind, below in sorted(switches.items()))
-            what = f"{pod.name} wants devices below the same switches, and is bound with {said}"
+            named = "; ".join(f"{kind} below {', '.join(sorted(below))}" for kind, below in sorted(switches.items()))
+            what = f"{pod.name} wants devices below the same switches, and is bound with {named}"
             yield Breach((line.fields["uid"], "joint"), what, line, after=pod.annotated)
 
 
@@ -351,9 +240,9 @@ class GivenIsBound(Invariant[RunState]):
 
     number = 55
     name = "a pod that bears devices is bound, or they are taken off again"
-    events = Books.events
+    events = AllocationBooks.events
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: AllocationBooks) -> None:
         self._books = books
         self._open: dict[str, Line] = {}
 
@@ -381,12 +270,12 @@ class GivenIsBound(Invariant[RunState]):
                 yield Breach((uid, str(line.number)), what, line)
 
 
-def _gang(pod: _Pod) -> tuple[str, str]:
+def _gang(pod: AllocatedPod) -> tuple[str, str]:
     assert pod.gang is not None, "it is a pod of a gang"
     return pod.name.partition("/")[0], pod.gang.fields["gang"]
 
 
-def _switches(pod: _Pod, report: DeviceReport) -> dict[str, frozenset[str]]:
+def _switches(pod: AllocatedPod, report: DeviceReport) -> dict[str, frozenset[str]]:
     """Type -> switches below which the pod's devices of it are; of the types that must be together."""
     try:
         hints = hints_of(pod.notes)
@@ -406,7 +295,7 @@ def _switches(pod: _Pod, report: DeviceReport) -> dict[str, frozenset[str]]:
 
 def laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
     """Those of this configuration."""
-    books = Books()
+    books = AllocationBooks()
     return (
         EnvironmentsAgree(books, config.nodes, config.hook_failure_policy),
         GivenInHealth(books),

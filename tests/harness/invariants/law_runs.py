@@ -42,7 +42,9 @@ def breaches(law: Invariant[Any], said: Iterable[Said], *, until: float | None =
     return list(_judged(law, said, until, bounds))
 
 
-def _judged(law: Invariant[Any], said: Iterable[Said], until: float | None, bounds: Mapping[str, Any]) -> Iterator[Breach]:
+def _judged(
+    law: Invariant[Any], said: Iterable[Said], until: float | None, bounds: Mapping[str, Any]
+) -> Iterator[Breach]:
     theirs = {name: value for name, value in bounds.items() if name not in Bounds.names()}
     state, t = ObservedState(Bounds.of(bounds, theirs)), 0.0
     for number, (t, actor, event, fields) in enumerate(said):

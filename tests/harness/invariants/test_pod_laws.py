@@ -47,6 +47,10 @@ def ready(t: float, status: str, node: str = "h1") -> Said:
     return (t, f"node/{node}", "condition", {"type": "Ready", "status": status, "reason": ""})
 
 
+def power(t: float, *, on: bool) -> Said:
+    return (t, "chassis/A", "host-power", {"host": "h1", "on": on})
+
+
 def listed(t: float, *healthy: str, unhealthy: tuple[str, ...] = ()) -> Said:
     return kubelet(t, "devices", "", resource=GPU, healthy=list(healthy), unhealthy=list(unhealthy))
 
@@ -124,9 +128,9 @@ def test_a_pod_that_is_terminating_beyond_its_grace_and_the_bound_is_reported_on
     [
         (component(20, "killed"), component(200, "started")),
         (ready(20, "Unknown"), ready(200, "True")),
-        ((20.0, "chassis/A", "host-power", {"host": "h1", "on": False}), (200.0, "chassis/A", "host-power", {"host": "h1", "on": True})),
+        (power(20, on=False), power(200, on=True)),
     ],
-)  # fmt: skip
+)
 def test_the_clock_stands_while_its_node_is_away_and_starts_anew(goes: Said, comes: Said) -> None:
     assert waits(goes, until=900.0) == []
     assert waits(goes, comes, until=290.0) == []

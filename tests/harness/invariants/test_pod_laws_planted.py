@@ -29,7 +29,7 @@ steps:
   - apply: {kind: Pod, metadata: {name: b}, spec: *spec}
   - wait: {pod: {name: b, phase: Running}}
     timeout: 1m
-"""
+"""  # noqa: E501
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -64,7 +64,14 @@ def broken_devices_are_offered(patch: pytest.MonkeyPatch) -> None:
 PLANTED = [
     (an_ended_pod_is_pending, 13, "kubelet/02", "default/three is Pending after it was Running", "phase", "phase"),
     (the_api_is_never_asked_to_remove_a_pod, 14, "kubelet/10", "default/waits is Terminating", "deleting", ""),
-    (ended_pods_keep_their_devices, 15, ONE_AFTER_ANOTHER, "host-1 has devices of default/a", "checkpoint", "pod-ended"),
+    (
+        ended_pods_keep_their_devices,
+        15,
+        ONE_AFTER_ANOTHER,
+        "host-1 has devices of default/a",
+        "checkpoint",
+        "pod-ended",
+    ),
     (one_device_less_is_given, 15, "kubelet/02", "with 2 of 3 falcon.com/gpu", "container-started", "bound"),
     (broken_devices_are_offered, 16, "kubelet/08", "node host-1 offers 4 falcon.com/gpu", "devices", "devices"),
 ]

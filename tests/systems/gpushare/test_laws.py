@@ -10,7 +10,8 @@ import pytest
 from mews.systems.gpushare import extender, ledger, names
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.journal import config_map_news, node_news
-from mews.systems.gpushare.laws import SEED_MATCH, Books, laws
+from mews.systems.gpushare.laws import SEED_MATCH, laws
+from mews.systems.gpushare.promise_books import PromiseBooks
 from tests.harness.invariants.law_runs import Said, breaches, named, numbers, played
 
 MEMORY = names.MEMORY_RESOURCE
@@ -153,7 +154,7 @@ def test_the_laws_share_their_books_and_each_may_be_first() -> None:
 
 
 def test_the_books_forget_pods_that_are_gone_and_have_no_promise() -> None:
-    books, law = Books(), next(law for law in laws(GpuShareConfig()) if law.number == 44)
+    books, law = PromiseBooks(), next(law for law in laws(GpuShareConfig()) if law.number == 44)
     law._books = books  # type: ignore[attr-defined]
     breaches(law, [created(0, "a"), promises(0, {"a": ("G0", 6)}), pod(1, "a", "deleted")])
     assert books.pods.keys() == {"a"}
@@ -181,7 +182,12 @@ def test_a_write_of_a_ledger_is_one_line_with_all_that_changed() -> None:
 
 
 def test_a_node_and_its_broken_gpus_are_lines_when_they_change() -> None:
-    node = {"metadata": {"name": "n1", "annotations": {names.NODE_GPUS: '[{"index":0,"uuid":"G0","memory":9,"usable":false}]'}}}
+    node = {
+        "metadata": {
+            "name": "n1",
+            "annotations": {names.NODE_GPUS: '[{"index":0,"uuid":"G0","memory":9,"usable":false}]'},
+        }
+    }
     assert list(node_news(None, node)) == [("gpushare/n1", "gpus", {"gpus": {"G0": 9}, "unusable": ["G0"]})]
     assert list(node_news(node, node)) == []
     marked = config_map("unhealthy-gpu-n1", gpus="0,2")
@@ -217,7 +223,14 @@ def every_promise_stands(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTED = [
-    (nothing_counts_as_used, 40, "gpushare/03", "GPU-n1-0 of n1 has 15, and 20 of it are promised", "bound", "promises"),
+    (
+        nothing_counts_as_used,
+        40,
+        "gpushare/03",
+        "has 15, and 20 of it are promised",
+        "bound",
+        "promises",
+    ),
     (another_gpu_is_annotated, 41, "gpushare/03", "the ledger promises it GPU-n1-0", "annotations", "promises"),
     (a_binding_is_called_assigned, 42, "gpushare/03", "has allocated 0 of 5", "annotations", "bound"),
     (broken_gpus_are_promised, 43, "gpushare/device-plugin-1929", "GPU-n1-0, which is broken", "promises", "gpus"),

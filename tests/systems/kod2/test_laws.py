@@ -31,7 +31,9 @@ def job(t: float, event: str, key: str = "a", **fields: Any) -> Said:
     return (t, f"tfjob/default/{key}", event, fields)
 
 
-def enters(key: str = "a", *, low: int = 2, high: int = 4, retries: int | None = None, weight: float = 0.5) -> list[Said]:
+def enters(
+    key: str = "a", *, low: int = 2, high: int = 4, retries: int | None = None, weight: float = 0.5
+) -> list[Said]:
     bounds = job(0, "bounds", key, min=low, max=high, backoff_limit=retries)
     return [job(0, "created", key), bounds, job(0, "weight", key, weight=weight), state(0, "WAITING", 0, key)]
 

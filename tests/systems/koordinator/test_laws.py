@@ -163,7 +163,12 @@ def test_a_pod_of_a_gang_that_is_not_all_there_is_reported_as_it_is_bound() -> N
 
 def test_devices_that_belong_together_below_other_switches_are_reported() -> None:
     there = published(0, device(0, pcie="x"), device(1, pcie="y"), device(0, "rdma", pcie="x"))
-    joint = pod(1, "a", "annotations", annotations={JOINT: json.dumps({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"})})
+    joint = pod(
+        1,
+        "a",
+        "annotations",
+        annotations={JOINT: json.dumps({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"})},
+    )
     assert found(54, [there, created(1, "a"), joint, given(1, "a", 1, rdma=0), bound(1, "a")]) == [(4, 3)]
     assert found(54, [there, created(1, "a"), joint, given(1, "a", 0, rdma=0), bound(1, "a")]) == []
     assert found(54, [there, created(1, "a"), given(1, "a", 1, rdma=0), bound(1, "a")]) == []
@@ -236,11 +241,11 @@ def a_refused_binding_is_not_undone(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTED = [
-    (the_hook_names_the_first_gpu, 50, "koordinator/01", "its annotation names GPU-four-1", "container-started", "annotations"),
-    (all_devices_count_as_healthy, 51, "koordinator/05", "GPU-four-0, which its Device shows as unhealthy", "bound", "device-published"),
+    (the_hook_names_the_first_gpu, 50, "koordinator/01", "names GPU-four-1", "container-started", "annotations"),
+    (all_devices_count_as_healthy, 51, "koordinator/05", "shows as unhealthy", "bound", "device-published"),
     (nothing_counts_as_used, 52, "koordinator/01", "gpu GPU-four-0 of four has 8589934592", "bound", "bound"),
     (gangs_do_not_wait, 53, "koordinator/06", "only 1 of the 2 pods of gang g are there", "bound", "gang"),
-    (joint_devices_are_chosen_apart, 54, "koordinator/02", "default/four wants devices below the same", "bound", "annotations"),
+    (joint_devices_are_chosen_apart, 54, "koordinator/02", "below the same switches", "bound", "annotations"),
     (a_refused_binding_is_not_undone, 55, "koordinator/06", "bears devices for", "annotations", ""),
 ]  # fmt: skip
 

@@ -27,7 +27,6 @@ from mews.harness.scenario.key_words import OWN as OWN_WORDS
 from mews.harness.scenario.loader import schema
 from mews.kube.emulated.apiserver.types.ignored_fields import DROPPED, IGNORED, IGNORED_KINDS
 from mews.kube.system.facility import Facility
-from mews.kube.system.system import System
 from mews.systems import registry
 
 ROOT = Path(__file__).parent.parent
@@ -206,13 +205,11 @@ def test_every_event_of_the_journal_is_in_the_reference():
     assert [event for event in events if not re.search(rf"(?<![\w-]){event}(?![\w-])", page("journal"))] == []
 
 
-def configured(system: System) -> Any:
-    return system.configure(system.options(), Facility())
-
-
 def test_every_invariant_is_in_the_reference_with_words():
     systems = [registry.system(name) for name in registry.names()]
-    theirs = [law for each in systems for law in (*each.invariants(), *each.laws(configured(each)))]
+    theirs = [
+        law for each in systems for law in (*each.invariants(), *each.laws(each.configure(each.options(), Facility())))
+    ]
     numbers = {*OWN, *(law.number for law in theirs)}
     heads = re.findall(r'^(## (\d+) .*) \{: id="\d+" \}$', page("invariants"), re.MULTILINE)
     assert sorted(numbers) == sorted(int(number) for _, number in heads)

@@ -12,6 +12,7 @@ from mews.emulator.telemetry.exposition import METRICS
 from mews.harness.errors import EXIT_CODES
 from mews.harness.invariants.judge import LAWS
 from mews.harness.invariants.scheduled import Scheduled
+from mews.harness.invariants.stranded import Stranded
 from mews.harness.invariants.watches import Watches
 from mews.harness.scenario.model import OWN_METRICS
 from mews.kube.emulated.apiserver.wire.request_metrics import HELP
@@ -39,7 +40,7 @@ def invariants_page() -> str:
 
 def laws() -> list[tuple[Any, str]]:
     """Each law and, where it is a system's, whose; by number."""
-    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled)]
+    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded)]
     for name in registry.names():
         system = registry.system(name)
         judged = (*system.invariants(), *system.laws(system.configure(system.options(), Facility())))

@@ -393,6 +393,7 @@ class EmbeddedCluster:
             overhead=self._overhead(host.name),
             note=note,
             hooks=self._hooks(host.name),
+            faults=self._scenario.stack.kubelet.faults,
         )
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:

@@ -36,6 +36,8 @@ class Machine(Struct, frozen=True):
     timings: Timings = MEASURED
     hooks: ContainerHooks | None = None
     """In the place of a CRI proxy; it outlives kubelets."""
+    faults: tuple[str, ...] = ()
+    """Those of ``KUBELET_FAULTS`` that its kubelets have."""
 
     async def reboot(self) -> None:
         """The machine restarts; kill its kubelet and its plugins first and start them after."""
@@ -76,6 +78,7 @@ class KubeletProcess:
             node_allocatable=lambda: kubelet.allocatable(),
             log=self._context.log,
             note=self._note,
+            faults=machine.faults,
         )
         resources = ManagerPodResources(devices, find_pod=lambda namespace, name: kubelet.known_pod(namespace, name))
 

@@ -19,6 +19,8 @@ class Bounds(Struct, frozen=True):
     HTTP in wall-clock time.
     ``allocatable_s``: how long a node may offer more than NVML shows (4): the device manager's look, the plugin's list,
     the kubelet's status.
+    ``terminating_s``: how long a deleted pod may be there beyond its grace, while its node is there to end it (14).
+    ``offered_s``: how long a node may offer a device that its plugin calls unhealthy (16): two ticks of its status.
     ``systems``: those of the systems' own laws, by name.
     """
 
@@ -27,6 +29,8 @@ class Bounds(Struct, frozen=True):
     settle_s: float = 5.0
     lag_s: float = 0.0
     allocatable_s: float = 30.0
+    terminating_s: float | None = 60.0
+    offered_s: float | None = 25.0
     systems: Mapping[str, float | None] = field(default_factory=dict)
 
     @classmethod

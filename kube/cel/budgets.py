@@ -20,7 +20,7 @@ _CHEAP = frozenset(("size", "_[_]", "_[?_]", "orValue", "or", "hasValue", "value
 _PAIRWISE = ("sets.contains", "sets.intersects", "sets.equivalent")
 
 
-class Pace(Protocol):
+class EvaluationPace(Protocol):
     """Who is asked between two slices."""
 
     def go_on(self, steps: int) -> None:
@@ -28,7 +28,7 @@ class Pace(Protocol):
         ...
 
 
-PACE: ContextVar[Pace | None] = ContextVar("mews-cel-pace", default=None)
+PACE: ContextVar[EvaluationPace | None] = ContextVar("mews-cel-pace", default=None)
 """The pace of evaluations in this context; None in virtual time, where one runs to its end at once."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, Pace, work_of
+from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, EvaluationPace, work_of
 from mews.kube.cel.functions import FUNCTIONS
 from mews.kube.cel.operators import NO_OVERLOAD
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
@@ -26,7 +26,7 @@ class Frame:
 
     __slots__ = ("later", "left", "names", "pace", "work")
 
-    def __init__(self, names: dict[str, Any], limit: int, pace: Pace | None = None) -> None:
+    def __init__(self, names: dict[str, Any], limit: int, pace: EvaluationPace | None = None) -> None:
         self.names = names
         self.pace = pace
         self.left = limit if pace is None else min(limit, SLICE)

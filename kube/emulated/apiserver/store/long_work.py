@@ -136,8 +136,13 @@ def _do(
     if pace.given_up.is_set():
         return
     outcome = _done(work)
+
+    def settle() -> None:
+        if not ended.done():
+            ended.set_result(outcome)
+
     with contextlib.suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(lambda: ended.done() or ended.set_result(outcome))
+        loop.call_soon_threadsafe(settle)
 
 
 def _done(work: Callable[[], Any]) -> _Outcome:

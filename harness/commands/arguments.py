@@ -25,6 +25,20 @@ StackOption = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler", metavar="ours|real", help="run ours, or the kube-scheduler that is found; default: ours"
+    ),
+]
+ControllersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--controllers",
+        metavar="ours|real",
+        help="run ours, or the kube-controller-manager that is found; default: ours",
+    ),
+]
 MetricsOption = Annotated[
     str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
 ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
+from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.late_measures import LateMeasures
@@ -110,6 +111,7 @@ class EmbeddedCluster:
             systems=self.systems,
             replacements=self._replacements,
             measures=self._measures,
+            folders=scenario.stack.storage == "folder" and name == DEFAULT_BACKEND,
             environments=lambda host: self._machines[host].containerd.environments(),
         )
         kubelets.find = self.kubelet_of
@@ -140,6 +142,7 @@ class EmbeddedCluster:
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
         await self._make_namespaces()
+        await self._make_default_class()
         await self._apply_manifests()
         if devices:
             await self.announced()
@@ -198,6 +201,12 @@ class EmbeddedCluster:
         for name in dict.fromkeys(filter(None, named)):
             with contextlib.suppress(AlreadyExists):
                 await self.kube.create(NAMESPACES, {"metadata": {"name": name}})
+
+    async def _make_default_class(self) -> None:
+        if self._stack.folders:
+            from mews.kube.emulated.controllers.folder_provisioner import make_default_class
+
+            await make_default_class(self.kube)
 
     async def _apply_manifests(self) -> None:
         for given in self._replacements.objects():

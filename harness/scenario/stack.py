@@ -117,15 +117,15 @@ class Stack(Model):
     default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
     dialect: DialectName | None = None
-    storage: Literal["folder", "none"] | None = Field(
-        default=None,
-        description="folder: a default StorageClass whose volumes are folders of this machine; the default of mews up",
-    )
     metrics: Switch = Field(
         default="on", description="whether metrics.k8s.io is served, as by metrics-server, in wall-clock time"
     )
     profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
         default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
+    )
+    storage: Literal["folder", "none"] | None = Field(
+        default=None,
+        description="folder: a default StorageClass whose volumes are folders of this machine; the default of mews up",
     )
     replace: dict[str, Replacement] = Field(default_factory=dict)
     extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")

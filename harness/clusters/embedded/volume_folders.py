@@ -11,7 +11,8 @@ class VolumeFolders:
     """``mews.kube.emulated.controllers.folder_provisioner.Folders`` on this machine, below ``root``."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self._root = root
+        self.root = PurePosixPath(root)
 
     async def make(self, path: PurePosixPath) -> None:
         """Make a folder in which every program may write, whoever it runs as.
@@ -29,7 +30,7 @@ class VolumeFolders:
 
     def _own(self, path: PurePosixPath) -> Path:
         found = Path(path)
-        if self.root not in found.parents or ".." in found.parts:
+        if self._root not in found.parents or ".." in found.parts:
             raise ValueError(f"volume {path}: must be a folder below {self.root}")
         return found
 

@@ -33,6 +33,7 @@ DEFAULT_CLASS: Mapping[str, Any] = {
     "volumeBindingMode": "WaitForFirstConsumer",
 }
 """It bears the name of kind's, which charts name."""
+_AGAIN_S = 15.0
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -116,26 +117,31 @@ class FolderProvisioner:
         if place is None and waits_for_consumer(storage_class):
             return
         node = self._node(place)
-        self._emit(
-            claim,
-            "Normal",
-            "Provisioning",
-            f'External provisioner is provisioning volume for claim "{key_of(claim)}"',
-        )
-        if node is None or (why := refusal(claim)):
-            text = f'node "{place}" not found' if node is None else why
-            text = f'failed to provision volume with StorageClass "{class_of(claim)}": {text}'
-            self._emit(claim, "Warning", "ProvisioningFailed", text)
+        text = f'External provisioner is provisioning volume for claim "{key_of(claim)}"'
+        self._emit(claim, "Normal", "Provisioning", text)
+        why = f'node "{place}" not found' if node is None else refusal(claim)
+        if node is None or why:
+            self._fail(claim, why)
             if node is None and place is not None:
                 await self._choose_anew(claim)
             return
-        volume = volume_of(claim, storage_class, node, self._folders.root)
-        await self._folders.make(PurePosixPath(volume["spec"]["hostPath"]["path"]))
+        await self._make(claim, volume_of(claim, storage_class, node, self._folders.root))
+
+    async def _make(self, claim: Object, volume: Object) -> None:
         try:
+            await self._folders.make(PurePosixPath(volume["spec"]["hostPath"]["path"]))
             await self._kube.create(PERSISTENT_VOLUMES, volume, field_manager=MANAGER)
         except AlreadyExists:
             return
+        except OSError as error:
+            self._fail(claim, error.strerror or str(error))
+            self._making.add_after(key_of(claim), _AGAIN_S)
+            return
         self._emit(claim, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name_of(volume)}")
+
+    def _fail(self, claim: Object, why: str) -> None:
+        text = f'failed to provision volume with StorageClass "{class_of(claim)}": {why}'
+        self._emit(claim, "Warning", "ProvisioningFailed", text)
 
     def _is_asked_for(self, claim: Object) -> bool:
         notes = annotations_of(claim)
@@ -164,7 +170,10 @@ class FolderProvisioner:
         is_free = (volume.get("status") or {}).get("phase") in ("Released", "Failed")
         if not is_free or spec.get("persistentVolumeReclaimPolicy") != "Delete" or is_deleting(volume):
             return
-        await self._folders.remove(PurePosixPath(spec["hostPath"]["path"]))
+        path = PurePosixPath((spec.get("hostPath") or {}).get("path", "/"))
+        if self._folders.root not in path.parents or ".." in path.parts:
+            return  # somebody's volume, which says that it is one of ours
+        await self._folders.remove(path)
         try:
             await self._kube.delete(PERSISTENT_VOLUMES, key)
         except NotFound:

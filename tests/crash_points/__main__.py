@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.crash_points.account import USUAL, Account, Base, Clock, bases, outcomes, pairs, sample
+from tests.crash_points.account import MIXED, USUAL, Account, Base, Clock, bases, outcomes, pairs, sample
 from tests.crash_points.point import CrashPoint
 from tests.crash_points.trial import try_point
 
@@ -16,7 +16,11 @@ from tests.crash_points.trial import try_point
 def main() -> int:
     """Print an account of each scenario, and how to see each failure again."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash_points")
-    parser.add_argument("--scenarios", default=",".join(USUAL), help="names with commas, or all; default: %(default)s")
+    parser.add_argument(
+        "--scenarios", default=",".join(USUAL), help="names with commas, mixed or all; default: %(default)s"
+    )
+    parser.add_argument("--delay", choices=("every", "drawn"), default="every", help="how long a component stays away: "
+                        "every delay at every line, or one drawn by seed")  # fmt: skip
     parser.add_argument("--only", type=int, metavar="N", help="so many of the single crashes, drawn by seed")
     parser.add_argument("--pairs", type=int, default=2000, help="pairs of crashes with a fault between them")
     parser.add_argument("--seed", type=int, default=1, help="of the runs, and of what is drawn")
@@ -25,14 +29,15 @@ def main() -> int:
     parser.add_argument("--journal", type=Path, help="of that one")
     chosen = parser.parse_args()
     logging.getLogger("mews").addHandler(logging.NullHandler())
-    wanted = [] if chosen.scenarios == "all" else chosen.scenarios.split(",")
+    wanted = {"all": (), "mixed": MIXED}.get(chosen.scenarios, tuple(chosen.scenarios.split(",")))
     try:
         if chosen.point is not None:
             return _one(CrashPoint.parse(chosen.point), chosen.seed, chosen.journal)
         among = bases(wanted, seed=chosen.seed)
     except ValueError as error:
         parser.error(str(error))
-    points = [point for base in among for point in base.points()]
+    drawn = chosen.delay == "drawn"
+    points = [point for base in among for point in (base.once_each(chosen.seed) if drawn else base.points())]
     if chosen.only is not None:
         points = sample(points, chosen.only, seed=chosen.seed)
     failed = _all("single crashes", among, points, chosen.jobs, chosen.seed)

@@ -11,7 +11,16 @@ from mews.systems import registry
 
 _READ = harmless("names and texts, put in place as the file is read")
 _NOT_RUN = ignored("a session is brought up and left to its users: mews run plays this")
-_STACK = ("defaultScheduler.**", "controllers.run", "controllers.program", "dialect", "storage", "profile")
+_STACK = (
+    "defaultScheduler.**",
+    "controllers.run",
+    "controllers.program",
+    "dialect",
+    "profile",
+    "storage",
+    "metrics",
+    "kubelet.**",
+)
 _PLAYED = (
     *("timeout", "stepTimeout", "objects", "workload.**", "metrics.**", "invariants", "expects", "requires.**"),
     *(f"{part}.**" for part in ("steps", "catch", "finally")),

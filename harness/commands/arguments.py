@@ -27,17 +27,11 @@ StackOption = Annotated[
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(
-        "--scheduler", metavar="ours|real", help="run ours, or the kube-scheduler that is found; default: ours"
-    ),
+    typer.Option("--scheduler", metavar="ours|real", help="whose default scheduler runs; default: the cluster's own"),
 ]
 ControllersOption = Annotated[
     str | None,
-    typer.Option(
-        "--controllers",
-        metavar="ours|real",
-        help="run ours, or the kube-controller-manager that is found; default: ours",
-    ),
+    typer.Option("--controllers", metavar="ours|real", help="whose controllers run; default: the cluster's own"),
 ]
 MetricsOption = Annotated[
     str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")

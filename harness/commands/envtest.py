@@ -179,6 +179,8 @@ COMMAND = Command(
         "--images FILE": "images of yours, as images: of a scenario has them",
         "--speed N": "emulated seconds per second of wall-clock time",
         "--wait nodes|devices": "CMD starts when nodes are Ready, or devices there, too",
+        "--scheduler ours|real": "ours, or the kube-scheduler of this machine",
+        "--controllers ours|real": "ours, or the kube-controller-manager of this machine",
     },
     examples=("mews envtest -- go test ./...", "mews envtest --bare --cluster control-plane -- go test ./..."),
 )

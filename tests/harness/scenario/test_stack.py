@@ -64,7 +64,7 @@ def toy(monkeypatch):
         ("{kubecomp: {schedulr: null}}", "stack.kubecomp.schedulr: unknown key; allowed: scheduler, reconfigManager"),
         ("{default_scheduler: {scorring: 1}}", "stack.default_scheduler.scorring: unknown key; allowed: scoring, "),
         ("{defaultScheduler: {scoring: best}}", "stack.defaultScheduler.scoring: 'best': input should be 'default' or"),
-        ("{kubelet: {}}", "stack.kubelet: unknown key; allowed: defaultScheduler, controllers, dialect, profile, "),
+        ("{kubelets: {}}", "stack.kubelets: unknown key; allowed: defaultScheduler, controllers, "),
         ("{kubecmp: null}", "stack.kubecmp: unknown key; allowed: "),
         ("{systems: {}}", "stack.systems: unknown key; allowed: "),
     ],

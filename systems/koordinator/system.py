@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from pydantic.alias_generators import to_camel
 
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import Resource
+from mews.kube.api.resources import PODS, Resource
 from mews.kube.component import Runnable
 from mews.kube.runtimehook.places import HOOK_FOLDER, HOOK_SOCKET, RUNTIME_SOCKET
 from mews.kube.runtimehook.port import HookPolicy
@@ -34,7 +34,7 @@ from mews.kube.system.system import Component, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, SCHEDULER, SEED_NAMES
+from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, POD_GROUPS, SCHEDULER, SEED_NAMES
 from mews.systems.koordinator.options import KoordinatorOptions
 
 if TYPE_CHECKING:
@@ -125,15 +125,15 @@ def _hooks(config: KoordinatorConfig) -> Mapping[str, HookPolicy]:
 
 
 def _kinds() -> Sequence[Object]:
-    from mews.systems.koordinator.device_crd import device_definition
+    from mews.systems.koordinator.device_crd import device_definition, pod_group_definition
 
-    return (device_definition(),)
+    return device_definition(), pod_group_definition()
 
 
 def _watched() -> Sequence[Watched]:
-    from mews.systems.koordinator.journal import device_news
+    from mews.systems.koordinator.journal import device_news, gang_news
 
-    return (Watched(DEVICES, device_news),)
+    return (Watched(DEVICES, device_news), Watched(PODS, gang_news))
 
 
 def _document(config: KoordinatorConfig) -> Mapping[str, Any]:
@@ -150,13 +150,19 @@ def _holds(config: KoordinatorConfig) -> Holds:
 def _swept() -> Sequence[Resource]:
     from mews.systems.koordinator.webhook import MUTATING, VALIDATING
 
-    return (DEVICES, MUTATING, VALIDATING)
+    return (DEVICES, POD_GROUPS, MUTATING, VALIDATING)
 
 
 def _invariants() -> Sequence[Invariant[RunState]]:
     from mews.systems.koordinator.invariants import DevicesGiven
 
     return (DevicesGiven(),)
+
+
+def _laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
+    from mews.systems.koordinator.laws import laws
+
+    return laws(config)
 
 
 _PORT, _WEBHOOK_PORT = 10251, 9443
@@ -175,6 +181,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("events.k8s.io", ["events"], ["create", "patch"]),
         *SCHEDULER_CLAIM_RULES,
         rule(GROUP, ["devices"], ["get", *_WATCH]),
+        rule(POD_GROUPS.group, ["podgroups"], _WATCH),
         rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
     ),
     service_port=_PORT,
@@ -276,7 +283,9 @@ SYSTEM = System(
     kinds=_kinds,
     watched=_watched,
     invariants=_invariants,
-    bounds={"unlisted_s": 15.0},  # a report, and what it takes to notice
+    laws=_laws,
+    # unlisted: a report, and what it takes to notice; the others: writes that follow one another
+    bounds={"unlisted_s": 15.0, "unbound_s": 15.0, "gang_s": 15.0},
     holds=_holds,
     lends=_nodes,
     runtime_hooks=_hooks,

@@ -12,9 +12,11 @@ from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
+from mews.harness.invariants.stranded import Stranded
 from mews.harness.invariants.unattached import Unattached
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.visible import Visible
@@ -31,10 +33,11 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     5: Unattached,
     6: Agreement,
     10: Orderly,
+    17: Queued,
 }
-"""The harness's own invariants that every line is put before. 7 looks at watches, 8 at objects; a system's have other
-numbers."""
-OWN = frozenset({*LAWS, Watches.number, Scheduled.number})
+"""The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; a system's have
+other numbers."""
+OWN = frozenset({*LAWS, Watches.number, Scheduled.number, Stranded.number})
 
 
 class InvariantJudge:
@@ -58,7 +61,8 @@ class InvariantJudge:
         self._watches = Watches()
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
-        laws = (*own, Scheduled(self.state.systems.schedulers), *_distinct(self.state.systems.invariants))
+        waiting = Scheduled(self.state.systems.schedulers), Stranded(self.state.systems.schedulers)
+        laws = (*own, *waiting, *_distinct(self.state.systems.invariants))
         # Each law by what it looks at, which is one thing or two: lines are written by the hundred in a small world.
         of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]
         self._of_lines = [law for law in of_lines if law.events is None]

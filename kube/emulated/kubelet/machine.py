@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.clock import Pace
 from mews.kube.component import Context
@@ -86,7 +87,7 @@ class KubeletProcess:
 
         kubelet = Kubelet(
             self._context,
-            machine.spec,
+            replace(machine.spec, boots=machine.containerd.boots),
             devices,
             machine.containerd,
             machine.pace,

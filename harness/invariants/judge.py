@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mews.harness.invariants.agreement import Agreement
+from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.observed_hardware import ObservedHardware
+from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.pod_lives import PodLives
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
 from mews.harness.invariants.stranded import Stranded
+from mews.harness.invariants.terminations import Terminations
 from mews.harness.invariants.unattached import Unattached
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.visible import Visible
@@ -33,6 +37,10 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     5: Unattached,
     6: Agreement,
     10: Orderly,
+    13: PodLives,
+    14: Terminations,
+    15: Allocations,
+    16: Offered,
     17: Queued,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; a system's have

@@ -59,7 +59,7 @@ class _Pool(ThreadPool):
         """Give back the threads that nobody has needed lately."""
         spare = self._staying() - self._open - KEPT
         if spare > 0:
-            self.shrink(spare + len(self._pending_shutdowns))  # type: ignore[no-untyped-call]
+            self.shrink(spare + len(self._pending_shutdowns))
         alive = {thread.name for thread in self._threads}
         known: dict[str, Any] = self.server.stats["Worker Threads"]
         for name in [name for name in known if name not in alive]:

@@ -163,7 +163,7 @@ class _Port(web.BaseSite):
 
     def __init__(
         self,
-        runner: web.BaseRunner[Any],
+        runner: web.BaseRunner,
         host: str,
         port: int,
         *,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import fields
 
 
 class Bounds(Struct, frozen=True):
@@ -37,7 +36,7 @@ class Bounds(Struct, frozen=True):
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The bounds of the harness's own laws."""
-        return tuple(entry.name for entry in fields(cls) if entry.name != "systems")
+        return tuple(name for name in cls.__struct_fields__ if name != "systems")  # ``fields`` costs a millisecond
 
     @classmethod
     def of(cls, given: Mapping[str, Any], systems: Mapping[str, float | None] | None = None) -> Bounds:

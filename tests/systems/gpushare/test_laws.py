@@ -257,5 +257,5 @@ def test_slices_of_other_gpus_are_known_of_the_designs_own_match() -> None:
     result = played(seed)
     assert (result.verdict, result.violations) == ("passed", ())
     what, first, _ = named(result, 6)
-    assert what == "no variable of default/dev-a (main) names its devices 0-000200"
+    assert what == "default/dev-b (main) has NVIDIA_VISIBLE_DEVICES=GPU-3 and holds 0-000200, 0-000300"
     assert first == "container-started"

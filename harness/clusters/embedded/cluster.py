@@ -280,10 +280,7 @@ class EmbeddedCluster:
         self.journal.write("component", component, "killed")
 
     async def start(self, component: str) -> None:
-        """Start a killed component anew; one that lives lives on.
-
-        Raises ValueError naming the components, and for one of a host that is switched off.
-        """
+        """Start a killed component anew; one that runs stays. Raises ValueError as ``kill``, or if its host is off."""
         self._power.check_on(component)
         if component in self._units:
             self._units[component].start()

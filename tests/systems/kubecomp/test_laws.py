@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from mews.harness.invariants.systems import judged_systems
 from mews.kube.system.configured import ConfiguredSystem
 from mews.systems.kubecomp.board_lines import board_news
+from mews.systems.kubecomp.laws.board import ENDED_KEPT, Board
 from mews.systems.kubecomp.policy import Consent
 from mews.systems.kubecomp.records import (
     Intent,
@@ -165,6 +166,26 @@ def test_what_a_node_refused_or_took_back_is_not_detached():
         story.chassis("detach-begun", "a", None)
         story.at(4.0)
         assert story.found(30) == [("detach-begun", event)]
+
+
+@pytest.mark.parametrize(("asked", "named"), [(True, [("waiting", "draining")]), (False, [])])
+def test_a_removal_that_blocks_was_written_without_a_look(asked, named):
+    story = a_story()
+    if asked:
+        story.withdrawal("asked")
+    row = {"gpuid": "0-a", "uuid": "GPU-a", "kind": "GPU", "healthy": True}
+    story.journal.write("host", "host/host-2", "draining", **row, on=True)
+    story.journal.write("host", "host/host-2", "waiting", **row, what="remove 0-a")
+    story.at(1.0)
+    assert story.found(31) == named
+
+
+def test_where_a_fault_lets_events_come_late_nobody_can_say_what_came_first():
+    story = a_story()
+    fired = {"fault": "f1", "kind": "events-out-of-order", "excuses": {"10": 5.0}}
+    story.journal.write("fault", "chassis/A", "fired", **fired)
+    story.moves("consented")
+    assert story.found(30) == []
 
 
 def test_what_an_operator_detaches_is_none_of_it():
@@ -332,6 +353,17 @@ def test_what_is_published_so_is_known_with_its_source(fault, number, left_out):
     assert number not in story.numbers()
     [known] = [each for each in story.judge.known if each.invariant == number]
     assert "contract" in known.known
+
+
+def test_pods_that_ended_are_forgotten_in_time():
+    story = Story()
+    for number in range(ENDED_KEPT + 10):
+        story.create(f"pod-{number}")
+        story.api(f"pod/default/pod-{number}", "deleted", uid=f"pod-{number}")
+    known = Board()
+    for line in story.journal.lines():
+        known.take(line)
+    assert len(known.pods) == ENDED_KEPT
 
 
 def board(name, data):

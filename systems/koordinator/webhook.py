@@ -126,8 +126,12 @@ class KoordWebhook:
             return ServiceReply(
                 404, json.dumps({"error": f"{method} {where}: must be POST {MUTATE} or {BIND}"}).encode()
             )
-        answer = self._mutate(request) if where == MUTATE else await self._bind(request)
-        response = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": {"uid": uid, **answer}}
+        try:
+            answer = self._mutate(request) if where == MUTATE else await self._bind(request)
+            response = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": {"uid": uid, **answer}}
+        except (AttributeError, LookupError, TypeError, ValueError) as error:  # an object that no API server sends
+            text = f"the review's object cannot be read: {type(error).__name__}"
+            return ServiceReply(400, json.dumps({"error": text}).encode())
         return ServiceReply(200, json.dumps(response).encode())
 
     def _mutate(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ apiVersion: mews/v1
 kind: Scenario
 metadata: {name: services}
 hardware: demo
-stack: {gpushare: {unit: GiB, nodes: [host-2]}, koordinator: {nodes: [host-3]}}
+stack: {gpushare: {unit: GiB, nodes: [host-2]}, koordinator: {nodes: [host-3], webhook: true}}
 """
 EXTENDER, SUMMARIES = "/gpushare-scheduler", "/apis/v1/plugins/DeviceShare/nodeDeviceSummaries"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mews.harness.backends import Backend
@@ -19,11 +20,13 @@ def _check_available() -> None:
     needed()
 
 
-def servers_of(session: ClusterSession) -> Servers:
-    """The session's etcd and kube-apiserver: started once, emptied between scenarios."""
+def servers_of(session: ClusterSession, *, attended: bool = True) -> Servers:
+    """The session's etcd and kube-apiserver, with and without service accounts: started once, emptied between
+    scenarios."""
     from mews.harness.clusters.control_plane.servers import Servers
 
-    return session.share("control-plane", Servers, Servers.stop)
+    name = "control-plane" if attended else "unattended control-plane"
+    return session.share(name, partial(Servers, attended=attended), Servers.stop)
 
 
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
@@ -32,9 +35,15 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     from mews.harness.clusters.embedded.opening import open_served
 
     run = request.begin()
-    servers = None if request.session is None else servers_of(request.session)
+    attended = request.scenario.stack.controllers.names("serviceaccount-controller")
+    servers = None if request.session is None else servers_of(request.session, attended=attended)
+
     return await open_served(
-        request, run, lambda folder, certificates: KubernetesControlPlane(folder, servers=servers, speed=run.speed)
+        request,
+        run,
+        lambda folder, certificates: KubernetesControlPlane(
+            folder, servers=servers, speed=run.speed, attended=attended
+        ),
     )
 
 

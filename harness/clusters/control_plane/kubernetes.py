@@ -29,10 +29,10 @@ class KubernetesControlPlane:
 
     name = "control-plane"
 
-    def __init__(self, folder: Path, *, servers: Servers | None, speed: float) -> None:
+    def __init__(self, folder: Path, *, servers: Servers | None, speed: float, attended: bool = True) -> None:
         self._folder = folder
         self._given = servers is not None
-        self._servers = servers or Servers()
+        self._servers = servers or Servers(attended=attended)
         self._speed = speed
         self._kubelets: KubeletServers | None = None
         self._metrics: AggregatedMetrics | None = None

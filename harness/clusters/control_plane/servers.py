@@ -26,9 +26,11 @@ _NAMES = ("etcd", "kube-apiserver")
 
 
 class Servers:
-    """A control plane that outlives the loops that use it; ``start``, then ``empty`` before each further use."""
+    """A control plane that outlives the loops that use it; ``start``, then ``empty`` before each further use.
+    ``attended``: a controller makes the service accounts that pods need; without one their admission is off."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, attended: bool = False) -> None:
+        self._attended = attended
         self.folder = make_runtime_folder("mews-plane-")
         self._owned = RuntimeFolder(self.folder)
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -106,7 +108,8 @@ class Servers:
             *("--bind-address=127.0.0.1", f"--secure-port={secure}", "--endpoint-reconciler-type=none"),
             *(f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--cert-dir={self.folder}"),
             *(f"--token-auth-file={self.identity.tokens}", "--authorization-mode=RBAC"),
-            *("--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount"),
+            "--service-cluster-ip-range=10.96.0.0/16",
+            *(() if self._attended else ("--disable-admission-plugins=ServiceAccount",)),
             "--service-account-issuer=https://kubernetes.default.svc",
             *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),
             *(f"--kubelet-certificate-authority={certificate}", "--kubelet-preferred-address-types=InternalIP"),

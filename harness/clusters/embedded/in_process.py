@@ -170,9 +170,12 @@ class InProcessServices(LocalServices):
         return reply.status, reply.body
 
 
-def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirectory) -> ClusterPorts:
-    """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory."""
-    store = fresh_store(run.clock.now, run.rng("store"))
+def in_process_ports(
+    hardware: Hardware, run: RunContext, kubelets: KubeletDirectory, *, attended: bool = False
+) -> ClusterPorts:
+    """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory.
+    ``attended``: a controller makes the service accounts that pods need."""
+    store = fresh_store(run.clock.now, run.rng("store"), attended=attended)
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
     services = InProcessServices(run)

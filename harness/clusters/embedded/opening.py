@@ -29,7 +29,9 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
     from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
-    return await _opened(EmbeddedCluster, request, run, hardware, in_process_ports(hardware, run, kubelets), kubelets)
+    attended = request.scenario.stack.controllers.names("serviceaccount-controller")
+    ports = in_process_ports(hardware, run, kubelets, attended=attended)
+    return await _opened(EmbeddedCluster, request, run, hardware, ports, kubelets)
 
 
 async def open_served(request: ClusterRequest, run: RunContext, control_plane: MakeControlPlane) -> EmbeddedCluster:

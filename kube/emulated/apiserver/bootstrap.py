@@ -9,6 +9,7 @@ from functools import partial
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
 from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
+from mews.kube.emulated.apiserver.admission.policies import POLICIES
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
@@ -48,11 +49,17 @@ def fresh_store(
     store.admission = AdmissionChain(disabled={*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)})
     store.listen(partial(namespaces.attend, store))
     if attended:
-        from mews.kube.emulated.apiserver.admission import type_checking
-
-        store.listen(partial(type_checking.attend, store))
+        store.listen(partial(_attend_policies, store))
     _furnish(store)
     return store
+
+
+def _attend_policies(store: Store, kind: Kind, _old: Object | None, new: Object | None) -> None:
+    if kind.resource != POLICIES:
+        return
+    from mews.kube.emulated.apiserver.admission import type_checking  # and with it CEL, which few worlds need
+
+    type_checking.attend(store, kind, new)
 
 
 def _rules_of(kind: Kind) -> Rules:

@@ -332,6 +332,9 @@ _CLASSES = (
     Sent("runtime class: other overhead", "POST", f"{N}/pods", pod("rc3", runtimeClassName="admission", overhead={"cpu": "1"})),
     Sent("runtime class: other selector", "POST", f"{N}/pods", pod("rc4", runtimeClassName="admission", nodeSelector={"a": "c"})),
     Sent("overhead without a class", "POST", f"{N}/pods", pod("rc5", overhead={"cpu": "1"})),
+    Sent("empty overhead without a class", "POST", f"{N}/pods", pod("rc6", overhead={})),
+    Sent("empty overhead of a template", "POST", f"{N}/podtemplates", {"metadata": {"name": "rc6"}, "template": pod("rc6", overhead={})}),
+    Sent("runtime class: empty overhead", "POST", f"{N}/pods", pod("rc7", runtimeClassName="admission", overhead={})),
     Sent("priority: default class", "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "admission-default"}, "value": 7, "globalDefault": True}),
     Sent("priority: second default class", "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "admission-default2"}, "value": 8, "globalDefault": True}, after_s=SETTLED_S),
     Sent("priority: pod of the default", "POST", f"{N}/pods", pod("pri")),
@@ -345,6 +348,37 @@ _CLASSES = (
     Sent("missing namespace", "POST", "/api/v1/namespaces/admission-none/configmaps", config_map("a")),
 )  # fmt: skip
 
+_EXTENDED = (
+    *({f"{before}example.com/x": amount} for before in ("", "limits.", "requests.") for amount in ("1500m", "2")),
+    {"count/pods": "1500m"},
+)
+_TOLERATED: tuple[dict[str, str], ...] = (
+    {"key": "a", "operator": "Exists", "effect": "NoSchedule"},
+    {"operator": "Equal", "value": "b"},
+    {"operator": "Exists", "value": "b"},
+    {"key": "a b", "operator": "Other", "effect": "PreferNoSchedule"},
+    {"operator": "Equal", "value": "b c"},
+    {},
+)
+
+
+def _tolerant(name: str, toleration: dict[str, str], *, alternative: bool) -> dict[str, Any]:
+    wanted = {"deviceClassName": "x", "tolerations": [toleration]}
+    request = {"name": "r", **({"firstAvailable": [{"name": "s", **wanted}]} if alternative else {"exactly": wanted})}
+    return {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
+
+
+_AMOUNTS = (
+    *(
+        Sent(f"quota: amount {n}", "POST", f"{N}/resourcequotas", _quota(f"amount-{n}", hard))
+        for n, hard in enumerate(_EXTENDED)
+    ),
+    *(
+        Sent(f"claim: toleration {n}", "POST", "/apis/resource.k8s.io/v1/namespaces/admission/resourceclaims", _tolerant(f"c{n}", given, alternative=n % 2 == 1))
+        for n, given in enumerate(_TOLERATED)
+    ),
+)  # fmt: skip
+
 CASES: tuple[Case, ...] = (
     opened("admission"),
     *_LIMITED,
@@ -352,4 +386,5 @@ CASES: tuple[Case, ...] = (
     *_QUOTAS,
     *_SECURITY,
     *_CLASSES,
+    *_AMOUNTS,
 )

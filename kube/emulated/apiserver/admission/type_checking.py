@@ -11,7 +11,6 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.types import DYN, Type
-from mews.kube.emulated.apiserver.admission.policies import POLICIES
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.types.policy_expressions import policy_variables
@@ -19,9 +18,9 @@ from mews.kube.emulated.apiserver.types.policy_expressions import policy_variabl
 _MOST_KINDS = 10
 
 
-def attend(store: Store, kind: Kind, _old: Object | None, new: Object | None) -> None:
-    """A commit listener: gives each generation of a policy its status."""
-    if kind.resource != POLICIES or new is None:
+def attend(store: Store, kind: Kind, new: Object | None) -> None:
+    """After a policy was written: give its new generation its status."""
+    if new is None:
         return
     generation, status = new["metadata"].get("generation", 1), new.get("status") or {}
     if status.get("observedGeneration") == generation:

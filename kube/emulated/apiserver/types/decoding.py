@@ -319,6 +319,7 @@ _REFUSED_EMPTY = frozenset(
         ("autoscaling/v2.HPAScalingRules", "policies"),
         ("core/v1.EphemeralContainer", "ports"),
         ("core/v1.EphemeralContainer", "resizePolicy"),
+        ("core/v1.PodSpec", "overhead"),
     )
 )
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import ApiError, Forbidden
+from mews.kube.api.errors import ApiError, Forbidden, Invalid
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS, Resource
+from mews.kube.api.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.admission import policies
 from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
@@ -32,6 +32,7 @@ MUTATING = Resource(GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebho
 VALIDATING = Resource(
     GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False
 )
+CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 
 MAP_RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]
@@ -385,3 +386,50 @@ def test_the_namespace_that_asks_for_it_takes_restricted_pods_only() -> None:
 def test_a_plugin_that_is_not_known_cannot_be_disabled() -> None:
     with pytest.raises(ValueError, match="disabled admission plugin Nope: must be one of NamespaceLifecycle, "):
         AdmissionChain(disabled=("Nope",))
+
+
+def test_an_overhead_needs_a_runtime_class_with_one_even_when_it_is_empty() -> None:
+    async def check(_store: Store, kube: InProcessKube) -> None:
+        for overhead in ({}, {"cpu": "1"}):
+            body = pod("p")
+            body["spec"]["overhead"] = overhead
+            with pytest.raises(Forbidden, match="Pod Overhead set without corresponding RuntimeClass defined Overhead"):
+                await kube.create(PODS, body, namespace="default")
+        template = pod("t")["spec"] | {"overhead": {}, "restartPolicy": "Never"}
+        job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": template}}}
+        made = await kube.create(JOBS, job, namespace="default")
+        assert "overhead" not in made["spec"]["template"]["spec"]
+
+    with_store(check)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_whole"),
+    [("example.com/x", True), ("limits.example.com/x", True), ("requests.example.com/x", False), ("cpu", False)],
+)
+def test_a_quota_of_an_extended_resource_takes_whole_numbers_only(name: str, is_whole: bool) -> None:
+    async def check(_store: Store, kube: InProcessKube) -> None:
+        quota = {"metadata": {"name": "q"}, "spec": {"hard": {name: "1500m"}}}
+        if is_whole:
+            with pytest.raises(Invalid, match=r'spec.hard\[.*\]: Invalid value: "1500m": must be an integer'):
+                await kube.create(RESOURCE_QUOTAS, quota, namespace="default")
+        else:
+            made = await kube.create(RESOURCE_QUOTAS, quota, namespace="default")
+            assert made["spec"]["hard"] == {name: "1500m"}
+
+    with_store(check)
+
+
+def test_tolerations_of_a_claims_requests_are_judged_and_kept() -> None:
+    def claim(toleration: Mapping[str, str]) -> Object:
+        wanted = {"deviceClassName": "x", "tolerations": [toleration]}
+        return {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}}}
+
+    async def check(_store: Store, kube: InProcessKube) -> None:
+        with pytest.raises(Invalid, match=r'tolerations\[0\].operator: Unsupported value: "Other"'):
+            await kube.create(CLAIMS, claim({"operator": "Other"}), namespace="default")
+        kept = {"key": "a", "operator": "Exists", "effect": "NoSchedule"}
+        made = await kube.create(CLAIMS, claim(kept), namespace="default")
+        assert made["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] == [kept]
+
+    with_store(check)

@@ -20,6 +20,8 @@ _MOST_ALTERNATIVES = 8
 _LONGEST_EXPRESSION = 10 * 1024
 LONGEST_DATA = 10 * 1024
 _LONGEST_IDENTIFIER = 32
+_OPERATORS = ("Equal", "Exists")
+_EFFECTS = ("NoExecute", "NoSchedule")
 _MODES = ("All", "ExactCount")
 _REFERENCE = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
@@ -115,6 +117,24 @@ def _wanted_faults(request: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.count", count, "must be greater than zero")
     elif mode not in _MODES:
         yield refusals.unsupported(f"{path}.allocationMode", mode, _MODES)
+    yield from each(checks.items(request, "tolerations"), f"{path}.tolerations", _toleration_faults)
+
+
+def _toleration_faults(toleration: Part, path: str) -> Iterator[FieldError]:
+    """validateDeviceToleration: tolerations are judged whether or not taints are looked at."""
+    key, operator, value, effect = (toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
+    if key:
+        yield from names.qualified_faults(f"{path}.key", key)
+    if operator == "Exists" and value:
+        yield refusals.bad(f"{path}.value", value, "must be empty for operator `Exists`")
+    elif operator == "Equal":
+        yield from checks.bads(f"{path}.value", value, names.label_value_texts(value))
+    elif not operator:
+        yield refusals.required(f"{path}.operator")
+    elif operator != "Exists":
+        yield refusals.unsupported(f"{path}.operator", operator, _OPERATORS)
+    if effect and effect not in _EFFECTS:
+        yield refusals.unsupported(f"{path}.effect", effect, _EFFECTS)
 
 
 def selectors_faults(selectors: Sequence[Part], path: str) -> Iterator[FieldError]:

@@ -59,7 +59,7 @@ def _drop(part: Any, *fields: str) -> None:
 def _drop_from_spec(spec: Part) -> None:
     for request in checks.items(checks.part_of(spec, "devices"), "requests"):
         for wanted in ((request or {}).get("exactly"), *checks.items(request or {}, "firstAvailable")):
-            _drop(wanted, "capacity", "tolerations")
+            _drop(wanted, "capacity")  # tolerations stay: upstream drops a slice's taints alone (DRADeviceTaints)
             if isinstance(wanted, MutableMapping):
                 mode = wanted.setdefault("allocationMode", "ExactCount") or "ExactCount"
                 wanted["allocationMode"] = mode

@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import plain_resource_name_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import is_extended, plain_resource_name_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -34,7 +34,8 @@ def _amounts_faults(amounts: Mapping[str, Any], path: str) -> Iterator[FieldErro
             yield refusals.bad(here, name, "must be a standard resource for quota")
         if parse(amount) < 0:
             yield refusals.bad(here, amount, _NOT_NEGATIVE)
-        if (name in _COUNTED or name.startswith("count/")) and parse(amount) != parse(amount).to_integral_value():
+        whole = name in _COUNTED or name.startswith("count/") or is_extended(name)
+        if whole and parse(amount) != parse(amount).to_integral_value():
             yield refusals.bad(here, amount, "must be an integer")
 
 

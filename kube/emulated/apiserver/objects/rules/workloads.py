@@ -46,8 +46,15 @@ _CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
 
 
+def _default_template(spec: dict[str, Any]) -> None:
+    """As of a pod; an empty overhead, which admission refuses of pods, is none here."""
+    if not spec.get("overhead"):
+        spec.pop("overhead", None)
+    default_spec(spec)
+
+
 def _default_pods(obj: Object) -> None:
-    default_spec(obj["spec"]["template"]["spec"])
+    _default_template(obj["spec"]["template"]["spec"])
 
 
 def _rolling(strategy: dict[str, Any], **numbers: Any) -> None:
@@ -57,7 +64,7 @@ def _rolling(strategy: dict[str, Any], **numbers: Any) -> None:
 
 
 def _default_pod_template(pod_template: Object) -> None:
-    default_spec(pod_template["template"]["spec"])
+    _default_template(pod_template["template"]["spec"])
 
 
 def _default_deployment(deployment: Object) -> None:

@@ -34,7 +34,7 @@ from mews.harness.simulation.clusters import repeated
 from mews.harness.simulation.columns import PAI2020
 from mews.harness.simulation.policies import find_policy
 from mews.harness.simulation.run import SimulationPlan, simulate
-from mews.harness.simulation.scenarios import plan_of_scenario
+from mews.harness.simulation.scenarios import trace_of_scenario
 
 PUBLISHED = {"slowest": 20000 / 110.53, "fastest": 20000 / 51.96}
 """20,000 jobs on 6,500 GPUs of one node: FIFO took 110.53 s, SJF 51.96 s
@@ -174,8 +174,8 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
 
 def _simulated_runs(path: Path, mode: str) -> tuple[list[dict[str, Any]], float]:
     """The metrics of eight seeds, and CPU seconds of one."""
-    plan, name = plan_of_scenario(path)
-    policy, found = find_policy(name or "fcfs"), []
+    played = trace_of_scenario(path)
+    plan, policy, found = played.plan, find_policy(played.policy), list[dict[str, Any]]()
     began_s = time.process_time()
     options = {"mode": mode} if "mode" in policy.options else {}
     for seed in range(8):

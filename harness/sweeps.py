@@ -125,6 +125,7 @@ def result_of(document: Mapping[str, Any]) -> Result:
         known=tuple(document.get("known", ())),
         journal=document["journal"],
         artefacts=None if artefacts is None else Path(artefacts),
+        ignored=tuple(document.get("ignored", ())),
     )
 
 

@@ -60,6 +60,7 @@ async def run_up(
             return
         cluster.keep_alive()
         from mews.harness.live.serving import serve_session  # aiohttp with it: chassis and hosts started meanwhile
+        from mews.harness.scenario.accounts.sessions import left_out_of_session
 
         async with serve_session(name, scenario, cluster, folder, page) as server:
             ready = {
@@ -69,6 +70,7 @@ async def run_up(
                 "pid": os.getpid(),
                 "ready_s": round(age_s(), 2),
                 "devices_s": None,
+                "ignored": [each.as_dict() for each in left_out_of_session(scenario, options.cluster)],
             }
 
             def publish() -> None:

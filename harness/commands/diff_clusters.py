@@ -90,6 +90,7 @@ def _account(scenario: Scenario, options: RunOptions, session: ClusterSession) -
         result.reason,
         round(result.wall_s or 0.0, 2),
         stories_of(run.lines),
+        result.ignored,
     )
 
 
@@ -98,6 +99,9 @@ def _report(histories: Sequence[ClusterHistory], differences: Sequence[HistoryDi
     open_ = sum(each.why is None for each in differences)
     counts = f"{len(differences)} differences, {open_} unexplained" if differences else "no difference"
     yield f"{histories[0].scenario}: {verdicts}; {counts}"
+    for account in histories:
+        for key in account.ignored:
+            yield f"  not honoured by {account.cluster}: {key['key']} ({key['why']})"
     for each in differences:
         if each.why is None:
             yield f"  {each.text}"
@@ -115,7 +119,7 @@ def _summary(accounts: Sequence[ClusterHistory], found: Sequence[HistoryDifferen
 def _write(file: str | None, accounts: Sequence[ClusterHistory], found: Sequence[HistoryDifference]) -> None:
     if file is None:
         return
-    names = ("scenario", "cluster", "verdict", "reason", "wall_s")
+    names = ("scenario", "cluster", "verdict", "reason", "wall_s", "ignored")
     runs = [{name: getattr(account, name) for name in names} for account in accounts]
     text = json.dumps({"runs": runs, "differences": [asdict(each) for each in found]}, indent=2) + "\n"
     write_output("--json", file, text)

@@ -19,6 +19,8 @@ from mews.harness.scenario.yamlfile import read_yaml
 from mews.kube.system.command import Command, CommandContext
 
 NAME = "[--name NAME]"
+_OF_A_STEPS_FILE = ("apiVersion", "kind", "metadata", "steps")
+"""Keys of a file whose steps are done; of others it is said that they are not played."""
 
 
 class ArgumentWords(argparse.ArgumentParser):
@@ -199,6 +201,13 @@ def step(words: Sequence[str], context: CommandContext) -> int:
     text = path.read_text(encoding="utf-8") if path.is_file() else chosen.steps
     given = read_yaml(text, "-").value
     steps = given.get("steps", [given]) if isinstance(given, dict) else given
+    beside = (
+        [str(key) for key in given if key not in _OF_A_STEPS_FILE]
+        if isinstance(given, dict) and "steps" in given
+        else []
+    )
+    if beside:
+        sys.stderr.write(f"{chosen.steps}: not played: {', '.join(beside)} (a session does the steps alone)\n")
     if not isinstance(steps, list) or not steps or not all(isinstance(each, dict) for each in steps):
         raise ValueError(f"{chosen.steps}: neither a file nor a step such as 'kill: scheduler', or a list of them")
     return next((code for each in steps if (code := _perform(chosen.name, each, context))), 0)

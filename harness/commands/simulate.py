@@ -21,6 +21,7 @@ from mews.kube.system.command import Command, CommandContext
 if TYPE_CHECKING:
     import argparse
 
+    from mews.harness.scenario.accounts.account import UnplayedKey
     from mews.harness.simulation.run import SimulationPlan, TraceOutcome
     from mews.harness.simulation.statistics import JobRow
     from mews.harness.simulation.trace_file import TraceFile
@@ -52,19 +53,23 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     if given.out is not None and given.out.exists() and not given.out.is_dir():
         raise BadInput(f"--out {given.out}: must be a folder")
 
+    from mews.harness.scenario.accounts.account import in_words
     from mews.harness.simulation.policies import find_policy
 
-    plan, policy_of_scenario = _plan(given)
-    names = [name.strip() for name in given.policy.split(",")] if given.policy else [policy_of_scenario or "fcfs"]
+    plan, chosen, ignored = _plan(given)
+    names = [name.strip() for name in (chosen or "fcfs").split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadInput(f"--policy {given.policy}: {twice} is there twice")
     policies = [find_policy(name) for name in names]
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
+    _check_order(given.order, plans, policies)
+    if ignored:
+        sys.stderr.write(f"{given.trace}: not played: {in_words(ignored)}\n")
     trace = plan.open()
     outcomes = [_played(plans[policy.name], policy, trace, given.out) for policy in policies]
     if given.json is not None:
-        write_output("--json", given.json, json.dumps(_documents(plan, outcomes), indent=2) + "\n")
+        write_output("--json", given.json, json.dumps(_documents(plan, outcomes, ignored), indent=2) + "\n")
     if given.out is not None:
         _draw(given.out, outcomes)
     if given.json != STDOUT:
@@ -108,19 +113,21 @@ def _list(context: CommandContext) -> int:
 # ------------------------------------------------------------------------------------------------------------ the plan
 
 
-def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None]:
-    """The plan, and the policy that the scenario names, where it is one."""
+def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequence[UnplayedKey]]:
+    """The plan, ``--policy`` or the policy that the scenario names, and what of the scenario is left out."""
     from mews.harness.simulation.columns import FORMATS
     from mews.harness.simulation.run import SimulationPlan
 
     trace: Path = given.trace
-    policy = None
+    chosen: str | None = given.policy
+    ignored: Sequence[UnplayedKey] = ()
     if trace.suffix in (".yaml", ".yml"):
-        from mews.harness.simulation.scenarios import plan_of_scenario
+        from mews.harness.simulation.scenarios import trace_of_scenario
 
         if given.format is not None:
             raise BadInput(f"--format {given.format}: {trace} is a scenario, which says what its trace is")
-        plan, policy = plan_of_scenario(trace)
+        found = trace_of_scenario(trace, given.policy)
+        plan, chosen, ignored = found.plan, found.policy, found.ignored
         if given.hardware is not None:
             plan = replace(plan, hardware=_hardware(given.hardware, 1))
     else:
@@ -141,7 +148,15 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None]:
         if machines > _MOST_HOSTS:
             raise BadInput(f"--pools {given.pools}: these are {machines} hosts; at most {_MOST_HOSTS} at once")
         changes["hardware"] = repeated(plan.hardware, given.pools)
-    return replace(plan, **changes), policy
+    return replace(plan, **changes), chosen, ignored
+
+
+def _check_order(order: str | None, plans: Mapping[str, SimulationPlan], policies: Sequence[TracePolicy]) -> None:
+    """Raise BadInput for an order that an option of a policy contradicts."""
+    for policy in policies:
+        demanded = policy.order(plans[policy.name].options)
+        if order is not None and demanded not in (None, order):
+            raise BadInput(f"--order {order}: the options of --policy {policy.name} demand {demanded}")
 
 
 def _hardware(path: Path, times: int) -> Any:
@@ -236,7 +251,9 @@ def _draw(folder: Path, outcomes: Sequence[TraceOutcome]) -> None:
         raise Lacks(f"--out {folder}: cannot be written: {error.strerror}") from error
 
 
-def _documents(plan: SimulationPlan, outcomes: Sequence[TraceOutcome]) -> list[dict[str, Any]]:
+def _documents(
+    plan: SimulationPlan, outcomes: Sequence[TraceOutcome], ignored: Sequence[UnplayedKey]
+) -> list[dict[str, Any]]:
     """As ``mews run --json`` has them, with what only a simulation knows beside."""
     return [
         {
@@ -257,6 +274,7 @@ def _documents(plan: SimulationPlan, outcomes: Sequence[TraceOutcome]) -> list[d
             "order": outcome.order,
             "retry": plan.retry,
             "costs": plan.costs,
+            "ignored": [each.as_dict() for each in ignored],
         }
         for outcome in outcomes
     ]

@@ -102,6 +102,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
     scenario = with_images(scenario, arguments.images)
+    _name_left_out(arguments.scenario, scenario, arguments.cluster)
     try:
         check_images(scenario)
     except ScenarioError as error:
@@ -158,6 +159,18 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     finally:
         forget(instance.name)
     return 0
+
+
+def _name_left_out(file: Path | None, scenario: Scenario, cluster: str) -> None:
+    """Name in a line what of a scenario a session does not play."""
+    if file is None:
+        return
+    from mews.harness.scenario.accounts.account import in_words
+    from mews.harness.scenario.accounts.sessions import left_out_of_session
+
+    found = left_out_of_session(scenario, cluster)
+    if found:
+        sys.stderr.write(f"{file}: not played: {in_words(found)}\n")
 
 
 def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:

@@ -26,7 +26,7 @@ _MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", 
 
 
 class ClusterHistory(Struct, frozen=True):
-    """One scenario on one cluster."""
+    """One scenario on one cluster; ``ignored`` are its keys that the cluster does not honour, with the reason."""
 
     scenario: str
     cluster: str
@@ -34,6 +34,7 @@ class ClusterHistory(Struct, frozen=True):
     reason: str = ""
     wall_s: float = 0.0
     stories: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+    ignored: tuple[Mapping[str, str], ...] = ()
 
 
 def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:

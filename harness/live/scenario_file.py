@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from mews.harness.live.recording import RecordedAction
+from mews.harness.scenario.accounts.sessions import RECORDING
 from mews.harness.scenario.hardware import hardware_document
 from mews.harness.scenario.language.names import escaped
 from mews.harness.scenario.model import Scenario
@@ -67,8 +68,9 @@ def scenario_document(name: str, scenario: Scenario) -> dict[str, Any]:
 
     Raises ValueError for a stack of which parts are the user's own programs.
     """
-    if scenario.stack.replace or scenario.stack.extenders:
-        raise ValueError("stack.replace and stack.extenders cannot be recorded: they are programs of yours")
+    refused = RECORDING.refused(scenario)
+    if refused:
+        raise ValueError(f"{refused[0].key} cannot be recorded: {refused[0].why}")
     hardware, _ = hardware_document(scenario)
     document: dict[str, Any] = {
         "apiVersion": "mews/v1",

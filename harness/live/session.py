@@ -20,6 +20,7 @@ from mews.harness.live.snapshot import read_snapshot, snapshot_document
 from mews.harness.live.standing import Standing
 from mews.harness.live.step_answer import StepAnswer
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
+from mews.harness.scenario.accounts.sessions import STEP
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.complaints import first_complaint
 from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
@@ -35,9 +36,6 @@ from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import EVENTS, NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
-
-NOT_LIVE = ("workload", "script")
-"""Steps that belong to a scenario: a session has no workload of its own, and runs no programs."""
 
 READING = ("get", "logs")
 """Steps that only read: answered, and no part of a recording."""
@@ -329,10 +327,9 @@ def step_of(given: Mapping[str, Any]) -> Step:
     except ValidationError as error:
         place, text = first_complaint(error)
         raise ValueError(f"{place or 'step'}: {text}") from None
-    if step.action in NOT_LIVE:
-        raise ValueError(f"{step.action}: belongs to a scenario; a live session has none")
-    if step.outputs:
-        raise ValueError("outputs: belong to a scenario; a live session has no later steps")
+    refused = STEP.refused(step)
+    if refused:
+        raise ValueError(refused[0].text)
     return step
 
 

@@ -33,6 +33,7 @@ def _case(run: Run) -> JUnitCase:
         properties={
             **{name: str(value) for name, value in result.metrics.items() if isinstance(value, int | float)},
             **({"report": str(run.report)} if run.report is not None else {}),
+            **({"ignored": ", ".join(each["key"] for each in result.ignored)} if result.ignored else {}),
         },
     )
 

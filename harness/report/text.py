@@ -29,7 +29,7 @@ class TextReport:
             return
         if not self._writer.rich:
             self._writer.lines([headline(run.result), *(f"    {text}" for text in details(run))])
-        elif not run.good or run.result.known:
+        elif not run.good or run.result.known or run.result.ignored:
             self._writer.line(headline(run.result), STYLES[run.result.verdict])
             self._writer.lines(f"    {text}" for text in details(run))
 
@@ -68,6 +68,7 @@ def details(run: Run) -> Iterator[str]:
         yield result.reason
     for violation in result.violations:
         yield f"invariant {violation.get('invariant')} ({violation.get('name')}): {violation.get('what')}"
+    yield from ignored_text(result)
     for known in result.known:
         yield f"known of the published system: {known.get('what')} ({known.get('known')})"
     if run.good:
@@ -79,6 +80,13 @@ def details(run: Run) -> Iterator[str]:
         yield from (plain(line) for line in lines)
     if result.artefacts:
         yield f"artefacts: {result.artefacts}"
+
+
+def ignored_text(result: Result) -> Iterator[str]:
+    """A line with the keys of the scenario that this way to run does not honour, where there are any."""
+    if result.ignored:
+        keys = (f"{each['key']} ({each['why']})" for each in result.ignored)
+        yield f"not honoured by --cluster {result.cluster}: {'; '.join(keys)}"
 
 
 def shown_lines(lines: Sequence[Line]) -> Sequence[Line]:

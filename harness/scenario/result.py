@@ -18,7 +18,7 @@ class Result(Struct, frozen=True):
     those of the invariants, as JSON objects, and ``known`` those of laws that a published system breaks by design, for
     which a run does not fail; ``failure`` is the step that did not come out, with what was awaited and
     what was seen last; ``evidence`` what the steps of ``catch`` came to, by name; ``artefacts`` is the folder that was
-    written on failure."""
+    written on failure; ``ignored`` are keys of the scenario that this way to run does not honour, with the reason."""
 
     scenario: str
     path: str
@@ -38,6 +38,7 @@ class Result(Struct, frozen=True):
     artefacts: Path | None = None
     failure: Mapping[str, Any] | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The object of ``--json``."""
@@ -56,6 +57,7 @@ class Result(Struct, frozen=True):
             "known": [dict(violation) for violation in self.known],
             "journal": self.journal,
             "artefacts": str(self.artefacts) if self.artefacts else None,
+            "ignored": [dict(each) for each in self.ignored],
         }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.errors import Lacks
 from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
@@ -95,6 +96,7 @@ async def run_scenario(
         report="\n\n".join(run.ending.reports),
         failure=run.ending.failure,
         evidence=run.evidence,
+        ignored=_left_out(scenario, cluster.name),
     )
     if artefacts is not None and result.verdict in ("failed", "error"):
         result = await _kept(cluster, result, artefacts)
@@ -286,6 +288,14 @@ def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
     given = {name: value for name, value in scenario.bounds.items() if name in (*Bounds.names(), *theirs)}
     computed = computed_bounds(cluster.systems, hardware_of(scenario), cluster.pace.speed)
     return Bounds.of({**computed, **given}, theirs)
+
+
+def _left_out(scenario: Scenario, cluster: str) -> tuple[dict[str, str], ...]:
+    if cluster == DEFAULT_BACKEND:
+        return ()  # what the others are held against; a run in virtual time does not load their tables
+    from mews.harness.scenario.accounts.clusters import left_out
+
+    return tuple(each.as_dict() for each in left_out(scenario, cluster))
 
 
 def _all_steps(scenario: Scenario) -> tuple[Step, ...]:

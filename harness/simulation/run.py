@@ -139,7 +139,7 @@ def _placed(
 
 def order_of(plan: SimulationPlan, policy: TracePolicy) -> str:
     """Who goes first."""
-    return plan.order or ORDER_OF.get(policy.name, "fcfs")
+    return policy.order(plan.options) or plan.order or ORDER_OF.get(policy.name, "fcfs")
 
 
 def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine: TraceEngine) -> JobLine:

@@ -204,7 +204,11 @@ class TracePolicy(Struct, frozen=True):
     and the options ``--set NAME=VALUE`` by name (``options`` are those that there are, with what they mean). They
     raise ValueError, in one line, for a cluster or options that they cannot be made with. ``left_out`` says what of
     the system a trace is not played by. ``fractions``: jobs may share a device. ``of_stack``: a system's options in a
-    scenario as such options; it raises ValueError, in one line, for those that no trace is played by."""
+    scenario as such options; it raises ValueError, in one line, for those that no trace is played by.
+
+    ``honours`` are the keys of the system's options in a scenario (``scheduler.strict_fcfs``) that ``of_stack`` takes
+    over, ``indifferent`` those that change no result of a trace, with the reason; all others are refused there.
+    ``order`` names the order of jobs that the options demand, None where they leave it open."""
 
     name: str
     summary: str
@@ -215,3 +219,6 @@ class TracePolicy(Struct, frozen=True):
     fractions: bool = False
     moves: bool = False
     of_stack: Callable[[Any], Mapping[str, str]] = lambda options: {}
+    honours: tuple[str, ...] = ()
+    indifferent: Mapping[str, str] = field(default_factory=dict)
+    order: Callable[[Mapping[str, str]], str | None] = lambda options: None

@@ -41,6 +41,7 @@ _OPTIONS = {
     "partial": "true: move what there is where there are too few candidates",
     "mode": "corrected, or public: the published implementation with its faults; with --retry kube",
     "faults": f"of mode=public, with commas between: {', '.join(SHOWN)}; default: all of these",
+    "strict_fcfs": "true: no job is placed before one that came earlier",
 }
 _LEFT_OUT = (
     "hosts that refuse a device or give it up slowly, preemption, crashes; a move that was begun is finished; of the "
@@ -257,9 +258,8 @@ def _placer(cluster: SimulatedCluster, rng: random.Random, options: Mapping[str,
     scoring = _one_of("scoring", options.get("scoring", "profile"), ("profile", "alone"))
     mode = _one_of("mode", options.get("mode", MODES[0]), MODES)
     faults = _faults(mode, options.get("faults"))
-    partial = options.get("partial", "true" if faults else "false")
-    if partial not in ("true", "false"):
-        raise ValueError(f"partial: {partial!r}: must be true or false")
+    partial = _one_of("partial", options.get("partial", "true" if faults else "false"), ("true", "false"))
+    _one_of("strict_fcfs", options.get("strict_fcfs", "false"), ("true", "false"))
     rules = SimulationRules(faults, partial == "true")
     return PooledPlacer(cluster, rng, branches=Policy(branches), scoring=scoring, rules=rules)
 
@@ -289,6 +289,8 @@ def _of_stack(options: Any) -> Mapping[str, str]:
     if timing:
         raise ValueError(f"{', '.join(sorted(timing))}: a trace is played with the default periods")
     found = {name: str(config[name]) for name in ("policy", "scoring", "mode") if name in config}
+    if config.get("strict_fcfs"):
+        found["strict_fcfs"] = "true"
     if config.get("mode") != "public":
         return found | ({"partial": str(config["partial"]).lower()} if "partial" in config else {})
     # Named ones are taken at their word; of all there are, or all but some, a trace plays those that it can show.
@@ -299,6 +301,10 @@ def _of_stack(options: Any) -> Mapping[str, str]:
     return found if faults == SHOWN else {**found, "faults": ",".join(faults)}
 
 
+_PARTS = ("scheduler", "reconfigManager", "deviceManager", "config")
+_HONOURED = ("policy", "scoring", "partial", "strict_fcfs")
+_NAMES = ("resource", "device_env", "uuid_env", "plugin_socket", "scheduler_name", "namespace")
+
 TRACE_POLICY = TracePolicy(
     "kubecomp",
     "nodes share the devices of their pool, which move to where jobs wait for them",
@@ -307,4 +313,7 @@ TRACE_POLICY = TracePolicy(
     left_out=_LEFT_OUT,
     moves=True,
     of_stack=_of_stack,
+    honours=("mode", "faults", "removal", *(f"{part}.{key}" for part in _PARTS for key in _HONOURED)),
+    indifferent={f"{part}.{key}": "names change no result" for part in _PARTS for key in _NAMES},
+    order=lambda options: "fcfs" if options.get("strict_fcfs") == "true" else None,
 )

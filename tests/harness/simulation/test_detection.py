@@ -8,7 +8,7 @@ from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.simulation.chassis_moves import ChassisMoves
 from mews.harness.simulation.costs import KubeletCosts
-from mews.harness.simulation.scenarios import plan_of_scenario
+from mews.harness.simulation.scenarios import trace_of_scenario
 
 W3 = Path("scenarios/testbed/w3-pool.yaml")
 NODE = "host-1"
@@ -39,5 +39,5 @@ def test_nodes_that_are_ready_first_have_told_of_their_devices_within_the_last_s
 
 
 def test_scenarios_wait_for_their_nodes():
-    plan, _ = plan_of_scenario(W3)
+    plan = trace_of_scenario(W3).plan
     assert plan.ready_first

@@ -1,0 +1,60 @@
+"""What each ``--cluster`` does with the keys of a scenario. The embedded cluster honours all of them: it is what the
+others are held against.
+
+What a cluster cannot do at all skips the scenario (``requirements.foreseen``); here stands what a run goes on without.
+A key that no table has is named in every run on those clusters, until somebody declares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from mews.harness.scenario.accounts.account import HONOURED, KeyAccount, KeyRule, UnplayedKey, harmless, ignored
+from mews.harness.scenario.accounts.steps import EVERY_STEP, OF_SCENARIOS
+from mews.harness.scenario.model import Scenario
+from mews.systems import registry
+
+_READ = harmless("names and texts, put in place as the file is read")
+_EVERYWHERE = (
+    *("hardware", "seed", "timeout", "stepTimeout", "bounds", "objects", "images", "unknownImages", "requires.**"),
+    *("workload.trace", "workload.select", "workload.jobs.**", "workload.types.**", "workload.duration"),
+    *("workload.durationPerGpu", "workload.gate.pending", "workload.gate.every", "workload.pod.**"),
+    *("metrics.**", "invariants", "expects", "stack.dialect", "stack.replace.**", "stack.extenders.**"),
+)
+"""What the harness does itself, or foresees."""
+_ON_STEPS = ("name", "timeout", "outputs.**", *EVERY_STEP, *OF_SCENARIOS)
+_OWN_SCHEDULER = "the kube-scheduler of the cluster runs as it is"
+_OWN_CONTROLLERS = "the cluster's kube-controller-manager runs all that it is configured to run"
+_REAL: Mapping[str, KeyRule] = {
+    "stack.defaultScheduler": ignored(_OWN_SCHEDULER),
+    "stack.defaultScheduler.**": ignored(_OWN_SCHEDULER),
+    "stack.controllers.run": ignored(_OWN_CONTROLLERS),
+    "stack.controllers.program": ignored(_OWN_CONTROLLERS, but=("kube-controller-manager",)),
+    "stack.profile": ignored("pods cost on real nodes what they cost there", but=("instant",)),
+}
+_EMULATED: Mapping[str, KeyRule] = dict.fromkeys(
+    ("stack.defaultScheduler.**", "stack.controllers.run", "stack.controllers.program", "stack.profile"), HONOURED
+)
+
+
+def cluster_account(cluster: str) -> KeyAccount:
+    """The rules of ``--cluster``."""
+    return KeyAccount(f"--cluster {cluster}", _rules(cluster))
+
+
+@cache
+def _rules(cluster: str) -> Mapping[str, KeyRule]:
+    steps = (f"{part}.*.{key}" for part in ("steps", "catch", "finally") for key in _ON_STEPS)
+    return {
+        **dict.fromkeys(("apiVersion", "kind", "metadata.**", "bindings", "templates"), _READ),
+        **dict.fromkeys((*_EVERYWHERE, *steps), HONOURED),
+        **{f"stack.{name}.**": HONOURED for name in registry.names()},
+        **(_EMULATED if cluster in ("embedded", "control-plane") else _REAL),
+    }
+
+
+def left_out(scenario: Scenario, cluster: str) -> tuple[UnplayedKey, ...]:
+    """What of the scenario a run on that cluster goes on without."""
+    account = cluster_account(cluster)
+    return (*account.ignored(scenario), *account.refused(scenario))

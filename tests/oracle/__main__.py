@@ -80,13 +80,16 @@ def main() -> int:
     parser.add_argument("--singles", type=int, default=0, help="seeds for each fault in each shipped scenario")
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--schedules", type=int, default=0)
-    parser.add_argument("--system", default="kubecomp", choices=SYSTEMS, help="whose schedules; default: %(default)s")
+    parser.add_argument("--system", default="kubecomp", help=f"whose schedules: {', '.join(SYSTEMS)}")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     parser.add_argument("--short", action="store_true", help="without the replays of hours")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--case", default="", help="one world alone, with its journal")
     chosen = parser.parse_args()
+    if chosen.system not in SYSTEMS:
+        sys.stderr.write(f"--system {chosen.system!r}: must be one of {', '.join(SYSTEMS)}\n")
+        return 2
     if chosen.case:
         return show(chosen.case)
     seeds = range(chosen.first, chosen.first + chosen.singles)

@@ -44,6 +44,7 @@ def main() -> int:
     parser.add_argument("--room", choices=sorted(ROOMS), help="this room alone")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of those kept by hand, each in its own world")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds of the shipped scenarios: 1 to N")
+    parser.add_argument("--worlds", type=int, default=10_000, metavar="N", help="at most so many worlds for each fault")
     parser.add_argument("--out", type=Path, help="a line of JSON for each fault")
     parser.add_argument("--clean", type=Path, help="clean runs, kept between runs while the sources stay as they are")
     parser.add_argument("--limit", type=float, default=FAULT_S, metavar="S", help="seconds for all worlds of one fault")
@@ -58,7 +59,7 @@ def main() -> int:
         return _sample(random.Random(f"{chosen.seed}/sample").sample(kept, min(chosen.sample, len(kept))), chosen.jobs)
     worlds = fixed_set(tuple(range(1, chosen.seeds + 1)))
     clean = _clean(worlds, chosen.jobs, chosen.clean)
-    run = _Run(clean, chosen.jobs, chosen.out, chosen.limit)
+    run = _Run(clean, chosen.jobs, chosen.out, chosen.limit, chosen.worlds)
     halves = {}
     if chosen.half != "drawn":
         halves["kept by hand"] = run.verdicts([each.fault for each in kept])
@@ -78,15 +79,15 @@ def main() -> int:
 class _Run:
     """Plants faults in worlds whose clean runs are known."""
 
-    def __init__(self, clean: Mapping[World, Played], jobs: int, out: Path | None, limit_s: float) -> None:
-        self._clean, self._jobs, self._out, self._limit_s = clean, jobs, out, limit_s
+    def __init__(self, clean: Mapping[World, Played], jobs: int, out: Path | None, limit_s: float, most: int) -> None:
+        self._clean, self._jobs, self._out, self._limit_s, self._most = clean, jobs, out, limit_s, most
         self._worlds = list(clean)
         self._run_functions = {function for played in clean.values() for function in played.functions}
 
     def verdicts(self, faults: Sequence[Fault]) -> list[Verdict]:
         """Of all of them, in their order."""
         found: dict[int, Verdict] = {}
-        works = [partial(search, fault, self._worlds, self._clean) for fault in faults]
+        works = [partial(search, fault, self._worlds, self._clean, self._most) for fault in faults]
         for number, sights in said(works, jobs=self._jobs, limit_s=self._limit_s):
             found[number] = verdict_of(faults[number], sights)
             self._say(found[number])
@@ -227,7 +228,7 @@ def _sample(kept: Sequence[KeptFault], jobs: int) -> int:
         verdict = verdict_of(each.fault, [sight for sight in sights if not isinstance(sight, str)])
         complaint = _complaint(each, verdict)
         bad += bool(complaint)
-        sys.stdout.write(f"{'ok' if not complaint else complaint}: {each.fault}\n")
+        sys.stdout.write(f"{complaint if complaint else 'ok'}: {each.fault}\n")
     sys.stdout.write(f"{len(kept)} planted, {len(kept) - bad} as they are recorded\n")
     return 1 if bad else 0
 
@@ -249,7 +250,7 @@ def _try_kept(each: KeptFault, say: Say) -> None:
     played: list[Played] = []
     for _, seen in said([lambda tell: tell(play(each.world, trace=True))], jobs=1, limit_s=60):
         played += seen
-    search(each.fault, [each.world], {each.world: played[0]}, say)
+    search(each.fault, [each.world], {each.world: played[0]}, 1, say)
 
 
 if __name__ == "__main__":

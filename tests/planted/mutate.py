@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ def _operands(node: ast.BoolOp, text: _Text) -> Iterator[_Change]:
 
 
 def _order(block: Sequence[ast.stmt], text: _Text) -> Iterator[_Change]:
-    for one, other in zip(block, block[1:], strict=False):
+    for one, other in itertools.pairwise(block):
         both = isinstance(one, _SIMPLE) and isinstance(other, _SIMPLE)
         if both and not (_says(one) or _says(other)) and one.lineno != other.lineno:
             between = text.source[text.end(one) : text.start(other)]

@@ -6,16 +6,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tests.planted.fault import Fault
 from tests.planted.planting import plant
 from tests.planted.processes import Say
-from tests.planted.rooms import ROOMS
 from tests.planted.worlds import Citation, Hangs, Played, World, play
 
 NEAR = 10
 """A line of the same object so many lines later counts as the first wrong one."""
-LOOKED_ON = 12
+LOOKED_ON = 6
 """In so many more worlds that it changes a found fault may be named."""
 
 
@@ -42,12 +42,12 @@ class Verdict:
     sights: tuple[Sight, ...] = ()
 
 
-def search(fault: Fault, worlds: Sequence[World], clean: Mapping[World, Played], say: Say) -> None:
-    """Play worlds with the fault until one names it; says a Sight for each world that it changes."""
+def search(fault: Fault, worlds: Sequence[World], clean: Mapping[World, Played], most: int, say: Say) -> None:
+    """Play at most so many worlds with the fault, until one names it; says a Sight for each world that it changes."""
     _be_quiet()
     plant(fault)
     left, hung = LOOKED_ON, 0
-    for world in in_order(fault, worlds, clean):
+    for world in in_order(fault, worlds, clean)[:most]:
         try:
             seen = play(world)
         except Hangs:
@@ -73,13 +73,16 @@ def _be_quiet() -> None:
 
 
 def in_order(fault: Fault, worlds: Sequence[World], clean: Mapping[World, Played]) -> list[World]:
-    """Those that run its function; the room's own scenarios and cheap worlds first."""
+    """Those that run its function: in turn a scenario of the room, a random world and another scenario, cheap ones
+    first and the first seed first."""
     function = fault.function()
     reached = [world for world in worlds if function is None or function in clean[world].functions]
-    own = {"kod2": "elastic/", "kubecomp": "", **{room: f"{room}/" for room in ROOMS}}[fault.room]
-    return sorted(
-        reached, key=lambda world: (not world.scenario.startswith(own), world.seed, clean[world].took_s, str(world))
-    )
+    reached.sort(key=lambda world: (world.seed, clean[world].took_s, str(world)))
+    folder = {"kod2": "elastic"}.get(fault.room, fault.room)
+    own = [world for world in reached if not world.is_random and world.scenario.startswith(f"{folder}/")]
+    random = [world for world in reached if world.is_random]
+    others = [world for world in reached if not world.is_random and world not in own]
+    return [each for turn in zip_longest(own, random, others) for each in turn if each is not None]
 
 
 def compared(world: World, clean: Played, seen: Played | None) -> Sight | None:

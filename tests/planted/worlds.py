@@ -154,7 +154,9 @@ def _scenario(world: World) -> Any:
         for place in ("first", "after")
         if each.get(place) is not None
     ]
-    return run.lines, alarm, tuple(cited + list(_said(run.lines, bool(alarm))))
+    made = (result.failure or {}).get("line")
+    stepped = [] if made is None else [Citation(made["line"], "step")]
+    return run.lines, alarm, tuple(cited + stepped + list(_said(run.lines, bool(alarm))))
 
 
 def _case(world: World) -> Any:

@@ -53,7 +53,12 @@ def read_quickly(head: bytes, *, secure: bool, address: str) -> QuickRequest | N
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     connection = headers.get("connection", "keep-alive").lower()
-    if len(headers) != len(lines) - 1 or connection not in ("keep-alive", "close") or not _LONGER.isdisjoint(headers):
+    if (
+        "host" not in headers
+        or len(headers) != len(lines) - 1
+        or connection not in ("keep-alive", "close")
+        or not _LONGER.isdisjoint(headers)
+    ):
         return None
     request = Request("GET", match[1].decode("ascii"), {}, headers, b"", secure=secure, address=address)
     return QuickRequest(request, match.end(), connection == "close")

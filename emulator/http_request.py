@@ -12,7 +12,7 @@ import socket
 import threading
 from typing import IO, Any
 
-from cheroot.server import HTTPConnection, HTTPRequest
+from cheroot.server import HeaderReader, HTTPConnection, HTTPRequest
 
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.tls_adapter import shut_reading
@@ -121,8 +121,45 @@ class Deadlines:
                     shut_reading(connection)
 
 
+class _HeaderLines:
+    """The lines of a request's headers, as cheroot's reader asks for them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.hosts = 0
+
+    def readline(self, size: int = -1) -> bytes:
+        """The next line.
+
+        Raises ValueError for a name with white space before its colon (RFC 9112 section 5.1).
+        """
+        line = self._file.readline(size)
+        name, colon, _ = line.partition(b":")
+        if colon and name[:1] not in (b" ", b"\t") and name != name.rstrip():
+            raise ValueError("white space between a header's name and its colon")
+        self.hosts += name.lower() == b"host"
+        return line
+
+
+class StrictHeaders(HeaderReader):
+    """cheroot's reader, which keeps the last of several Host lines; RFC 9112 section 3.2 refuses them."""
+
+    def __call__(self, rfile: IO[bytes], hdict: dict[bytes, bytes] | None = None) -> dict[bytes, bytes]:
+        """The headers.
+
+        Raises ValueError for lines that make no sense.
+        """
+        lines = _HeaderLines(rfile)
+        found: dict[bytes, bytes] = super().__call__(lines, hdict)
+        if lines.hosts > 1:
+            raise ValueError("more than one Host header")
+        return found
+
+
 class StrictRequest(HTTPRequest):
     """A request of cheroot's whose framing is checked by us."""
+
+    header_reader = StrictHeaders()
 
     server: Any
     conn: HTTPConnection
@@ -135,6 +172,10 @@ class StrictRequest(HTTPRequest):
 
     def respond(self) -> None:
         """Check the framing, then have it answered."""
+        if self.request_protocol == b"HTTP/1.1" and b"Host" not in self.inheaders:  # RFC 9112 section 3.2
+            self.close_connection = True
+            self.simple_response("400 Bad Request", "a request without a Host header")
+            return
         length = self.inheaders.get(b"Content-Length")
         if self.chunked_read:
             self.inheaders.pop(b"Content-Length", None)

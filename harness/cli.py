@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mews.dialects import DEFAULT, OURS
-from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
+from mews.dialects import DEFAULT
+from mews.harness import terminal
+from mews.harness.backends import DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.commands import arguments as given
 from mews.harness.commands import collecting
 from mews.harness.commands.global_options import global_options
@@ -38,23 +39,17 @@ ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 """Of the click that this typer brings along."""
 
 INTERRUPTED = 130
-_DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
-
-ClusterOption = Annotated[str, typer.Option("--cluster", help=" or ".join(", ".join(BACKENDS).rsplit(", ", 1)))]
-SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
-DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {_DIALECTS}")]
-OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
 
 
 @app.command()
 def run(
     paths: given.Paths,
-    cluster: ClusterOption = DEFAULT_BACKEND,
+    cluster: given.ClusterOption = DEFAULT_BACKEND,
     time: Annotated[str | None, typer.Option("--time", help="virtual or wall")] = None,
-    speed: SpeedOption = 1.0,
+    speed: given.SpeedOption = 1.0,
     seed: Annotated[int | None, typer.Option("--seed", help="instead of the scenario's own")] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", metavar="A-B", help="each of these seeds")] = None,
-    dialect: DialectOption = None,
+    dialect: given.DialectOption = None,
     set_: given.SetOption = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="results as JUnit XML")] = None,
@@ -70,7 +65,8 @@ def run(
     shard: given.ShardOption = None,
     select: given.SelectOption = None,
     strict: given.StrictOption = False,
-    allow_outside: OutsideOption = False,
+    allow_outside: given.OutsideOption = False,
+    allow_host_access: given.HostAccessOption = False,
     insecure: given.InsecureOption = False,
 ) -> int:
     """Run scenarios and judge them."""
@@ -86,7 +82,7 @@ def run(
         context=context,
         timeout_s=timeout,
         keep=keep,
-        serving=serving_options(insecure=insecure),
+        serving=serving_options(insecure=insecure, host_access=allow_host_access),
     )
     check_run_options(options, jobs)
 
@@ -107,7 +103,7 @@ def validate(
     schema: Annotated[
         bool, typer.Option("--schema", help="print the JSON Schema of scenario files; --schema hardware: of those")
     ] = False,
-    allow_outside: OutsideOption = False,
+    allow_outside: given.OutsideOption = False,
 ) -> int:
     """Check scenario and hardware files without running anything."""
     from mews.harness.commands import validate as commands
@@ -121,8 +117,8 @@ def validate(
 
 @app.command()
 def demo(
-    dialect: Annotated[str, typer.Option("--dialect", help=_DIALECTS)] = DEFAULT,
-    speed: SpeedOption = 20.0,
+    dialect: Annotated[str, typer.Option("--dialect", help=given.DIALECTS)] = DEFAULT,
+    speed: given.SpeedOption = 20.0,
 ) -> int:
     """Show a GPU move because a pod asked for it."""
     check_dialect(dialect)
@@ -136,22 +132,22 @@ def demo(
 @app.command()
 def up(
     hardware: given.HardwareOption = None,
-    dir_: Annotated[
-        Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
-    ] = None,
+    dir_: given.DirOption = None,
     json: Annotated[bool, typer.Option("--json", help="print ready.json, and nothing else")] = False,
     cluster: Annotated[str, typer.Option("--cluster", help="embedded, control-plane or kind")] = DEFAULT_BACKEND,
     scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
-    speed: SpeedOption = 1.0,
-    dialect: DialectOption = None,
+    speed: given.SpeedOption = 1.0,
+    dialect: given.DialectOption = None,
     name: Annotated[str, typer.Option("--name", help="what `mews down` calls it")] = "mews",
     tls: Annotated[bool, typer.Option("--tls", help="TLS, and a token for who may ask: the default")] = False,
     api_port: Annotated[int, typer.Option("--api-port", min=0, max=65535, help="the API's port; 0: a free one")] = 0,
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
+    metrics: given.MetricsOption = None,
+    allow_host_access: given.HostAccessOption = False,
     wait: given.WaitOption = "nodes",
-    allow_outside: OutsideOption = False,
+    allow_outside: given.OutsideOption = False,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
     web: given.WebOption = False,
@@ -165,10 +161,12 @@ def up(
     from mews.harness.commands.up import UpArguments, UpImages, waited_for
     from mews.harness.commands.up import up as bring_up
 
-    serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
+    serving = serving_options(
+        insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host, host_access=allow_host_access
+    )
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
-    outside, seen = allow_outside, (waited, web, snapshot)
+    outside, seen = allow_outside, (waited, web, snapshot, metrics)
     arguments = UpArguments(
         hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
     )
@@ -195,11 +193,11 @@ def diff_clusters(
     clusters: Annotated[
         str, typer.Option("--clusters", help="those to compare, with commas; the first is what others are held against")
     ] = "embedded,control-plane",
-    speed: SpeedOption = 10.0,
-    dialect: DialectOption = None,
+    speed: given.SpeedOption = 10.0,
+    dialect: given.DialectOption = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="runs and differences")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="leave the kind cluster, to be used again")] = False,
-    allow_outside: OutsideOption = False,
+    allow_outside: given.OutsideOption = False,
 ) -> int:
     """Run scenarios on several clusters and tell what differs."""
     _check_dialect(dialect)
@@ -216,10 +214,10 @@ def diff_clusters(
 def serve(
     hardware: given.HardwareOption = None,
     listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="of the first face")] = "127.0.0.1:0",
-    dialect: DialectOption = None,
+    dialect: given.DialectOption = None,
     ready: Annotated[Path | None, typer.Option("--ready", metavar="FILE", help="written when all of it serves")] = None,
     state: given.StateOption = None,
-    speed: SpeedOption = 1.0,
+    speed: given.SpeedOption = 1.0,
     openapi: given.OpenapiOption = None,
     recording: given.RecordingOption = None,
     tls: given.ChassisTlsOption = False,
@@ -233,7 +231,7 @@ def serve(
         from mews.emulator.dialects.openapi import DESCRIBED, description
 
         check_choice("--openapi", openapi, DESCRIBED)
-        sys.stdout.write(description(openapi))
+        terminal.out(description(openapi))
         return 0
     _check_dialect(dialect)
     check_speed(speed)
@@ -254,7 +252,7 @@ def serve(
 @app.command()
 def conform(
     url: Annotated[str | None, typer.Argument(help="of the chassis, such as https://box", metavar="URL")] = None,
-    dialect: Annotated[str, typer.Option("--dialect", help=_DIALECTS)] = DEFAULT,
+    dialect: Annotated[str, typer.Option("--dialect", help=given.DIALECTS)] = DEFAULT,
     allow_changes: given.ChangesOption = False,
     device: given.DeviceOption = None,
     port: given.PortOption = None,
@@ -329,8 +327,8 @@ def manifests(
     ] = None,
     image: Annotated[str, typer.Option("--image", help="the component image")] = "mews.local/components:latest",
     node: Annotated[list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="may be repeated")] = None,
-    dialect: DialectOption = None,
-    allow_outside: OutsideOption = False,
+    dialect: given.DialectOption = None,
+    allow_outside: given.OutsideOption = False,
 ) -> int:
     """Write the Kubernetes manifests of chassis and stack, as --cluster kind applies them."""
     _check_dialect(dialect)
@@ -382,7 +380,7 @@ def version() -> int:
     """Print the version."""
     from mews import __version__
 
-    sys.stdout.write(f"mews {__version__}\n")
+    terminal.out(f"mews {__version__}\n")
     return 0
 
 
@@ -429,7 +427,7 @@ def _usage(error: Exception) -> str:
 
 
 def _fail(code: int, message: str) -> int:
-    sys.stderr.write(f"{message}\n")
+    terminal.err(f"{message}\n")
     return code
 
 

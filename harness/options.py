@@ -21,11 +21,13 @@ MOST_RUNS = 1_000_000
 class ServingOptions(Struct, frozen=True):
     """How what we serve on loopback is reached: over TLS by who has the token, or, ``insecure``, in plain HTTP, the API
     by everybody there. ``port``: the API's, 0 takes a free one. ``allow_hosts``: further names that all of it goes
-    by."""
+    by. ``host_access``: pods that run in containers may ask for access to this machine (privileged, its namespaces, its
+    paths)."""
 
     insecure: bool = False
     port: int = 0
     allow_hosts: tuple[str, ...] = ()
+    host_access: bool = False
 
 
 class RunOptions(Struct, frozen=True):

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from mews.harness import terminal
+
 PATIENCE_S = 10.0
 """How long it may take to end in good order."""
 AGAIN_S = 0.5
@@ -93,7 +95,7 @@ class TerminationGuard:
         """Say what runs, and go."""
         with contextlib.suppress(OSError, ValueError):
             lines = [f"{self._name}: {why}:", *(f"  {line}" for line in self._running())]
-            sys.stderr.write("\n".join(lines) + "\n")
+            terminal.err("\n".join(lines) + "\n")
             sys.stderr.flush()
         try:
             self._clean_up()

@@ -25,6 +25,7 @@ from mews.harness.scenario.actions import ACTIONS, Step
 from mews.harness.scenario.expectations import Check
 from mews.harness.scenario.key_words import OWN as OWN_WORDS
 from mews.harness.scenario.loader import schema
+from mews.kube.emulated.apiserver.types.ignored_fields import DROPPED, IGNORED, IGNORED_KINDS
 from mews.systems import registry
 
 ROOT = Path(__file__).parent.parent
@@ -285,3 +286,14 @@ def test_every_option_of_a_system_is_in_the_reference_with_words(name: str):
     whole = registry.system(name).options.model_json_schema()
     for definition in (whole, *whole.get("$defs", {}).values()):
         assert list(keys_without_words(whole, definition)) == []
+
+
+def test_all_that_emulated_clusters_ignore_is_on_its_page() -> None:
+    rows = page("ignored").splitlines()
+    for ref, names, why in (
+        *((row.struct, row.fields, row.why) for row in IGNORED),
+        *((*each, "") for each in DROPPED.items()),
+    ):
+        assert any(ref in row and why in row and all(f"`{name}`" in row for name in names.split()) for row in rows), ref
+    for (group, kind), why in IGNORED_KINDS.items():
+        assert any(group in row and kind in row and why in row for row in rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ci.reference import commands, faults, journal, schemas, testing, values
+from ci.reference import commands, faults, ignored, journal, schemas, testing, values
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": commands.page,
@@ -24,5 +24,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/metrics.md": values.metrics_page,
     "reference/exit-codes.md": values.exit_codes_page,
     "reference/environment.md": values.environment_page,
+    "reference/ignored.md": ignored.page,
 }
 """Place in the site -> what makes the page."""

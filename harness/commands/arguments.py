@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from mews.dialects import OURS
+from mews.harness.backends import BACKENDS
+
 InsecureOption = Annotated[bool, typer.Option("--insecure", help="plain HTTP: everybody on this machine is let in")]
 AllowHostOption = Annotated[
     list[str] | None,
@@ -22,12 +25,31 @@ StackOption = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
 ]
+MetricsOption = Annotated[
+    str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
+]
 ImagesOption = Annotated[
     Path | None, typer.Option("--images", metavar="FILE", help="images of yours, as images: of a scenario has them")
 ]
 UnknownImagesOption = Annotated[
     str | None,
     typer.Option("--unknown-images", metavar="fail|idle|container", help="what other images do; default: idle"),
+]
+DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
+
+ClusterOption = Annotated[str, typer.Option("--cluster", help=" or ".join(", ".join(BACKENDS).rsplit(", ", 1)))]
+SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
+DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {DIALECTS}")]
+OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
+DirOption = Annotated[
+    Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
+]
+HostAccessOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-host-access",
+        help="let containers of real images be privileged, share this machine's namespaces and mount its paths",
+    ),
 ]
 WaitOption = Annotated[
     str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from mews.harness import terminal
 from mews.harness.clock import today
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
@@ -90,7 +91,7 @@ def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
 
 
 def _show(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    terminal.err(f"{text}\n")
     sys.stderr.flush()
 
 
@@ -103,7 +104,7 @@ def restore(file: Path, credentials: Path | None) -> int:
     _not_running(found)
     code = put_back(file, credentials_of(credentials))
     if code == 0:
-        sys.stdout.write(f"{found.plan.url}: the table is as before\n")
+        terminal.out(f"{found.plan.url}: the table is as before\n")
     return code
 
 
@@ -155,7 +156,7 @@ def _finish_earlier(order: Order) -> None:
         threading.Event().wait(0.1)
     if not path.exists():
         return
-    sys.stderr.write(f"{path}: an interrupted run left it; restoring the table\n")
+    terminal.err(f"{path}: an interrupted run left it; restoring the table\n")
     if put_back(path, order.credentials) != 0:
         raise Lacks(f"{path}: the table of an interrupted run cannot be restored, so nothing is started")
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from mews.harness import terminal
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, DemoOutcome, Narrate, run_demo
@@ -105,7 +106,7 @@ def _printer() -> Print:
     if not sys.stdout.isatty():
 
         def plain(text: str, style: str = "") -> None:
-            sys.stdout.write(text + "\n")
+            terminal.out(text + "\n")
             sys.stdout.flush()
 
         return plain
@@ -115,6 +116,6 @@ def _printer() -> Print:
     console = Console(highlight=False, soft_wrap=True)
 
     def coloured(text: str, style: str = "") -> None:
-        console.print(Text(text, style=style))
+        console.print(Text(terminal.escaped(text), style=style))
 
     return coloured

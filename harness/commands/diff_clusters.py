@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
+from mews.harness import terminal
 from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.commands.global_options import is_quiet
@@ -66,10 +67,10 @@ def diff_clusters(
             differences = [each for other in histories[1:] for each in compare(histories[0], other)]
             found += differences
             if shown and not (is_quiet() and all(each.why for each in differences)):
-                sys.stdout.write("".join(f"{line}\n" for line in _report(histories, differences)))
+                terminal.out("".join(f"{line}\n" for line in _report(histories, differences)))
                 sys.stdout.flush()
     if shown and not (is_quiet() and all(each.why for each in found)):
-        sys.stdout.write("".join(f"{line}\n" for line in _summary(accounts, found)))
+        terminal.out("".join(f"{line}\n" for line in _summary(accounts, found)))
     _write(json_file, accounts, found)
     return 1 if any(each.why is None for each in found) else 0
 

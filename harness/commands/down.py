@@ -7,11 +7,11 @@ import json
 import os
 import shutil
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from mews.harness import terminal
 from mews.harness.commands.instances import UpInstance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import end_containers, has_kind_cluster, kept_sites, sweep, sweep_kind, sweep_sites
@@ -31,18 +31,18 @@ def down(name: str | None, *, everything: bool = False) -> int:
     wanted = [instance for instance in known if everything or instance.name == (name or "mews")]
     for instance in wanted:
         end(instance)
-        sys.stdout.write(f"{instance.name}: ended\n")
+        terminal.out(f"{instance.name}: ended\n")
     (clusters, failed), (sites, unreached) = sweep_kind(), _sweep_sites()
     swept = [*sweep(), *clusters, *sites]
     for folder in swept:
-        sys.stdout.write(f"{folder}: removed, its owner is dead\n")
+        terminal.out(f"{folder}: removed, its owner is dead\n")
     if failed or unreached:
         raise Lacks("\n".join((*failed, *unreached)))
     if not wanted and (name is not None or not (everything or swept)):
         names = ", ".join(instance.name for instance in known) or "none is recorded"
         raise BadInput(f"--name {name or 'mews'}: no such instance; running: {names}")
     if not wanted and not swept:
-        sys.stdout.write("nothing to end\n")
+        terminal.out("nothing to end\n")
     return 0
 
 

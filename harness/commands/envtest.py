@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mews.harness import terminal
 from mews.harness.commands.words import FailingParser
 from mews.kube.system.command import Command, CommandContext
 
@@ -36,7 +37,7 @@ hardware:
   metadata: {name: bare}
   hosts: []
   chassis: [{name: A, ports: {}, devices: []}]
-stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}}
+stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}, metrics: "off"}
 """
 """The API server alone, as controller-runtime's envtest has it: no nodes, no controllers, no scheduler."""
 
@@ -116,7 +117,7 @@ def _await_ready(cluster: subprocess.Popen[bytes], ready: Path, watched: set[int
 
 
 def _not_up(cluster: subprocess.Popen[bytes], errors: str) -> int:
-    sys.stderr.write(Path(errors).read_text(encoding="utf-8"))
+    terminal.err(Path(errors).read_text(encoding="utf-8"))
     return cluster.returncode or 3
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from mews.harness import terminal
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import check_installed
@@ -27,7 +27,7 @@ class ExperimentOutputs(Struct, frozen=True):
 def list_experiments() -> int:
     """One line per experiment."""
     for name, experiment in all_experiments().items():
-        sys.stdout.write(f"{name:20} {experiment.summary}\n")
+        terminal.out(f"{name:20} {experiment.summary}\n")
     return 0
 
 
@@ -55,7 +55,7 @@ def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) 
     try:
         tables = run_experiment(experiment, wanted, processes=jobs)
     except ScenarioFailed as failed:
-        sys.stderr.write(f"experiment {name}: {failed}\n")
+        terminal.err(f"experiment {name}: {failed}\n")
         return 1
     _write(experiment, tables, wanted, outputs)
     return 0
@@ -94,7 +94,7 @@ def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], out
     if outputs.out is not None:
         _write_folder(experiment, tables, seeds, report, outputs.out)
     if outputs == ExperimentOutputs():
-        sys.stdout.write(report)
+        terminal.out(report)
 
 
 def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], report: str, folder: Path) -> None:

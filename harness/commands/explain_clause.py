@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from mews.dialects import OURS
+from mews.harness import terminal
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.explain import explanation, find_clause
 
@@ -17,5 +16,5 @@ def explain_clause(name: str, dialect: str) -> int:
     dialects = dict.fromkeys((dialect, *OURS))
     known = [(each, clause) for each in dialects for clause in clauses_of(each).clauses]
     found, clause = find_clause(name, known)
-    sys.stdout.write(explanation(clause, found))
+    terminal.out(explanation(clause, found))
     return 0

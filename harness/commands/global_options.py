@@ -2,13 +2,13 @@
 
 # No annotations from __future__: typer would have to read each of them from its text again.
 import os
-import sys
 from contextvars import ContextVar
 from typing import Annotated
 
 import typer
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+from mews.harness import terminal
+
 _quiet: ContextVar[bool] = ContextVar("mews_quiet", default=False)
 
 
@@ -21,7 +21,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from mews import __version__
 
-        sys.stdout.write(f"mews {__version__}\n")
+        terminal.out(f"mews {__version__}\n")
         raise typer.Exit
 
 
@@ -55,7 +55,7 @@ def global_options(
     if verbose:
         _log_to_stderr(context, "INFO" if verbose == 1 else "DEBUG")
     if context.invoked_subcommand is None:
-        sys.stdout.write(context.get_help() + "\n")
+        terminal.out(context.get_help() + "\n")
         raise typer.Exit
 
 
@@ -76,10 +76,10 @@ def _without_color(context: typer.Context) -> None:
 def _log_to_stderr(context: typer.Context, level: str) -> None:
     import logging  # not before it is needed: every start would pay for it
 
-    logger, handler = logging.getLogger("mews"), logging.StreamHandler(sys.stderr)
+    from mews.harness.commands.log_handler import stderr_handler
+
+    logger, handler = logging.getLogger("mews"), stderr_handler(level)
     before = logger.level
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
-    handler.setLevel(level)
     logger.addHandler(handler)
     logger.setLevel(level)
 

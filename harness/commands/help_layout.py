@@ -40,7 +40,7 @@ OPTION_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "What is expected": ("--profile", "--quirks", "--waivers", "--patience", "--explain"),
         "Who may ask": (
             *("--tls", "--insecure", "--allow-host", "--certificate", "--key", "--ca", "--credentials"),
-            *("--allow-outside", "--listen", "--api-port"),
+            *("--allow-outside", "--allow-host-access", "--listen", "--api-port"),
         ),
         COMPLETION: ("--install-completion", "--show-completion"),
     }

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mews.harness import terminal
 from mews.harness.commands.instances import running
 from mews.harness.journal import LAYERS
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
 from mews.harness.live.explanation import pod_named
 from mews.harness.report.line import plain
@@ -207,7 +209,7 @@ def step(words: Sequence[str], context: CommandContext) -> int:
         else []
     )
     if beside:
-        sys.stderr.write(f"{chosen.steps}: not played: {', '.join(beside)} (a session does the steps alone)\n")
+        terminal.err(f"{chosen.steps}: not played: {', '.join(beside)} (a session does the steps alone)\n")
     if not isinstance(steps, list) or not steps or not all(isinstance(each, dict) for each in steps):
         raise ValueError(f"{chosen.steps}: neither a file nor a step such as 'kill: scheduler', or a list of them")
     return next((code for each in steps if (code := _perform(chosen.name, each, context))), 0)
@@ -306,7 +308,11 @@ def report(words: Sequence[str], context: CommandContext) -> int:
 
 def _write_file(out: str, text: str) -> None:
     try:
-        Path(out).write_text(text, encoding="utf-8")
+        path = Path(out)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe, a terminal
+        else:
+            write_own(path, text)
     except OSError as error:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 

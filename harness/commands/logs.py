@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 
-from mews.harness.commands.global_options import LOG_FORMAT, is_quiet
+from mews.harness.commands.global_options import is_quiet
+from mews.harness.commands.log_handler import stderr_handler
 
 
 def keep_quiet() -> None:
     """Nothing to the terminal: a run tells what went wrong in its report."""
     logging.getLogger("mews").addHandler(logging.NullHandler())
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-
-
-def stderr_handler(level: int) -> logging.Handler:
-    """Writes records of that level and above to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(level)
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
-    return handler
 
 
 def to_stderr() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from mews.dialects import DEFAULT
+from mews.harness import terminal
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rewriting import Fitting
@@ -53,13 +53,13 @@ def write_manifests(options: ManifestsOptions) -> int:
     """
     objects = stack_objects(options)
     if options.folder is None:
-        sys.stdout.write(as_yaml(objects))
+        terminal.out(as_yaml(objects))
         return 0
     try:
         options.folder.mkdir(parents=True, exist_ok=True)
         for name, text in files_of(objects).items():
             write_own(options.folder / name, text)  # one holds a token
-            sys.stdout.write(f"{options.folder / name}\n")
+            terminal.out(f"{options.folder / name}\n")
     except OSError as error:
         raise BadInput(f"--out {options.folder}: cannot be written: {error.strerror}") from error
     return 0

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from mews.harness import terminal
 from mews.harness.errors import BadInput
 
 KINDS = ("scenario", "dialect", "fault", "system")
@@ -35,7 +36,7 @@ def new(kind: str, folder: Path) -> int:
     names = {"NAME": name, "MODULE": module, "CLASS": "".join(part.capitalize() for part in name.split("-"))}
     written = _write(kind, folder, {**names, **_default_stack()})
     lines = [f"{folder / file}" for file in written]
-    sys.stdout.write("\n".join((*lines, *(f"  {line}" for line in _next(kind, folder)))) + "\n")
+    terminal.out("\n".join((*lines, *(f"  {line}" for line in _next(kind, folder)))) + "\n")
     return 0
 
 

@@ -3,7 +3,6 @@ loaded for a command that is none of the command line's own, and for --help."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from mews.harness import terminal
 from mews.harness.commands.help_layout import COMMAND_PANELS, write_options
 from mews.harness.errors import BadInput, Lacks
 from mews.kube.system.command import Command, CommandContext
@@ -88,17 +88,17 @@ def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
         if list(words[:length]) == name.split():
             return _run(commands[name], words[length:])
     if words[1:2] == ["--help"]:
-        sys.stdout.write("\n".join(commands[name].help() for name in sorted(commands)))
+        terminal.out("\n".join(commands[name].help() for name in sorted(commands)))
         return 0
     raise BadInput(f"mews {' '.join(words)}: must be one of {', '.join(f'mews {name}' for name in commands)}")
 
 
 def _run(command: Command, arguments: Sequence[str]) -> int:
     if "--help" in (arguments[:1] if command.passes_on else arguments):
-        sys.stdout.write(command.help())
+        terminal.out(command.help())
         return 0
     try:
-        return command.run(arguments, CommandContext(sys.stdout.write, _kubeconfig))
+        return command.run(arguments, CommandContext(terminal.out, _kubeconfig))
     except ValueError as error:
         raise BadInput(f"mews {command.name}: {error}") from error
     except LookupError as error:

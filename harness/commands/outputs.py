@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mews.harness import terminal
 from mews.harness.errors import BadInput, Lacks
 
 STDOUT = "-"
@@ -50,7 +50,7 @@ def write_output(option: str, where: str | Path, text: str) -> None:
     Raises Lacks.
     """
     if str(where) == STDOUT:
-        sys.stdout.write(text)
+        terminal.out(text)
         return
     try:
         Path(where).write_text(text, encoding="utf-8")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mews.harness import terminal
 from mews.harness.backends import backend_of
 from mews.harness.commands import collecting
 from mews.harness.commands.global_options import is_quiet
@@ -159,9 +160,9 @@ def _exit_code(runs: Sequence[Run], *, strict: bool, asked_for: bool) -> int:
     if runs and skipped == len(runs):
         reasons = list(dict.fromkeys(run.result.reason for run in runs))
         more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
-        sys.stderr.write(f"WARNING: nothing was run: all {skipped} were skipped: {reasons[0]}{more}\n")
+        terminal.err(f"WARNING: nothing was run: all {skipped} were skipped: {reasons[0]}{more}\n")
     elif code == 3:
-        sys.stderr.write(f"--strict: {skipped} of {len(runs)} were skipped\n")
+        terminal.err(f"--strict: {skipped} of {len(runs)} were skipped\n")
     return code
 
 
@@ -396,7 +397,7 @@ async def _hold(cluster: Cluster) -> None:
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    sys.stderr.write(f"kept until you press Ctrl-C{where}\n")
+    terminal.err(f"kept until you press Ctrl-C{where}\n")
     try:
         await ended.wait()
     finally:

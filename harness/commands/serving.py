@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 
+from mews.harness import terminal
 from mews.harness.backends import Backend
 from mews.harness.errors import BadInput
 from mews.harness.options import ServingOptions
@@ -14,7 +14,12 @@ _NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}\.?)+|[0-9a-f
 
 
 def serving_options(
-    *, insecure: bool, tls: bool = False, port: int = 0, allow_hosts: Sequence[str] | None = None
+    *,
+    insecure: bool,
+    tls: bool = False,
+    port: int = 0,
+    allow_hosts: Sequence[str] | None = None,
+    host_access: bool = False,
 ) -> ServingOptions:
     """The options as one value; ``tls`` is the default, and may be said.
 
@@ -25,7 +30,7 @@ def serving_options(
     for name in allow_hosts or ():
         if _NAME.fullmatch(name) is None:
             raise BadInput(f"--allow-host {name!r}: must be a host's name or address, without scheme and port")
-    return ServingOptions(insecure, port, tuple(allow_hosts or ()))
+    return ServingOptions(insecure, port, tuple(allow_hosts or ()), host_access)
 
 
 def check_serves(insecure: bool, *, served: bool, cluster: str, time: str) -> None:
@@ -37,7 +42,7 @@ def check_serves(insecure: bool, *, served: bool, cluster: str, time: str) -> No
 def warn_insecure(what: str, serving: ServingOptions) -> None:
     """Say in one line on standard error what is open, where something is."""
     if serving.insecure:
-        sys.stderr.write(f"--insecure: {what}\n")
+        terminal.err(f"--insecure: {what}\n")
 
 
 def what_is_open(backend: Backend) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from mews.harness import terminal
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.commands.words import FailingParser, at_least
 from mews.harness.errors import BadInput, Lacks
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
     _check_order(given.order, plans, policies)
     if ignored:
-        sys.stderr.write(f"{given.trace}: not played: {in_words(ignored)}\n")
+        terminal.err(f"{given.trace}: not played: {in_words(ignored)}\n")
     trace = plan.open()
     outcomes = [_played(plans[policy.name], policy, trace, given.out) for policy in policies]
     if given.json is not None:
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     if given.json != STDOUT:
         context.write(_text(plan, outcomes))
     elif shown:
-        sys.stderr.write(_text(plan, outcomes))
+        terminal.err(_text(plan, outcomes))
     return 0
 
 
@@ -242,7 +242,7 @@ def _draw(folder: Path, outcomes: Sequence[TraceOutcome]) -> None:
         try:
             check_installed("plots")
         except Lacks as error:
-            sys.stderr.write(f"--out {folder}: without figures: {error}\n")
+            terminal.err(f"--out {folder}: without figures: {error}\n")
             return
         from mews.harness.experiments.drawing import draw
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
+from mews.harness import terminal
 from mews.harness.backends import backend_of
 from mews.harness.commands.down import clear, end
 from mews.harness.commands.instances import (
@@ -76,6 +77,7 @@ class UpArguments(Struct, frozen=True):
     wait: Literal["nodes", "devices"] = "nodes"
     web: bool = False
     snapshot: Path | None = None
+    metrics: str | None = None
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -101,7 +103,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     scenario, restored = _what_to_bring_up(arguments)
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
-    scenario = with_images(scenario, arguments.images)
+    scenario = with_metrics(with_images(scenario, arguments.images), arguments.metrics)
     _name_left_out(arguments.scenario, scenario, arguments.cluster)
     try:
         check_images(scenario)
@@ -133,7 +135,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
             gc.set_threshold(20_000)  # a fifth of a command's: it stays up for days, and its memory is looked at
             gc.enable()
         elif not as_json:
-            sys.stdout.write(f"  devices announced after {ready['devices_s']:g} s\n")
+            terminal.out(f"  devices announced after {ready['devices_s']:g} s\n")
             sys.stdout.flush()
         reported = True
 
@@ -170,7 +172,7 @@ def _name_left_out(file: Path | None, scenario: Scenario, cluster: str) -> None:
 
     found = left_out_of_session(scenario, cluster)
     if found:
-        sys.stderr.write(f"{file}: not played: {in_words(found)}\n")
+        terminal.err(f"{file}: not played: {in_words(found)}\n")
 
 
 def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:
@@ -242,6 +244,17 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
     except ValueError as error:
         raise BadInput(f"--stack {given}: {error}") from error
     return scenario.model_copy(update={"stack": stack})
+
+
+def with_metrics(scenario: Scenario, given: str | None) -> Scenario:
+    """The scenario with the metrics API on or off; None leaves it as it is.
+
+    Raises BadInput.
+    """
+    if given is None:
+        return scenario
+    check_choice("--metrics", given, ("on", "off"))
+    return scenario.model_copy(update={"stack": scenario.stack.model_copy(update={"metrics": given})})
 
 
 def with_images(scenario: Scenario, given: UpImages) -> Scenario:
@@ -342,5 +355,5 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool
             f"  ends with Ctrl-C or: mews down{ends}",
         ]
         text = "\n".join(parts)
-    sys.stdout.write(text + "\n")
+    terminal.out(text + "\n")
     sys.stdout.flush()

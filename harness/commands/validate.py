@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
+from mews.harness import terminal
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, schema
+from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Any]]] = {"scenario": schema, "hardware": hardware_schema}
 
@@ -23,23 +27,38 @@ _KIND = re.compile(r"^[^#\n]*\bkind[\"']?:\s*[\"']?(Scenario|Hardware)\b", re.MU
 
 
 def validate(paths: Sequence[Path], *, allow_outside: bool = False) -> int:
-    """Check all scenario and hardware files, tell every error.
+    """Check all scenario and hardware files, tell every error; on standard error what objects of scenarios ask for
+    and emulated clusters ignore.
 
     Raises BadInput with one line per bad file.
     """
     kinds: list[str] = []
     errors: list[str] = []
+    warnings: list[str] = []
     for path, kind in _found(paths):
         try:
-            load_hardware(path) if kind == "Hardware" else load_scenario(path, allow_outside=allow_outside)
+            if kind == "Hardware":
+                load_hardware(path)
+            else:
+                warnings += _warnings(path, load_scenario(path, allow_outside=allow_outside))
             kinds.append(kind)
         except (ScenarioError, HardwareError) as error:
             errors.append(str(error))
     if errors:
         raise BadInput("\n".join(errors))
+    for warning in warnings:
+        terminal.err(f"warning: {warning}\n")
     if not is_quiet():
-        sys.stdout.write(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
+        terminal.out(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
     return 0
+
+
+def _warnings(path: Path, scenario: Scenario) -> Iterator[str]:
+    containers = scenario.unknown_images == "container"
+    for step in scenario.all_steps:
+        for obj in (*(step.apply or ()), *(step.create or ())):
+            named = f"{path}: {obj['kind']} {(obj.get('metadata') or {}).get('name', '')}"
+            yield from (f"{named}: {text}" for text in ignored_warnings(obj, containers=containers))
 
 
 def print_schema(names: Sequence[str]) -> int:
@@ -50,7 +69,7 @@ def print_schema(names: Sequence[str]) -> int:
     name = names[0] if names else "scenario"
     if name not in SCHEMAS or len(names) > 1:
         raise BadInput(f"--schema {' '.join(names)}: must be one of {', '.join(SCHEMAS)}")
-    sys.stdout.write(json.dumps(SCHEMAS[name](), indent=2) + "\n")
+    terminal.out(json.dumps(SCHEMAS[name](), indent=2) + "\n")
     return 0
 
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import ClauseResult
 from mews.harness.errors import BadInput
+from mews.harness.kubeconfig_file import write_own
 
 INDEX = "recording.json"
 EXCHANGES = "exchanges.jsonl"
@@ -62,10 +63,9 @@ def record(folder: Path, dialect: str, log: Iterable[Exchange]) -> None:
     Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / INDEX).write_text(json.dumps({"version": VERSION, "dialect": dialect}) + "\n", encoding="utf-8")
-    with (folder / EXCHANGES).open("w", encoding="utf-8") as file:
-        for exchange in log:
-            file.write(json.dumps({"clause": exchange.clause, **exchange.as_dict(most=None)}) + "\n")
+    write_own(folder / INDEX, json.dumps({"version": VERSION, "dialect": dialect}) + "\n")
+    lines = (json.dumps({"clause": each.clause, **each.as_dict(most=None)}) + "\n" for each in log)
+    write_own(folder / EXCHANGES, "".join(lines))
 
 
 def load(folder: Path, dialect: str) -> dict[str, list[dict[str, Any]]]:

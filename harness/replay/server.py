@@ -12,6 +12,7 @@ from mews.emulator.dialects.app import wire_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.http_server import HttpServer
 from mews.emulator.serve import ENDINGS, endings_held_back, write_ready
+from mews.harness import terminal
 from mews.harness.replay.folders import Replayable
 from mews.harness.replay.replies import Replay
 
@@ -48,7 +49,7 @@ def serve_recording(
     try:
         if ready is not None:
             write_ready(ready, {"recording": {replayable.dialect: server.url}})
-        sys.stdout.write(f"recording: {replayable.dialect} {server.url}\n")
+        terminal.out(f"recording: {replayable.dialect} {server.url}\n")
         sys.stdout.flush()
         signal.sigwait(ENDINGS)
     finally:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.journal import Line
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.report.page import DataBlock, data_block, html_file, packed_block
 from mews.harness.report.run import REPORT, Run
 from mews.harness.report.text import count
+from mews.harness.terminal import escaped
 
 PLAIN_LINES = 20_000
 """With more lines than these in all runs together, journals are packed."""
@@ -40,7 +42,7 @@ def write_report(run: Run, folder: Path) -> Path:
     Raises OSError.
     """
     file = folder / REPORT
-    file.write_text(html_page([run]), encoding="utf-8")
+    write_own(file, html_page([run]))
     return file
 
 
@@ -55,10 +57,14 @@ def _line(line: Line) -> dict[str, Any]:
 
 def _fallback(title: str, runs: Sequence[Run]) -> str:
     """Verdicts and reasons for readers without scripts."""
+
+    def shown(text: str) -> str:
+        return escape(escaped(text))
+
     rows = "".join(
-        f"<tr><td>{escape(run.result.verdict)}</td><td>{escape(run.result.scenario)}</td>"
-        f"<td>{run.result.seed}</td><td>{escape(run.result.reason)}</td></tr>"
+        f"<tr><td>{shown(run.result.verdict)}</td><td>{shown(run.result.scenario)}</td>"
+        f"<td>{run.result.seed}</td><td>{shown(run.result.reason)}</td></tr>"
         for run in runs
     )
     head = "<tr><th>verdict</th><th>scenario</th><th>seed</th><th>reason</th></tr>"
-    return f"<main><h1>mews: {escape(title)}</h1><table>{head}{rows}</table></main>"
+    return f"<main><h1>mews: {shown(title)}</h1><table>{head}{rows}</table></main>"

@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 
 from msgspec import Struct, field
 
+from mews.harness.terminal import escaped
+
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold."""
 
@@ -84,4 +86,4 @@ def _output(parent: ElementTree.Element, text: str) -> None:
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("�", text)
+    return _FORBIDDEN.sub("�", escaped(text))

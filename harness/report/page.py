@@ -17,6 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from mews.harness.terminal import escaped, escaped_json
+
 SCRIPTS = (
     *("units.js", "lane.js", "model.js", "causes.js", "paint.js", "controls.js", "timeline.js", "details.js"),
     *("plots.js", "theme.js"),
@@ -47,21 +49,19 @@ def data_block(name: str, value: Any) -> DataBlock:
 
 def packed_block(name: str, value: Any) -> DataBlock:
     """Any JSON value, a tenth of its size; the same bytes for the same value."""
-    packed = gzip.compress(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), mtime=0)
+    packed = gzip.compress(_json(value).encode(), mtime=0)
     return DataBlock(name, base64.b64encode(packed).decode("ascii"), packed=True)
 
 
 def inline_json(value: Any) -> str:
     """JSON that may stand in a script element: no ``<``, ``>`` or ``&`` in it, and no line end of JavaScript's."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    escapes: dict[str, str | int | None] = {
-        "<": "\\u003c",
-        ">": "\\u003e",
-        "&": "\\u0026",
-        "\u2028": "\\u2028",
-        "\u2029": "\\u2029",
-    }
-    return text.translate(str.maketrans(escapes))
+    escapes: dict[str, str | int | None] = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+    return _json(value).translate(str.maketrans(escapes))
+
+
+def _json(value: Any) -> str:
+    """JSON without control characters or line ends of JavaScript's: readers see them as escapes."""
+    return escaped_json(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 def picture_file(name: str) -> str:
@@ -89,7 +89,7 @@ def html_file(
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style>'
+        f'<link rel="icon" href="data:,"><title>{escape(escaped(title))}</title><style>{style}</style>'
     )
     # In the head: the scripts build the body anew.
     data = "\n".join(block.markup for block in blocks)

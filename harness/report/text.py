@@ -11,6 +11,7 @@ from mews.harness.report.line import plain
 from mews.harness.report.run import SKIPPED, Run
 from mews.harness.report.text_writer import STYLES, TextWriter
 from mews.harness.scenario.result import Result
+from mews.harness.terminal import escaped
 
 TIMELINE = 25
 SHOWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "reconfigurations", "makespan_s", "cpu_utilisation")
@@ -114,10 +115,15 @@ def _table(runs: Sequence[Run]) -> object:
     for run in runs:
         result = run.result
         virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f} s"
-        remark = " — ".join(filter(None, (metrics_text(result), result.reason)))
+        remark = escaped(" — ".join(filter(None, (metrics_text(result), result.reason))))
         verdict = Text(result.verdict, style=STYLES[result.verdict])
         table.add_row(
-            verdict, Text(result.scenario), str(result.seed), virtual, f"{result.wall_s or 0.0:.2f} s", Text(remark)
+            verdict,
+            Text(escaped(result.scenario)),
+            str(result.seed),
+            virtual,
+            f"{result.wall_s or 0.0:.2f} s",
+            Text(remark),
         )
     return table
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
+from mews.harness.terminal import escaped
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -30,7 +32,7 @@ class TextWriter:
 
     def lines(self, texts: Iterable[str]) -> None:
         """Plain lines."""
-        self._stream.write("".join(text.rstrip() + "\n" for text in texts))
+        self._stream.write("".join(escaped(text).rstrip() + "\n" for text in texts))
         self._stream.flush()
 
     def line(self, head: str, style: str, text: str = "") -> None:
@@ -40,7 +42,7 @@ class TextWriter:
             return
         from rich.text import Text
 
-        self.console().print(Text(head, style=style).append(text, "none"))
+        self.console().print(Text(escaped(head), style=style).append(escaped(text), "none"))
         self._stream.flush()
 
     def console(self) -> Console:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.result import Result
 from mews.harness.systems import with_steps
@@ -54,7 +55,7 @@ def own_folder(folder: Path, result: Result) -> Path:
             if _path_kept_in(target) != result.path:
                 continue
         break
-    (target / RESULT).write_text(_json(result.as_dict()), encoding="utf-8")
+    write_own(target / RESULT, _json(result.as_dict()))
     return target
 
 
@@ -67,11 +68,12 @@ def _path_kept_in(folder: Path) -> str | None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Files by their path within a folder, which is made."""
+    """Files by their path within a folder, which is made. Their owner alone may read them: logs and objects may hold
+    tokens of users."""
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_own(path, text)
 
 
 async def _table(cluster: Cluster) -> dict[str, Any]:

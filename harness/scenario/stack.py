@@ -8,7 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from msgspec.structs import replace
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import CoreSchema, InitErrorDetails
 
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -72,6 +80,14 @@ class DefaultSchedulerOptions(Model):
         return self.model_dump(exclude_unset=True)
 
 
+def _switch(value: Any) -> Any:
+    """YAML reads on and off as booleans."""
+    return ("off", "on")[value] if isinstance(value, bool) else value
+
+
+Switch = Annotated[Literal["on", "off"], BeforeValidator(_switch)]
+
+
 class Stack(Model):
     """The software of the run. Beside these keys, the name of each system with its options; ``null`` leaves a part out.
 
@@ -83,6 +99,9 @@ class Stack(Model):
     default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
     dialect: DialectName | None = None
+    metrics: Switch = Field(
+        default="on", description="whether metrics.k8s.io is served, as by metrics-server, in wall-clock time"
+    )
     profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
         default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
     )

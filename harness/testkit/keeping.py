@@ -10,6 +10,7 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.journal import Journal, Line
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
 from mews.harness.scenario.artefacts import write_texts
@@ -32,7 +33,7 @@ def keep_journal(folder: Path, name: str, cluster: str, lines: Sequence[Line]) -
     Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "journal.jsonl").write_text("".join(line.as_json() + "\n" for line in lines), encoding="utf-8")
+    write_own(folder / "journal.jsonl", "".join(line.as_json() + "\n" for line in lines))
     result = Result(name, "", cluster, "wall", 0, "failed", "what there was when the test failed")
     write_report(Run(result, list(lines)), folder)
 

@@ -11,6 +11,7 @@ from typing import Any
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.options import RunOptions, ServingOptions, time_of
 from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
@@ -87,9 +88,9 @@ class Runner:
         if folder is None:
             folder = self.artefacts / f"{run.result.scenario}-{run.result.seed}-{number}"
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "result.json").write_text(json.dumps(run.result.as_dict(), indent=2) + "\n", encoding="utf-8")
+            write_own(folder / "result.json", json.dumps(run.result.as_dict(), indent=2) + "\n")
             lines = "".join(line.as_json() + "\n" for line in run.lines)
-            (folder / "journal.jsonl").write_text(lines, encoding="utf-8")
+            write_own(folder / "journal.jsonl", lines)
             self.reports.append(write_report(run, folder))
         elif run.report is not None:
             self.reports.append(run.report)

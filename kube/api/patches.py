@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from mews.kube.api.errors import ApiError, BadRequest, Invalid
 from mews.kube.api.objects import SCALARS, clone
 
 MOST_OPERATIONS = 10_000
+MOST_COPIED = 3 * 1024 * 1024
+"""Bytes of JSON that the copies of one patch may come to (upstream apiserver/pkg/server/config.go,
+JSONPatchMaxCopyBytes): a copy of a list into itself doubles it, and thirty of them would fill any memory."""
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -43,14 +48,23 @@ def json_patch(target: Any, operations: Any) -> Any:
         text = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         raise ApiError(f"Request entity too large: {text}", code=413, reason="RequestEntityTooLarge")
     document = clone(target)
+    left = MOST_COPIED
     for operation in operations:
         if not isinstance(operation, Mapping):
             word = "string" if isinstance(operation, str) else "array" if isinstance(operation, list) else "number"
             raise BadRequest(
                 f"error decoding patch: json: cannot unmarshal {word} into Go value of type handlers.jsonPatchOp"
             )
+        if operation.get("op") == "copy":
+            left -= _copied_bytes(document, operation)
+            if left < 0:
+                raise _refused()
         document = _operate(document, operation)
     return document
+
+
+def _copied_bytes(document: Any, operation: Mapping[str, Any]) -> int:
+    return len(msgspec.json.encode(_look(document, _pointer(str(operation.get("from", ""))))))
 
 
 def _refused() -> Invalid:
@@ -73,8 +87,10 @@ def _operate(document: Any, operation: Mapping[str, Any]) -> Any:
             return document
         case "copy" | "move":
             source = _pointer(str(operation.get("from", "")))
-            value = clone(_look(document, source))
-            if verb == "move":
+            value = _look(document, source)
+            if verb == "copy":
+                value = clone(value)
+            else:
                 document = _remove(document, source)
             return _place(document, _pointer(path), value, insert=True)
     raise _refused()

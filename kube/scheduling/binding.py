@@ -18,6 +18,7 @@ from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Stat
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import Points
 from mews.kube.scheduling.queue import Entry
+from mews.kube.scheduling.verdict import failed
 from mews.kube.scheduling.waiting import PodAtPermit
 
 _ASK_AGAIN_S = 1.0
@@ -48,7 +49,7 @@ async def permitted(attempt: Attempt, waiting: PodAtPermit) -> Status:
         if status.code is Code.WAIT:
             holds[plugin.name] = status.timeout_s
         elif not status.ok:
-            return status.by(plugin.name)
+            return failed(f'running Permit plugin "{plugin.name}"', plugin.name, status)
     return await waiting.verdict(holds)
 
 
@@ -60,7 +61,7 @@ async def bound(attempt: Attempt, kube: KubeApi, extenders: Sequence[SchedulerEx
     for pre in attempt.points.pre_bind:
         status = await pre.pre_bind(attempt.state, attempt.pod, attempt.node)
         if not status.ok:
-            return status.by(pre.name)
+            return failed(f'running PreBind plugin "{pre.name}"', pre.name, status)
     for extender in extenders:
         if extender.binds and extender.manages(attempt.pod):
             return await _bind_by_extender(extender, attempt, kube)

@@ -18,6 +18,7 @@ from mews.kube.scheduling.framework import SUCCESS, Code, CycleState, Status
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import FilterCall, Points
+from mews.kube.scheduling.verdict import failed
 
 MIN_FEASIBLE = 100
 """Below this many nodes all are looked at."""
@@ -50,7 +51,7 @@ def check(filters: Sequence[tuple[str, FilterCall]], state: CycleState, pod: Pod
     for name, call in filters:
         status = call(state, pod, node)
         if status is not SUCCESS and not status.ok:
-            return status.by(name)
+            return failed(f'running "{name}" filter plugin', name, status)
     return SUCCESS
 
 

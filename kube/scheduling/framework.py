@@ -150,6 +150,11 @@ class Handle(Protocol):
         """The shared informer of a resource; nothing is scheduled before it has synced. Ask in the constructor."""
         ...
 
+    def late_informer(self, resource: Resource, needed_by: Callable[[PodInfo], bool]) -> Informer:
+        """The shared informer of a resource that few pods need: it starts with the first that does, and no such pod is
+        queued before it has synced. Ask in the constructor."""
+        ...
+
     def waiting(self) -> Sequence[WaitingPod]:
         """Pods held at Permit, in the order in which they came."""
         ...

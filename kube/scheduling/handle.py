@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.resources import Resource
@@ -45,6 +45,10 @@ class ProfileHandle:
     def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
         """The shared informer of a resource."""
         return self._scheduler.informer(resource, namespace)
+
+    def late_informer(self, resource: Resource, needed_by: Callable[[PodInfo], bool]) -> Informer:
+        """The shared informer of a resource that few pods need."""
+        return self._scheduler.late_informer(resource, needed_by)
 
     def waiting(self) -> Sequence[WaitingPod]:
         """Pods held at Permit."""

@@ -13,8 +13,14 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_CLAIMS = "no new claims to deallocate"
+STILL = "still not schedulable"
 NO_STATE = "not found"
 """What upstream's dynamicresources says when PreFilter never got to it (measured: "missing claim")."""
+
+
+def not_found(kind: str, name: str) -> str:
+    """What upstream's listers say of an object that is not there; ``kind`` in lower case, with its group."""
+    return f'{kind} "{name}" not found'
 
 
 def narrowed(plugins: list[str]) -> str:

@@ -39,6 +39,7 @@ from mews.kube.scheduling.framework import (
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.scores import MAX_SCORE
+from mews.kube.scheduling.verdict import failed
 
 FilterCall = Callable[[CycleState, PodInfo, NodeInfo], Status]
 ANY_CHANGE = (Wake(NODES), Wake(PODS))
@@ -116,7 +117,7 @@ class Points:
             elif status.code is Code.UNSCHEDULABLE:
                 refused = status.by(plugin.name)
             elif not status.ok:
-                refused = status.by(plugin.name)
+                refused = failed(f'running PreFilter plugin "{plugin.name}"', plugin.name, status)
                 break
             elif status.nodes is not None:
                 nodes = status.nodes if nodes is None else nodes & status.nodes

@@ -132,7 +132,7 @@ class Queue:
 
     def _update(self, entry: Entry, pod: PodInfo) -> None:
         old, entry.pod = entry.pod, pod
-        if old.labels == pod.labels and old.pod.get("spec") == pod.pod.get("spec"):
+        if old.labels == pod.labels and old.pod.get("spec") == pod.pod.get("spec") and _same_claims(old, pod):
             self._annotated(entry, old)
             return
         if entry.place is QueuePlace.AWAY:
@@ -322,3 +322,9 @@ class Queue:
         if early:
             heappush(self._backing_off, (self._now() + delay_s, entry.number, entry.token, entry))
             self._filled.set()
+
+
+def _same_claims(old: PodInfo, new: PodInfo) -> bool:
+    """Whether the same resource claims were made for the pod as before."""
+    before, after = ((pod.pod.get("status") or {}).get("resourceClaimStatuses") for pod in (old, new))
+    return bool(before == after)

@@ -26,12 +26,14 @@ from mews.kube.scheduling.events import ProfileEventRecorder, SchedulingEventWri
 from mews.kube.scheduling.extenders import SchedulerExtender, narrow
 from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error, unschedulable
 from mews.kube.scheduling.handle import ProfileHandle
+from mews.kube.scheduling.late import LateInformers, NeededBy
 from mews.kube.scheduling.nodeinfo import matters
 from mews.kube.scheduling.nominations import Nominations
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.kube.scheduling.points import Points
 from mews.kube.scheduling.queue import Entry, Queue
 from mews.kube.scheduling.statuses import StatusWriter
+from mews.kube.scheduling.verdict import failed
 from mews.kube.scheduling.waiting import PodAtPermit as Waiting
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -46,6 +48,8 @@ class Scheduler:
         self._extenders = tuple(extenders)
         self._config = config
         self._informers: dict[tuple[Resource, str | None], Informer] = {}
+        self._waking: list[tuple[Resource, Informer]] = []
+        self._late = LateInformers(self._make_late, self.spawn, self._pending)
         self._tasks: asyncio.TaskGroup | None = None
         self._early: list[Coroutine[Any, Any, None]] = []
         self._waiting: dict[str, Waiting] = {}
@@ -81,8 +85,9 @@ class Scheduler:
         for points in self._points.values():
             for wakes in points.wakes.values():
                 for wake in wakes:
-                    self.informer(wake.resource, wake.namespace)
-        for (resource, _), informer in self._informers.items():
+                    if wake.resource not in self._late:
+                        self.informer(wake.resource, wake.namespace)
+        for resource, informer in self._waking + [(each, made) for (each, _), made in self._informers.items()]:
             if resource not in (PODS, NODES):
                 informer.on_change(lambda old, new, resource=resource: self._queue.change(resource, old, new))  # type: ignore[misc]
 
@@ -140,6 +145,18 @@ class Scheduler:
             self._informers[key] = Informer(self._context.kube, resource, namespace=namespace)
         return self._informers[key]
 
+    def late_informer(self, resource: Resource, needed_by: NeededBy) -> Informer:
+        """The shared informer of a resource that only such pods need."""
+        if self._tasks is not None:
+            raise BadProfile(f"informer of {resource.plural}: plugins ask for informers in their constructors")
+        return self._late.informer(resource, needed_by)
+
+    def _make_late(self, resource: Resource) -> Informer:
+        """Its users' handlers come first, so that they know of a change before a pod is retried for it."""
+        informer = Informer(self._context.kube, resource)
+        self._waking.append((resource, informer))
+        return informer
+
     # ------------------------------------------------------------------------------------------------------- watches
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
@@ -168,7 +185,7 @@ class Scheduler:
             self._pending(pod_info(new, known.pod if known is not None else None))
 
     def _pending(self, pod: PodInfo) -> None:
-        if pod.scheduler_name not in self._points:
+        if pod.scheduler_name not in self._points or self._late.keep(pod):
             return
         known = self._queue.get(pod.uid)
         if pod.nominated_node != (known.pod.nominated_node if known else ""):
@@ -180,6 +197,7 @@ class Scheduler:
         pod = pod_info(new, known.pod if known is not None else None)
         self._cache.set_pod(pod)
         if old is not None and not node_name_of(old):
+            self._late.forget(pod.uid)
             self._queue.remove(pod.uid)
             self._nominations.remove(pod.uid)
             self._statuses.forget(pod.uid)
@@ -188,6 +206,7 @@ class Scheduler:
 
     def _gone(self, old: Object) -> None:
         uid = uid_of(old)
+        self._late.forget(uid)
         nominated = self._nominations.node_of(uid)
         self._queue.remove(uid)
         self._nominations.remove(uid)
@@ -300,7 +319,7 @@ class Scheduler:
         for plugin in attempt.points.reserve:
             status = plugin.reserve(attempt.state, pod, attempt.node)
             if not status.ok:
-                refusal = status.by(plugin.name)
+                refusal = failed(f'running Reserve plugin "{plugin.name}"', plugin.name, status)
                 break
         assert self._tasks is not None
         self._tasks.create_task(self._carry_on(attempt, refusal))

@@ -84,6 +84,13 @@ def wait(timeout_s: float) -> Status:
     return Status(Code.WAIT, timeout_s=min(timeout_s, MAX_PERMIT_S))
 
 
+def failed(point: str, plugin: str, status: Status) -> Status:
+    """A status that is no decision, worded as upstream's runtime does with what a plugin could not decide."""
+    if status.rejected:
+        return status.by(plugin)
+    return Status(Code.ERROR, (f"{point}: {status.message}",), plugin)
+
+
 class CycleState:
     """What plugins keep in ``data`` between their points for one pod's attempt; by convention under their name."""
 

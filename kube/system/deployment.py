@@ -46,6 +46,19 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
+_SEEN = ("list", "watch")
+SCHEDULER_CLAIM_RULES: tuple[Rule, ...] = (
+    rule("", ["persistentvolumeclaims", "persistentvolumes"], [*_SEEN, "update"]),
+    rule(
+        "storage.k8s.io",
+        ["storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"],
+        _SEEN,
+    ),
+    rule("resource.k8s.io", ["resourceclaims", "resourceslices", "deviceclasses"], _SEEN),
+)
+"""What a scheduler of ours asks of the API once a pod has claims."""
+
+
 class ComponentDeployment(Struct, frozen=True):
     """How a pod runs one component of a system, with an account of the component's name.
 

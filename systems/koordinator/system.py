@@ -20,6 +20,7 @@ from mews.kube.system.deployment import (
     KEY,
     ON_NODE,
     RECORDS,
+    SCHEDULER_CLAIM_RULES,
     SERVICE_HOST,
     ComponentDeployment,
     SystemDeployment,
@@ -172,6 +173,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["nodes", "namespaces"], _WATCH),
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
+        *SCHEDULER_CLAIM_RULES,
         rule(GROUP, ["devices"], ["get", *_WATCH]),
         rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
     ),

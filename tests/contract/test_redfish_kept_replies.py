@@ -137,3 +137,24 @@ def test_a_change_whose_event_comes_late_is_seen_at_once():
     service.box.faults.add({"kind": "events-out-of-order", "count": 5}, service.now_s)
     service.box.edit("d0", None, service.now_s)
     assert f"{ENDPOINTS}/d0" not in str(service.ask("GET", f"{ZONES}/1").body)
+
+
+def test_a_read_whose_if_match_fails_is_not_answered_kept_or_not():
+    service = Service(1)
+    for _ in range(2):  # the second time the reply is kept
+        tag = service.ask("GET", ZONES).headers["ETag"]
+        assert service.ask("GET", ZONES, **{"if-match": tag}).status == 200
+        assert service.ask("GET", ZONES, **{"if-match": '"another"'}).status == 412
+        assert service.ask("GET", ZONES, **{"if-match": f"W/{tag}"}).status == 412  # strong comparison
+        assert service.ask("GET", ZONES, **{"if-none-match": f"W/{tag}"}).status == 304  # weak comparison
+        assert service.ask("GET", ZONES, **{"if-match": '"another"', "if-none-match": tag}).status == 412
+        assert service.ask("GET", ZONES, **{"if-match": "*"}).status == 200
+
+
+def test_a_write_compares_tags_strongly():
+    service = Service(1)
+    tag = service.ask("GET", f"{ROOT}/AccountService").headers["ETag"]
+    weak = service.ask("PATCH", f"{ROOT}/AccountService", {"AccountLockoutThreshold": 7}, **{"if-match": f"W/{tag}"})
+    assert weak.status == 412
+    strong = service.ask("PATCH", f"{ROOT}/AccountService", {"AccountLockoutThreshold": 7}, **{"if-match": tag})
+    assert strong.status == 200

@@ -89,6 +89,10 @@ class OnePod:
         """Its pod."""
         return [{"metadata": {"namespace": "default", "name": "p"}}]
 
+    def addresses(self) -> Sequence[str]:
+        """None."""
+        return ()
+
     def usage(self) -> Sequence[PodUsage]:
         """Nothing."""
         return []

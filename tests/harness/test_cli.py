@@ -181,7 +181,9 @@ def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(curious.parent))
     curious.write_text(curious.read_text().replace("../passwd", "../pods.yaml"))
     told = (exit_code([*command.split(), str(curious), "--allow-outside"]), capsys.readouterr().err)
-    assert told == ((3, "read\n") if command == "diff-clusters" else (0, ""))
+    assert told[0] == (3 if command == "diff-clusters" else 0)
+    named = f"{curious}: not played: objects, steps" if command == "up --scenario" else ""
+    assert told[1].startswith("read\n" if command == "diff-clusters" else named)
 
 
 def test_without_docker_there_is_no_kind_and_how_to_get_it_is_told(monkeypatch, capsys):
@@ -204,6 +206,23 @@ def test_a_bad_scenario_is_two_and_one_line_per_file(scenario, capsys):
 def test_validate_checks_all_files_and_says_how_many(scenario, capsys):
     assert exit_code(["validate", str(scenario.parent)]) == 0
     assert capsys.readouterr().out == "1 scenario valid\n"
+
+
+def test_validate_warns_of_what_objects_ask_for_and_emulated_clusters_ignore(tmp_path, capsys):
+    file = tmp_path / "ignored.yaml"
+    file.write_text("""apiVersion: mews/v1
+kind: Scenario
+metadata: {name: ignored}
+hardware: demo
+stack: {kubecomp: null, metrics: off}
+steps:
+  - apply: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {dnsPolicy: Default, containers: [{name: c}]}}
+""")
+    assert exit_code(["validate", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 scenario valid\n"
+    why = "spec.dnsPolicy: ignored here: pods use this machine's network and its resolver"
+    assert err == f"warning: {file}: Pod a: {why}\n"
 
 
 def test_the_schema_is_json(capsys):

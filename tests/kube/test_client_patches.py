@@ -71,6 +71,28 @@ def test_a_failed_operation_is_refused(operation: dict[str, Any]) -> None:
         json_patch({"l": [1]}, [operation])
 
 
+def test_copies_of_a_json_patch_are_bounded_in_bytes() -> None:
+    target = {"l": ["x" * 1000]}
+    doubled = [{"op": "copy", "from": "/l", "path": "/l/-"}] * 28
+    with pytest.raises(Invalid, match="the server rejected our request due to an error in our request"):
+        json_patch(target, doubled)
+    assert target == {"l": ["x" * 1000]}
+
+
+def test_the_bound_on_copies_is_that_of_the_real_server() -> None:
+    piece = "x" * (1024 * 1024 - 2)  # a mebibyte with its quotes
+    copies = [{"op": "copy", "from": "/a", "path": f"/b{number}"} for number in range(4)]
+    assert len(json_patch({"a": piece}, copies[:3])) == 4
+    with pytest.raises(Invalid):
+        json_patch({"a": piece}, copies)
+
+
+def test_moves_are_not_counted_as_copies() -> None:
+    piece = "x" * (1024 * 1024)
+    there_and_back = [{"op": "move", "from": "/a", "path": "/b"}, {"op": "move", "from": "/b", "path": "/a"}]
+    assert json_patch({"a": piece}, there_and_back * 5) == {"a": piece}
+
+
 def test_a_json_patch_is_a_list() -> None:
     with pytest.raises(BadRequest):
         json_patch({}, {"op": "add"})

@@ -22,18 +22,33 @@ def etag(body: Mapping[str, Any], revision: int) -> str:
 
 
 def matches(header: str, tag: str) -> bool:
-    """Whether a list of tags (``*`` for any) names this one; weak comparison."""
+    """Whether a list of tags (``*`` for any) names this one by weak comparison (RFC 9110 section 8.8.3.2)."""
     named = [each.strip().removeprefix("W/") for each in header.split(",")]
     return "*" in named or tag in named
 
 
-def check(headers: Mapping[str, str], tag: str | None) -> None:
-    """Hold a write's ``If-Match`` and ``If-None-Match`` against the resource's tag; None is no resource.
+def is_same(header: str, tag: str) -> bool:
+    """The same by strong comparison: a weak tag is never the same as another."""
+    named = [each.strip() for each in header.split(",")]
+    return "*" in named or tag in named
+
+
+def check(headers: Mapping[str, str], tag: str) -> None:
+    """Hold a write's ``If-Match`` and ``If-None-Match`` against the resource's tag.
 
     Raises Failed: 412.
     """
+    if not is_current(headers, tag):
+        raise fail(412, "PreconditionFailed")
+
+
+def is_current(headers: Mapping[str, str], tag: str) -> bool:
+    """Whether a read with this tag has something to answer that its client does not have: ``If-Match`` comes first
+    (RFC 9110 section 13.2.2).
+
+    Raises Failed: 412, where the client wants another state of the resource than this one.
+    """
     wanted, unwanted = headers.get("if-match"), headers.get("if-none-match")
-    if wanted is not None and (tag is None or not matches(wanted, tag)):
+    if wanted is not None and not is_same(wanted, tag):
         raise fail(412, "PreconditionFailed")
-    if unwanted is not None and tag is not None and matches(unwanted, tag):
-        raise fail(412, "PreconditionFailed")
+    return unwanted is None or not matches(unwanted, tag)

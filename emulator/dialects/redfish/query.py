@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -109,44 +109,70 @@ def _count(query: Mapping[str, str], name: str, default: int) -> int:
 
 
 class _Expansion:
-    """One ``$expand``; counts what it expands."""
+    """One ``$expand``, level by level: how many resources a level comes to is known before any of them is read."""
 
     def __init__(self, read: Reader) -> None:
         self._read = read
+        self._bodies: dict[str, Mapping[str, Any] | None] = {}
         self._done = 0
 
     def run(self, body: dict[str, Any], text: str) -> dict[str, Any]:
+        """The body with its links expanded.
+
+        Raises Failed: 400.
+        """
         match = EXPAND.fullmatch(text)
         levels = 1 if match is None or match[2] is None else int(match[2])
         if match is None:
             raise fail(400, "QueryParameterValueFormatError", text[:100], "$expand")
         if not 1 <= levels <= LEVELS:
             raise fail(400, "QueryParameterOutOfRange", text[:100], "$expand", f"1 to {LEVELS} levels")
-        expanded: dict[str, Any] = self._within(body, match[1], levels, linked=False)
+        expanded: dict[str, Any] = _copied(body)
+        places = [*_places(expanded, match[1], linked=False)]
+        for _ in range(levels):
+            self._count(places, match[1])
+            places = [inner for place in places for inner in self._fill(place, match[1])]
         return expanded
 
-    def _within(self, value: Any, which: str, levels: int, *, linked: bool) -> Any:
-        if isinstance(value, list):
-            return [self._within(each, which, levels, linked=linked) for each in value]
-        if not isinstance(value, dict):
-            return value
-        if set(value) == {"@odata.id"}:
-            wanted = which == "*" or linked == (which == "~")
-            return self._expanded(value, which, levels) if wanted else value
-        return {
-            name: self._within(each, which, levels, linked=linked or name == "Links") for name, each in value.items()
-        }
-
-    def _expanded(self, value: dict[str, Any], which: str, levels: int) -> Any:
-        body = None if "#" in value["@odata.id"] else self._read(value["@odata.id"])
-        if body is None:
-            return value
-        self._done += 1
+    def _count(self, places: list[_Place], which: str) -> None:
+        self._done += len(places)
         if self._done > MOST:
             raise fail(400, "QueryParameterOutOfRange", which, "$expand", f"{MOST} resources")
-        if levels == 1:
-            return dict(body)
-        return self._within(dict(body), which, levels - 1, linked=False)
+
+    def _fill(self, place: _Place, which: str) -> Iterator[_Place]:
+        """Put the resource where its link was; the places of its own links."""
+        holder, key = place
+        uri = holder[key]["@odata.id"]
+        if uri not in self._bodies:
+            self._bodies[uri] = self._read(uri)
+        body = self._bodies[uri]
+        if body is not None:
+            holder[key] = _copied(body)
+            yield from _places(holder[key], which, linked=False)
+
+
+_Place = tuple[Any, Any]
+"""An object or a list, and where in it a link stands."""
+
+
+def _copied(value: Any) -> Any:
+    """The same in objects and lists of its own."""
+    if isinstance(value, Mapping):
+        return {name: _copied(each) for name, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def _places(holder: Any, which: str, *, linked: bool) -> Iterator[_Place]:
+    """Where links to other resources stand that ``which`` (``*``, ``.`` or ``~``) wants expanded, in their order."""
+    entries = holder.items() if isinstance(holder, dict) else enumerate(holder)
+    for key, value in entries:
+        within = linked or key == "Links"
+        if isinstance(value, dict) and set(value) == {"@odata.id"}:
+            wanted = which == "*" or within == (which == "~")
+            if wanted and "#" not in value["@odata.id"]:
+                yield holder, key
+        elif isinstance(value, dict | list):
+            yield from _places(value, which, linked=within)
 
 
 def _select(body: dict[str, Any], text: str) -> dict[str, Any]:

@@ -150,8 +150,7 @@ class RedfishFace:
                 self.state.rendered.keep(path, reply, shown.headers["ETag"])
             return reply
         reply, tag = kept
-        unless = request.headers.get("if-none-match")
-        if unless is not None and etags.matches(unless, tag):
+        if not etags.is_current(request.headers, tag):
             return dress(PreparedReply(304, None, {"ETag": tag, "Allow": route.allow()}), head=False)
         return reply
 
@@ -164,9 +163,8 @@ class RedfishFace:
             if body is None:
                 raise fail(404, "ResourceMissingAtURI", path)
             tag = body["@odata.etag"]
-            unless = request.headers.get("if-none-match")
             headers = {"ETag": tag, "Allow": route.allow()}
-            if unless is not None and etags.matches(unless, tag):
+            if not etags.is_current(request.headers, tag):
                 return PreparedReply(304, None, headers)
             shown = shape(body, request.query, lambda uri: self._body(view, uri), self.state.settings.page)
         except Failed as failure:

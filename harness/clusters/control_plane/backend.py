@@ -35,14 +35,15 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     from mews.harness.clusters.embedded.opening import open_served
 
     run = request.begin()
-    attended = request.scenario.stack.controllers.names("serviceaccount-controller")
+    stack = request.scenario.stack
+    attended = stack.controllers.names("serviceaccount-controller")
     servers = None if request.session is None else servers_of(request.session, attended=attended)
 
     return await open_served(
         request,
         run,
         lambda folder, certificates: KubernetesControlPlane(
-            folder, servers=servers, speed=run.speed, attended=attended
+            folder, servers=servers, speed=run.speed, attended=attended, metrics=stack.metrics == "on"
         ),
     )
 

@@ -24,16 +24,20 @@ _OF_ENDPOINTS = ("endpoints-controller", "endpointslice-controller", "endpointsl
 class KubernetesControlPlane:
     """The ControlPlane of ``--cluster control-plane``: etcd and kube-apiserver as processes.
 
-    ``servers`` may have served another scenario: they are emptied. Whoever gave them stops them.
+    ``servers`` may have served another scenario: they are emptied. Whoever gave them stops them. ``metrics``: register
+    a server of metrics.k8s.io.
     """
 
     name = "control-plane"
 
-    def __init__(self, folder: Path, *, servers: Servers | None, speed: float, attended: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, servers: Servers | None, speed: float, attended: bool = True, metrics: bool = True
+    ) -> None:
         self._folder = folder
         self._given = servers is not None
         self._servers = servers or Servers(attended=attended)
         self._speed = speed
+        self._serves_metrics = metrics
         self._kubelets: KubeletServers | None = None
         self._metrics: AggregatedMetrics | None = None
         self._kubes: list[HttpKube] = []
@@ -50,6 +54,8 @@ class KubernetesControlPlane:
         self.write_kubeconfig(self._admin)
         self._kubelets = KubeletServers(kubelets, self._servers.identity.kubelet_context())
         await self._kubelets.open(hosts)
+        if not self._serves_metrics:
+            return
         context = self._servers.identity.kubelet_context()
         self._metrics = AggregatedMetrics(self.kube("metrics-server"), kubelets, context, self.authority())
         await self._metrics.open()

@@ -25,12 +25,17 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     from mews.harness.clusters.embedded.opening import open_served
 
     now, rng, serving = run.clock.now, run.rng("store"), request.options.serving
-    attended = request.scenario.stack.controllers.names("serviceaccount-controller")
+    stack = request.scenario.stack
+    attended, metrics = stack.controllers.names("serviceaccount-controller"), stack.metrics == "on"
+
+    containers = request.scenario.unknown_images == "container"
 
     def control_plane(folder: Path, certificates: Certificates | None) -> EmbeddedControlPlane:
         from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane  # while processes start
 
-        return EmbeddedControlPlane(folder, now, rng, serving, certificates, attended=attended)
+        return EmbeddedControlPlane(
+            folder, now, rng, serving, certificates, attended=attended, metrics=metrics, containers=containers
+        )
 
     return await open_served(request, run, control_plane)
 

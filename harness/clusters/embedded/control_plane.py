@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.errors import Lacks
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.options import ServingOptions
+from mews.kube.api.objects import Object
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 
@@ -26,7 +30,8 @@ _JSON = "application/json"
 class EmbeddedControlPlane:
     """The ControlPlane of ``--cluster embedded``: our own store, served on loopback; where there are certificates, over
     TLS and to who has the token. Their files need not be there before ``open``. ``attended``: somebody makes the
-    service accounts that pods need."""
+    service accounts that pods need; ``metrics``: serve metrics.k8s.io; ``containers``: unknown images run in
+    containers."""
 
     name = "embedded"
 
@@ -39,10 +44,15 @@ class EmbeddedControlPlane:
         certificates: Certificates | None = None,
         *,
         attended: bool = True,
+        metrics: bool = True,
+        containers: bool = False,
     ) -> None:
         self._folder = folder
         self._serving = serving or ServingOptions()
         self._store = fresh_store(now, rng, attended=attended)
+        if attended:  # a bare API server is compared with the real one, warning by warning
+            self._store.advise = partial(_advice, containers)
+        self._metrics = metrics
         self._token = "" if certificates is None else secrets.token_hex(16)
         self._certificates = certificates
         self._own_door = str(folder / "api.sock")
@@ -67,7 +77,7 @@ class EmbeddedControlPlane:
             kubelets=kubelets,
             tokens={self._token: "admin"} if self._token else None,
             ssl_context=context,
-            usage=True,
+            usage=self._metrics,
             allow_hosts=self._serving.allow_hosts,
         )
         try:
@@ -131,3 +141,9 @@ class EmbeddedControlPlane:
             await kube.close()
         if self._server is not None:
             await self._server.stop()
+
+
+def _advice(containers: bool, kind: Kind, obj: Object) -> list[str]:
+    """Warnings of what is ignored on emulated clusters."""
+    resource = kind.resource
+    return ignored_warnings({**obj, "apiVersion": resource.api_version, "kind": resource.kind}, containers=containers)

@@ -76,6 +76,7 @@ class ServedPorts:
         self._services: ServedServices
         self._starting: list[asyncio.Future[None]] = []
         self._containers = containers
+        self._host_allowed = serving.host_access
         self._engine: ServedEngine | None = None
 
     def ports(self) -> ClusterPorts:
@@ -104,7 +105,9 @@ class ServedPorts:
         if self._containers:
             from mews.harness.clusters.embedded.served_engine import ServedEngine
 
-            self._engine = await asyncio.to_thread(ServedEngine.connect, self.scratch, self._containers)
+            self._engine = await asyncio.to_thread(
+                ServedEngine.connect, self.scratch, self._containers, host_allowed=self._host_allowed
+            )
         self._starting = [asyncio.ensure_future(self._chassis.begin()), asyncio.ensure_future(self._hosts.start())]
         await asyncio.sleep(0)  # now the processes are there; the hosts' waits for the chassis
 

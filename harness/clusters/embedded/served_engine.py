@@ -19,17 +19,18 @@ from mews.kube.emulated.kubelet.runtime import EnginePort
 class ServedEngine:
     """Its containers bear the name of the cluster's runtime folder, and go with it."""
 
-    def __init__(self, engine: ContainerEngine, scratch: Path) -> None:
+    def __init__(self, engine: ContainerEngine, scratch: Path, *, host_allowed: bool) -> None:
         self._engine = engine
+        self._host_allowed = host_allowed
         self._scratch = scratch
         self._in_cluster: InCluster | None = None
         self._kube: Callable[[], KubeApi] | None = None
         self._names: Path | None = None
 
     @classmethod
-    def connect(cls, scratch: Path, wanted: str) -> ServedEngine:
+    def connect(cls, scratch: Path, wanted: str, *, host_allowed: bool = False) -> ServedEngine:
         """Blocks until the engine has answered and what killed runs left with it is removed. ``wanted`` says what asks
-        for it.
+        for it; ``host_allowed``: pods may ask for access to this machine.
 
         Raises Lacks.
         """
@@ -39,7 +40,7 @@ class ServedEngine:
         except EngineUnavailable as error:
             raise Lacks(f"{wanted}: container: {error}") from error
         (scratch / ENGINE_FILE).touch()
-        return cls(engine, scratch)
+        return cls(engine, scratch, host_allowed=host_allowed)
 
     def serve(self, in_cluster: InCluster, kube: Callable[[], KubeApi], *, names: Path) -> None:
         """What containers find of their cluster."""
@@ -55,6 +56,7 @@ class ServedEngine:
             kube=self._kube,
             in_cluster=self._in_cluster,
             names=self._names,
+            host_allowed=self._host_allowed,
         )
         return EnginePort(runtime, self._engine)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from mews.kube.api.brought_claims import brings_claim_templates, brings_ephemeral_volumes
 from mews.kube.api.resources import (
     CRON_JOBS,
     DAEMON_SETS,
@@ -31,6 +32,7 @@ from mews.kube.api.resources import (
 )
 
 if TYPE_CHECKING:  # the names alone are asked of scenarios
+    from mews.kube.api.objects import Object
     from mews.kube.clock import Pace
     from mews.kube.component import Context, Runnable
     from mews.kube.emulated.controllers.owners import Informers
@@ -217,6 +219,30 @@ def _root_ca(parts: Parts) -> Runnable:
     return RootCaPublisher(parts.context, informers=parts.informers, authority=parts.authority)
 
 
+def _ephemeral_volumes(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.pod_claims import EphemeralVolumes
+
+    events = parts.recorder("ephemeral_volume")
+    return EphemeralVolumes(parts.context, informers=parts.informers, events=events)
+
+
+def _resource_claims(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.pod_claims import ResourceClaims
+
+    return ResourceClaims(parts.context, informers=parts.informers, events=parts.recorder("resource_claim"))
+
+
+def _asleep_until(make: Make, concerns: Callable[[Object], bool]) -> Make:
+    """Made when the first such pod is there."""
+
+    def dormant(parts: Parts) -> Runnable:
+        from mews.kube.emulated.controllers.lazy_controller import LazyController
+
+        return LazyController((parts.informers.of(PODS),), lambda: make(parts), concerns)
+
+    return dormant
+
+
 def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
@@ -248,6 +274,8 @@ CONTROLLERS: Mapping[str, Make] = {
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,
+    "ephemeral-volume-controller": _asleep_until(_ephemeral_volumes, brings_ephemeral_volumes),
+    "resourceclaim-controller": _asleep_until(_resource_claims, brings_claim_templates),
     "persistentvolume-binder-controller": _asleep(_volumes, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES),
     "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
     "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),

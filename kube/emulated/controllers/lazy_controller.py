@@ -11,11 +11,17 @@ from mews.kube.component import Runnable
 
 
 class LazyController:
-    """Runnable: makes another and runs it as soon as one of the caches holds an object."""
+    """Runnable: makes another and runs it as soon as one of the caches holds an object that ``concerns`` it."""
 
-    def __init__(self, informers: tuple[Informer, ...], make: Callable[[], Runnable]) -> None:
+    def __init__(
+        self,
+        informers: tuple[Informer, ...],
+        make: Callable[[], Runnable],
+        concerns: Callable[[Object], bool] = lambda obj: True,
+    ) -> None:
         self._informers = informers
         self._make = make
+        self._concerns = concerns
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
@@ -25,5 +31,6 @@ class LazyController:
         await self._woken.wait()
         await self._make().run()
 
-    def _changed(self, _old: Object | None, _new: Object | None) -> None:
-        self._woken.set()
+    def _changed(self, _old: Object | None, new: Object | None) -> None:
+        if new is not None and not self._woken.is_set() and self._concerns(new):
+            self._woken.set()

@@ -5,7 +5,7 @@ Admission gives each a finalizer as it is made; what is being deleted loses it a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 from mews.kube.api.errors import NotFound
 from mews.kube.api.finalizers import IN_USE
@@ -26,6 +26,7 @@ from mews.kube.api.resources import (
     VOLUME_ATTRIBUTES_CLASSES,
     Resource,
 )
+from mews.kube.api.volumes import claims_of
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import Informers, controller_of
 from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
@@ -144,15 +145,6 @@ class AttributesClassProtection:
 
 def _finalizers(obj: Object) -> list[str]:
     return list(obj["metadata"].get("finalizers") or ())
-
-
-def claims_of(pod: Object) -> Iterator[tuple[str, bool]]:
-    """The claims that a pod names, and whether each was made for it alone."""
-    for volume in pod["spec"].get("volumes") or ():
-        if "persistentVolumeClaim" in volume:
-            yield str(volume["persistentVolumeClaim"]["claimName"]), False
-        elif "ephemeral" in volume:
-            yield f"{name_of(pod)}-{volume['name']}", True
 
 
 def _uses(pod: Object, claim: Object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from mews.kube.api.errors import BadRequest, ServerError
@@ -98,6 +98,10 @@ class EmulatedKubeletApi:
     def pods(self) -> Sequence[Object]:
         """The pods of this node, oldest first, as their sandboxes were made."""
         return [sandbox.pod for sandbox in self._containerd.sandboxes()]
+
+    def addresses(self) -> Collection[str]:
+        """The addresses of the pods of this node."""
+        return {sandbox.ip for sandbox in self._containerd.sandboxes()}
 
     def usage(self) -> Sequence[PodUsage]:
         """What the pods of this node use."""

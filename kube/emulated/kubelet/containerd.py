@@ -18,6 +18,7 @@ from mews.kube.emulated.kubelet.runtime import EnginePort, ImageStore, Launch, L
 from mews.kube.runtimehook.port import RunningEnvironment
 
 if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.images import Image
     from mews.kube.emulated.kubelet.usage import UsageMeter
     from mews.kube.streaming.usage import PodUsage
 
@@ -150,9 +151,15 @@ class Containerd:
     def _runtime_of(self, launch: Launch) -> Runtime:
         if self._engine is not None and launch.image.container:
             return self._engine.runtime
-        if self._processes is not None and launch.image.process is not None:
+        if self._processes is not None and self.is_process(launch.image):
             return self._processes
         return self._simulated
+
+    def is_process(self, image: Image | None) -> bool:
+        """Whether containers of that image run as processes of this machine."""
+        if image is None or self._processes is None or (self._engine is not None and image.container):
+            return False
+        return image.process is not None
 
     @property
     def image_store(self) -> ImageStore | None:

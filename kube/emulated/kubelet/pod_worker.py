@@ -15,6 +15,7 @@ from mews.kube.emulated.kubelet.prober import Prober, Spawn
 from mews.kube.emulated.kubelet.resizing import Fits, PodResize
 from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
 from mews.kube.emulated.kubelet.tools import Tools
+from mews.kube.emulated.kubelet.volume_mounts import mounted
 from mews.kube.events import pod_reference
 from mews.kube.system.profile import Delay
 
@@ -156,7 +157,7 @@ class PodWorker:
             return
         self._publish()
         if plan.sandbox:
-            if not await self._make_sandbox():
+            if not await mounted(self._tools, self.pod, self._pause) or not await self._make_sandbox():
                 return
             before = self.state()
             plan = decide(before)
@@ -194,6 +195,10 @@ class PodWorker:
             return False
         tools.containerd.create(self.pod)
         return True
+
+    async def _pause(self, span_s: float) -> bool:
+        """Whether the pod is to end before so many emulated seconds have passed."""
+        return self._stopping.is_set() or await self._interrupted(self._tools.pace.loop_s(span_s))
 
     async def _interrupted(self, delay_s: float) -> bool:
         try:

@@ -22,7 +22,8 @@ from mews.kube.emulated.kubelet.handlers import (
     refused,
     timed_out,
 )
-from mews.kube.emulated.kubelet.images import ContainerBehaviour, render
+from mews.kube.emulated.kubelet.idling import idles_for
+from mews.kube.emulated.kubelet.images import IDLE, ContainerBehaviour, render
 from mews.kube.emulated.kubelet.log_readers import LogReaders, marks_from
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Launch, LogMark, follow
@@ -249,6 +250,8 @@ def scene_of(launch: Launch) -> ScriptRun:
                 f"pod with {DURATION}, or give image {launch.image.name} a simulate.duration_s",
             )
         scene = _declared(declared, launch.env)
+    if declared is IDLE and DURATION not in annotations:
+        scene = replace(scene, duration_s=idles_for(launch.pod, launch.container))
     if DURATION in annotations:
         scene = replace(scene, duration_s=_number(annotations[DURATION], DURATION), outputs=_early(scene))
     if EXIT_CODE in annotations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.container_resources import resizable
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
@@ -19,6 +19,7 @@ from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, cont
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.sources import Sources, sources_of
 from mews.kube.emulated.kubelet.tools import Tools
+from mews.kube.emulated.kubelet.unseen_volumes import REASON, explanation, unseen_volumes
 from mews.kube.events import pod_reference
 
 DEFAULT_GRACE_S = 30.0
@@ -59,9 +60,20 @@ class Starter:
             return False
         self._waiting.pop(name, None)
         tools.events.event(involved, "Normal", "Started", f"Started container {name}")
+        if not any(state.instances.values()):
+            self._warn_of_volumes(pod)
         env = {key: launch.env[key] for key in sorted(launch.allocation.envs)}
         tools.note("container-started", pod=key_of(pod), uid=uid_of(pod), container=name, env=env)
         return await self._hooked(state, name)
+
+    def _warn_of_volumes(self, pod: Object) -> None:
+        """Once, as the first container of the pod starts."""
+        names = unseen_volumes(pod, lambda reference: self._tools.containerd.is_process(self._image(reference)))
+        if names:
+            self._tools.events.event(pod_reference(pod), "Warning", REASON, explanation(names))
+
+    def _image(self, reference: str) -> Image | None:
+        return self._tools.images.find(reference) or self._tools.images.stand_in(reference)
 
     async def _hooked(self, state: PodState, name: str) -> bool:
         grace_s = float(state.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S))

@@ -18,6 +18,10 @@ from mews.kube.scheduling.plugins.queueing import PrioritySort, SchedulingGates
 from mews.kube.scheduling.plugins.resources_fit import CPU_AND_MEMORY, NodeResourcesFit, Strategy
 from mews.kube.scheduling.plugins.taints import TaintToleration
 from mews.kube.scheduling.plugins.topology_spread import PodTopologySpread
+from mews.kube.scheduling.plugins.volume_binding import VolumeBinding
+from mews.kube.scheduling.plugins.volume_limits import NodeVolumeLimits
+from mews.kube.scheduling.plugins.volume_restrictions import VolumeRestrictions
+from mews.kube.scheduling.plugins.volume_zone import VolumeZone
 
 __all__ = [
     "CPU_AND_MEMORY",
@@ -31,11 +35,15 @@ __all__ = [
     "NodeResourcesBalancedAllocation",
     "NodeResourcesFit",
     "NodeUnschedulable",
+    "NodeVolumeLimits",
     "PodTopologySpread",
     "PrioritySort",
     "SchedulingGates",
     "Strategy",
     "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
     "default_plugins",
 ]
 
@@ -59,6 +67,10 @@ def default_plugins(
         NodeAffinity,
         NodePorts,
         fit,
+        VolumeRestrictions,
+        NodeVolumeLimits,
+        VolumeBinding,
+        VolumeZone,
         PodTopologySpread,
         InterPodAffinity,
         DynamicResources,

@@ -67,6 +67,44 @@ def test_where_nobody_makes_service_accounts_pods_need_none():
     assert done.stdout == "201\n", done.stderr
 
 
+WARNINGS_AND_METRICS = """
+import json, os, ssl, urllib.error, urllib.request
+ready = json.load(open(os.environ["MEWS_READY"]))
+token = json.load(open(os.environ["KUBECONFIG"]))["users"][0]["user"]["token"]
+headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+def ask(path, body=None):
+    request = urllib.request.Request(ready["api"] + path, body and json.dumps(body).encode(), headers)
+    try:
+        return urllib.request.urlopen(request, context=ssl.create_default_context(cafile=ready["ca"]))
+    except urllib.error.HTTPError as error:
+        return error
+target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+scaler = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 1, "scaleTargetRef": target}}
+made = ask("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", scaler)
+groups = [group["name"] for group in json.load(ask("/apis"))["groups"]]
+metrics = ask("/apis/metrics.k8s.io/v1beta1/nodes")
+print(made.status, made.headers.get("Warning"), "metrics.k8s.io" in groups, metrics.status)
+"""
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("--bare", "201 None False 404"),
+        (
+            "--stack=none",
+            '201 299 - "HorizontalPodAutoscaler is stored and ignored here: no controller scales by it: '
+            'horizontal-pod-autoscaler-controller" True 200',
+        ),
+    ],
+)
+def test_a_bare_api_server_warns_as_the_real_one_and_serves_no_metrics(how, expected):
+    argv = [*MEWS, "envtest", how, "--", sys.executable, "-c", WARNINGS_AND_METRICS]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.stdout == f"{expected}\n", done.stderr
+
+
 @pytest.mark.wall
 def test_the_command_finds_a_cluster_and_its_code_is_returned():
     done = subprocess.run([*MEWS, "envtest", "--", sys.executable, "-c", LOOKS], capture_output=True, text=True)

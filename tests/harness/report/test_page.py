@@ -19,6 +19,7 @@ from mews.harness.report.live_page import live_file, live_page
 from mews.harness.report.page import inline_json, picture_file
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Result
+from mews.harness.terminal import escaped
 
 EVIL = "</script><script>alert(1)</script><!-- &amp; \u2028"
 
@@ -60,8 +61,8 @@ def test_what_users_wrote_is_data_and_never_an_element():
     page = Page(html.html_page([a_run(report=EVIL)]))
     assert [tag for tag, _ in page.elements].count("script") == 3  # two of data, one of ours
     data = json.loads(page.data("mews-data"))
-    assert (data["runs"][0]["scenario"], data["runs"][0]["reason"], data["runs"][0]["report"]) == (EVIL, EVIL, EVIL)
-    assert json.loads(page.data("lines-0"))[0]["actor"] == f"pod/default/{EVIL}"
+    assert (data["runs"][0]["scenario"], data["runs"][0]["reason"], data["runs"][0]["report"]) == (escaped(EVIL),) * 3
+    assert json.loads(page.data("lines-0"))[0]["actor"] == f"pod/default/{escaped(EVIL)}"
 
 
 @pytest.mark.parametrize("page", [html.html_page([a_run()]), live_page()], ids=["report", "live"])
@@ -112,7 +113,7 @@ def test_long_journals_are_packed_and_the_same_bytes_each_time(monkeypatch):
 def test_inlined_json_is_the_same_value_and_ends_no_element():
     text = inline_json({"a": [EVIL, 1.5, None]})
     assert not set("<>&\u2028\u2029") & set(text)
-    assert json.loads(text) == {"a": [EVIL, 1.5, None]}
+    assert json.loads(text) == {"a": [escaped(EVIL), 1.5, None]}
 
 
 def test_readers_without_scripts_get_verdict_and_reason():

@@ -133,7 +133,10 @@ def test_errors_back_off_one_two_four_eight_ten_ten_seconds_and_are_told_as_sche
         await asyncio.sleep(40)
         assert picky[0].asked_s == [0, 1, 3, 7, 15, 25, 35]
         conditions = (await world.get("p"))["status"]["conditions"]
-        assert (conditions[0]["reason"], conditions[0]["message"]) == ("SchedulerError", "the plugin broke")
+        assert (conditions[0]["reason"], conditions[0]["message"]) == (
+            "SchedulerError",
+            'running PreFilter plugin "Picky": the plugin broke',
+        )
 
     live(story)
 

@@ -89,7 +89,7 @@ def _same_tag(call: RedfishWrite, action: str, name: str, shown: Mapping[str, An
         return
     if not isinstance(given, str):
         raise fail(400, "ActionParameterValueTypeError", str(given)[:100], name, action)
-    if shown is None or not etags.matches(given, shown["@odata.etag"]):
+    if shown is None or not etags.is_same(given, shown["@odata.etag"]):
         raise fail(428, "PreconditionRequired")
 
 

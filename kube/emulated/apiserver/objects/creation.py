@@ -82,6 +82,8 @@ def create(
     attributes = AdmissionAttributes(
         kind, AdmissionOperation.CREATE, obj, None, request, metadata.get("namespace", ""), metadata.get("name", "")
     )
+    if store.advise is not None:
+        request.warnings.extend(store.advise(kind, obj))
     store.admission.mutate(store, attributes)
     if attributes.changed:
         assert attributes.obj is not None

@@ -74,6 +74,8 @@ class Store:
         """What every write passes."""
         self.webhooks: WebhookPort | None = None
         """How admission reaches webhooks."""
+        self.advise: Callable[[Kind, Object], list[str]] | None = None
+        """What is warned of besides what upstream warns of, when an object is created; nothing where None."""
         self.keeps_owners = False
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
         self._rng = rng

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mews.kube.api.objects import Object
@@ -51,6 +51,10 @@ class KubeletApi(Protocol):
 
     def pods(self) -> Sequence[Object]:
         """The pods that it runs."""
+        ...
+
+    def addresses(self) -> Collection[str]:
+        """The addresses that it gave to them."""
         ...
 
     def usage(self) -> Sequence[PodUsage]:

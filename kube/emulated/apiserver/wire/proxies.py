@@ -13,6 +13,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from mews.kube.api.errors import ApiError, BadRequest, ServerError
 from mews.kube.api.objects import Object, containers_of
+from mews.kube.api.resources import NODES
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.wire import containers
 from mews.kube.emulated.apiserver.wire.boundary import read_at_most
@@ -124,7 +125,22 @@ def _number(port: str) -> int:
     return int(port)
 
 
+def _hold_to_pods(call: Call, target: ProxyTarget) -> None:
+    """A pod's status and an EndpointSlice are words of whoever may write them. Pods of processes have addresses of this
+    machine, whose other ports are nobody's business: only what a kubelet gave away is reached.
+
+    Raises BadRequest, worded as upstream's proxyutil.IsProxyableIP.
+    """
+    store = call.world.store
+    for node in store.shelf(store.kinds.of(NODES)).select(Selection()):
+        kubelet = call.world.kubelets.kubelet_of(node["metadata"]["name"])
+        if kubelet is not None and target.host in kubelet.addresses():
+            return
+    raise BadRequest("address not allowed")
+
+
 async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:
+    _hold_to_pods(call, target)
     request, rest = call.request, quote(call.route.rest, safe="/%:@!$&'()*+,;=~-._")
     if call.request.path.endswith("/") and rest:
         rest += "/"

@@ -2,8 +2,8 @@
 
 Source: pkg/controller/volume/persistentvolume of Kubernetes 1.34. Nothing here provisions volumes: the provisioner of a
 class is somebody's program, which is asked by the claim's annotations. Volumes that are to be recycled fail, as no
-recycler pod runs. Kubernetes' scheduler binds the claims of classes that wait for a consumer before it binds the pod;
-schedulers that know no volumes do not, so here a pod that has a node is a consumer too, and its node is asked for.
+recycler pod runs. Claims of classes that wait for a consumer are the scheduler's to bind: it gives them a volume, or
+says by an annotation for which node one is to be made.
 """
 
 from __future__ import annotations
@@ -26,17 +26,30 @@ from mews.kube.api.objects import (
 )
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import (
-    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
     STORAGE_CLASSES,
     Resource,
 )
+from mews.kube.api.volumes import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    PROVISIONED_BY,
+    PROVISIONERS,
+    SELECTED_NODE,
+    annotated,
+    bound_to,
+    claims_of,
+    class_of,
+    has_class,
+    is_bound_to,
+    modes_differ,
+    waits_for_consumer,
+)
 from mews.kube.clock import rest
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import Informers
-from mews.kube.emulated.controllers.storage_protection import claims_of
 from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
 from mews.kube.emulated.controllers.volumebinder import policy
 from mews.kube.events import EventRecorder, reference
@@ -53,7 +66,7 @@ class VolumeBinder:
         self._kube = context.kube
         self._events = events
         self._known = {each: informers.of(each) for each in (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES)}
-        self._classes, self._pods, self._nodes = (informers.of(each) for each in (STORAGE_CLASSES, PODS, NODES))
+        self._classes, self._pods = (informers.of(each) for each in (STORAGE_CLASSES, PODS))
         self._objects: dict[Resource, dict[str, Object]] = {each: {} for each in self._known}
         """What is known, with what was written and has not come back yet."""
         self._loops = {
@@ -63,13 +76,12 @@ class VolumeBinder:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        for informer in (*self._known.values(), self._classes, self._pods, self._nodes):
+        for informer in (*self._known.values(), self._classes, self._pods):
             await informer.synced()
         for resource in (PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS):
             for obj in self._known[resource].items():
                 self._note(resource, obj)
             self._known[resource].on_change(self._loops[resource].add_changed)
-        self._pods.on_change(self._pod_changed)
         async with asyncio.TaskGroup() as tasks:
             for loop in self._loops.values():
                 tasks.create_task(loop.run())
@@ -78,11 +90,6 @@ class VolumeBinder:
                 for resource, informer in self._known.items():
                     for obj in informer.items():
                         self._loops[resource].add(key_of(obj))
-
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is not None and node_name_of(new) and (old is None or not node_name_of(old)):
-            for name, _ in claims_of(new):
-                self._loops[PERSISTENT_VOLUME_CLAIMS].add(f"{namespace_of(new)}/{name}")
 
     def _note(self, resource: Resource, obj: Object) -> bool:
         """Keep it unless a newer one is known."""
@@ -113,7 +120,7 @@ class VolumeBinder:
             if gone is not None and gone["spec"].get("volumeName"):
                 self._loops[PERSISTENT_VOLUMES].add(gone["spec"]["volumeName"])
         elif self._note(PERSISTENT_VOLUME_CLAIMS, claim):
-            if policy.BIND_COMPLETED in annotations_of(claim):
+            if BIND_COMPLETED in annotations_of(claim):
                 await self._sync_bound(claim)
             elif claim["spec"].get("volumeName"):
                 await self._sync_asking(claim)
@@ -121,27 +128,21 @@ class VolumeBinder:
                 await self._sync_unbound(claim)
 
     async def _sync_unbound(self, claim: Object) -> None:
-        storage_class = self._classes.at(policy.class_of(claim)) if policy.class_of(claim) else None
-        waits = storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
-        node = self._node_of_consumer(claim) if waits else None
-        volumes = self._objects[PERSISTENT_VOLUMES].values()
-        volume = policy.best_match(claim, volumes, waits=waits and node is None, node=node)
+        storage_class = self._classes.at(class_of(claim)) if class_of(claim) else None
+        waits = waits_for_consumer(storage_class)
+        volume = policy.best_match(claim, self._objects[PERSISTENT_VOLUMES].values(), waits=waits)
         if volume is not None:
             await self._bind(volume, claim)
             return
-        if not policy.has_class(claim) and (found := policy.default_class(self._classes.items())) is not None:
+        if not has_class(claim) and (found := policy.default_class(self._classes.items())) is not None:
             await self._write(
                 PERSISTENT_VOLUME_CLAIMS,
                 {**claim, "spec": {**claim["spec"], "storageClassName": name_of(found)}},
             )
             return
-        if waits and node is not None and policy.SELECTED_NODE not in annotations_of(claim):
-            claim = await self._write(
-                PERSISTENT_VOLUME_CLAIMS, _annotated(claim, **{policy.SELECTED_NODE: name_of(node)})
-            )
-        if waits and policy.SELECTED_NODE not in annotations_of(claim):
+        if waits and SELECTED_NODE not in annotations_of(claim):
             self._emit_waiting(claim)
-        elif policy.class_of(claim):
+        elif class_of(claim):
             await self._ask_provisioner(claim, storage_class)
             return
         else:
@@ -154,10 +155,6 @@ class VolumeBinder:
         users = (pod for pod in self._pods.items() if namespace_of(pod) == namespace and not is_terminal(pod))
         return sorted((pod for pod in users if any(name == each for each, _ in claims_of(pod))), key=name_of)
 
-    def _node_of_consumer(self, claim: Object) -> Object | None:
-        placed = [node_name_of(pod) for pod in self._users_of(claim) if node_name_of(pod)]
-        return self._nodes.at(placed[0]) if placed else None
-
     def _emit_waiting(self, claim: Object) -> None:
         names = [name_of(pod) for pod in self._users_of(claim) if not node_name_of(pod)]
         reason, text = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
@@ -168,7 +165,7 @@ class VolumeBinder:
 
     async def _ask_provisioner(self, claim: Object, storage_class: Object | None) -> None:
         if storage_class is None:
-            text = f'storageclass.storage.k8s.io "{policy.class_of(claim)}" not found'
+            text = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
             self._emit(PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "ProvisioningFailed", text)
             return
         provisioner = storage_class["provisioner"]
@@ -176,9 +173,9 @@ class VolumeBinder:
             text = f"no volume plugin matched name: {provisioner}"
             self._emit(PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "ProvisioningFailed", text)
             return
-        if annotations_of(claim).get(policy.PROVISIONERS[-1]) != provisioner:
+        if annotations_of(claim).get(PROVISIONERS[-1]) != provisioner:
             claim = await self._write(
-                PERSISTENT_VOLUME_CLAIMS, _annotated(claim, **{name: str(provisioner) for name in policy.PROVISIONERS})
+                PERSISTENT_VOLUME_CLAIMS, annotated(claim, **{name: str(provisioner) for name in PROVISIONERS})
             )
         text = (
             f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
@@ -192,12 +189,12 @@ class VolumeBinder:
         volume = self._objects[PERSISTENT_VOLUMES].get(claim["spec"]["volumeName"])
         if volume is None:
             await self._set_claim_phase(claim, "Pending", None)
-        elif policy.is_bound_to(volume, claim):
+        elif is_bound_to(volume, claim):
             await self._bind(volume, claim)
         elif volume["spec"].get("claimRef") is not None:
             text = f'volume "{name_of(volume)}" already bound to a different claim.'
             self._emit(PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "FailedBinding", text)
-            if policy.BOUND_BY_CONTROLLER not in annotations_of(claim):
+            if BOUND_BY_CONTROLLER not in annotations_of(claim):
                 await self._set_claim_phase(claim, "Pending", None)
         elif why := policy.misfit(volume, claim):
             text = f'Cannot bind to requested volume "{name_of(volume)}": {why}'
@@ -247,21 +244,16 @@ class VolumeBinder:
     async def _bind(self, volume: Object, claim: Object) -> None:
         """Write it into both, the volume first; what is written already stays."""
         wanted = reference({**claim, "kind": "PersistentVolumeClaim", "apiVersion": "v1"})
-        given = volume["spec"].get("claimRef") or {}
-        changed = volume
-        if not policy.is_bound_to(volume, claim):
-            changed = _annotated(changed, **{policy.BOUND_BY_CONTROLLER: "yes"})
-        if any(given.get(name) != wanted.get(name) for name in ("name", "namespace", "uid")):
-            changed = {**changed, "spec": {**volume["spec"], "claimRef": wanted}}
+        changed = bound_to(volume, claim, wanted)
         if changed != volume:
             volume = await self._write(PERSISTENT_VOLUMES, changed)
         volume = await self._set_volume_phase(volume, "Bound")
         changed = claim
         if claim["spec"].get("volumeName") != name_of(volume):
             changed = {**claim, "spec": {**claim["spec"], "volumeName": name_of(volume)}}
-            changed = _annotated(changed, **{policy.BOUND_BY_CONTROLLER: "yes"})
-        if policy.BIND_COMPLETED not in annotations_of(claim):
-            changed = _annotated(changed, **{policy.BIND_COMPLETED: "yes"})
+            changed = annotated(changed, **{BOUND_BY_CONTROLLER: "yes"})
+        if BIND_COMPLETED not in annotations_of(claim):
+            changed = annotated(changed, **{BIND_COMPLETED: "yes"})
         if changed != claim:
             claim = await self._write(PERSISTENT_VOLUME_CLAIMS, changed)
         await self._set_claim_phase(claim, "Bound", volume)
@@ -286,13 +278,13 @@ class VolumeBinder:
         if claim is None:
             await self._release(volume)
         elif not claim["spec"].get("volumeName"):
-            if policy.modes_differ(volume, claim):
+            if modes_differ(volume, claim):
                 self._emit_modes(volume, claim)
             else:
                 self._loops[PERSISTENT_VOLUME_CLAIMS].add(key_of(claim))
         elif claim["spec"]["volumeName"] == name_of(volume):
             await self._set_volume_phase(volume, "Bound")
-        elif policy.PROVISIONED_BY in annotations_of(volume) and _reclaims(volume, "Delete"):
+        elif PROVISIONED_BY in annotations_of(volume) and _reclaims(volume, "Delete"):
             await self._release(volume)
         else:
             await self._unbind(volume)
@@ -348,19 +340,15 @@ class VolumeBinder:
 
     async def _unbind(self, volume: Object) -> None:
         """The claim has got another volume: one that we promised is free again, one that a user did stays promised."""
-        if policy.BOUND_BY_CONTROLLER in annotations_of(volume):
+        if BOUND_BY_CONTROLLER in annotations_of(volume):
             spec = {name: value for name, value in volume["spec"].items() if name != "claimRef"}
-            left = {k: v for k, v in annotations_of(volume).items() if k != policy.BOUND_BY_CONTROLLER}
+            left = {k: v for k, v in annotations_of(volume).items() if k != BOUND_BY_CONTROLLER}
             changed = {**volume, "metadata": {**volume["metadata"], "annotations": left}, "spec": spec}
         else:
             promised = {name: value for name, value in volume["spec"]["claimRef"].items() if name != "uid"}
             changed = {**volume, "spec": {**volume["spec"], "claimRef": promised}}
         volume = await self._write(PERSISTENT_VOLUMES, changed)
         await self._set_volume_phase(volume, "Available")
-
-
-def _annotated(obj: Object, **notes: str) -> Object:
-    return {**obj, "metadata": {**obj["metadata"], "annotations": {**annotations_of(obj), **notes}}}
 
 
 def _storage(part: Mapping[str, Any]) -> Any:

@@ -213,6 +213,8 @@ def _unfit(about: Mapping[str, Any]) -> str:
         return "is Docker Desktop's, whose containers have a virtual machine's network"
     if any("name=rootless" in str(option) for option in about.get("SecurityOptions") or ()):
         return "is rootless: its containers do not have this machine's network"
+    if any("name=userns" in str(option) for option in about.get("SecurityOptions") or ()):
+        return "maps users to others (userns-remap): its containers cannot have this machine's network"
     return ""
 
 

@@ -15,6 +15,7 @@ from mews.kube.api.objects import Object, containers_of, init_containers_of, nam
 from mews.kube.api.quantities import milli, whole
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.emulated.kubelet.engine.client import LocalImage
+from mews.kube.emulated.kubelet.engine.host_access import host_access, refusal
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 
@@ -23,6 +24,8 @@ _LEAST_QUOTA_US, _LEAST_SHARES = 1000, 2
 _SEARCHED = ("PATH", "LD_LIBRARY_PATH")
 _NOT_THERE = ("shareProcessNamespace",)
 _NOT_IN_A_CONTAINER = ("volumeDevices",)
+_NO_SECURITY = ("sysctls", "seLinuxOptions", "windowsOptions")
+_PROFILES = ("seccompProfile", "appArmorProfile")
 
 
 class ContainerAdditions(Struct, frozen=True):
@@ -39,12 +42,25 @@ def container_spec(pod: Object, name: str) -> Mapping[str, Any]:
     return next(container for container in found if container["name"] == name)
 
 
-def check_supported(pod: Object, container: Mapping[str, Any]) -> None:
-    """Raise StartError for what a pod asks for and would not get."""
+def check_supported(pod: Object, container: Mapping[str, Any], *, host_allowed: bool = False) -> None:
+    """Raise StartError for what a pod asks for and would not get, access to this machine first."""
+    asked = None if host_allowed else next(host_access(pod, container), None)
+    if asked is not None:
+        raise StartError("CreateContainerConfigError", refusal(asked))
+    _check_security(pod, container)
     for holder, words in ((pod["spec"], _NOT_THERE), (container, _NOT_IN_A_CONTAINER)):
         for word in words:
             if holder.get(word):
                 raise StartError("CreateContainerConfigError", f"{word}: containers of emulated nodes have none")
+
+
+def _check_security(pod: Object, container: Mapping[str, Any]) -> None:
+    for context in (pod["spec"].get("securityContext") or {}, container.get("securityContext") or {}):
+        asked = [word for word in _NO_SECURITY if context.get(word)]
+        asked += [f"{word}: Localhost" for word in _PROFILES if (context.get(word) or {}).get("type") == "Localhost"]
+        if asked:
+            text = f"securityContext: {asked[0]}: containers of emulated nodes have none"
+            raise StartError("CreateContainerConfigError", text)
 
 
 def creation_of(
@@ -112,7 +128,11 @@ def _host_config(pod: Object, container: Mapping[str, Any], added: ContainerAddi
     of_pod = spec.get("securityContext") or {}
     capabilities = security.get("capabilities") or {}
     groups = [*(of_pod.get("supplementalGroups") or ()), *([of_pod["fsGroup"]] if of_pod.get("fsGroup") else [])]
-    privileges = ["no-new-privileges"] if security.get("allowPrivilegeEscalation") is False else []
+    options = ["no-new-privileges"] if security.get("allowPrivilegeEscalation") is False else []
+    unconfined = {"seccompProfile": "seccomp=unconfined", "appArmorProfile": "apparmor=unconfined"}
+    for profile, option in unconfined.items():
+        if (security.get(profile) or of_pod.get(profile) or {}).get("type") == "Unconfined":
+            options.append(option)
     return {
         "NetworkMode": "host",
         "PidMode": "host" if spec.get("hostPID") else "",
@@ -124,7 +144,7 @@ def _host_config(pod: Object, container: Mapping[str, Any], added: ContainerAddi
         "CapAdd": list(capabilities.get("add") or ()),
         "CapDrop": list(capabilities.get("drop") or ()),
         "GroupAdd": [str(group) for group in groups],
-        "SecurityOpt": privileges,
+        "SecurityOpt": options,
         "RestartPolicy": {"Name": "no"},
         **_limits(container.get("resources") or {}),
     }

@@ -34,7 +34,7 @@ _CLOSE_S = 30.0
 
 class EngineRuntime:
     """Starts the containers of one node; logs, volumes and hosts files lie below ``folder``. ``kube`` reads what
-    volumes are made of."""
+    volumes are made of. ``host_allowed``: pods may ask for access to this machine."""
 
     def __init__(
         self,
@@ -45,13 +45,15 @@ class EngineRuntime:
         kube: Callable[[], KubeApi],
         in_cluster: InCluster | None = None,
         names: Path | None = None,
+        host_allowed: bool = False,
     ) -> None:
         self._engine = engine
+        self._host_allowed = host_allowed
         self._node = node
         self._folder = folder
         self._in_cluster = in_cluster
         self._hosts = HostsFiles(folder, names)
-        self._volumes = PodVolumes(kube, folder, node.place)
+        self._volumes = PodVolumes(kube, folder, node.place, host_allowed=host_allowed)
         self._running: dict[EngineContainer, str] = {}
 
     async def start(self, launch: Launch) -> EngineContainer:
@@ -63,7 +65,7 @@ class EngineRuntime:
         from requests.exceptions import RequestException
 
         pod, spec = launch.pod, container_spec(launch.pod, launch.container)
-        check_supported(pod, spec)
+        check_supported(pod, spec, host_allowed=self._host_allowed)
         device_files = await asyncio.to_thread(additions_of, launch.edits, self._node)
         variables, mounts = await self._pod_files(launch)
         added = replace(device_files, mounts=(*mounts, *device_files.mounts), env={**variables, **device_files.env})

@@ -16,6 +16,7 @@ from mews.kube.api.resources import CONFIGMAPS, SECRETS
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.engine.creation import container_spec
+from mews.kube.emulated.kubelet.engine.host_access import refusal
 from mews.kube.emulated.kubelet.environment import downward_value
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.in_cluster import FOLDER
@@ -30,9 +31,13 @@ _Entries = list[tuple[str, bytes, int]]
 
 
 class PodVolumes:
-    """Makes them below ``root``; ``place`` says where the node's paths are on this machine."""
+    """Makes them below ``root``; ``place`` says where the node's paths are on this machine. ``host_allowed``: a host
+    path that the node does not have may be one of this machine."""
 
-    def __init__(self, kube: Callable[[], KubeApi], root: Path, place: Callable[[str], Path]) -> None:
+    def __init__(
+        self, kube: Callable[[], KubeApi], root: Path, place: Callable[[str], Path], *, host_allowed: bool = False
+    ) -> None:
+        self._host_allowed = host_allowed
         self._kube = kube
         self._root = root
         self._place = place
@@ -53,9 +58,7 @@ class PodVolumes:
                 raise StartError(_REASON, f"volumeMounts: {path}: subPathExpr: containers of emulated nodes have none")
             source = await self._source(pod, volume)
             if mount.get("subPath"):
-                source = source / str(mount["subPath"])
-                if not source.exists():
-                    source.mkdir(parents=True)
+                source = _within(source, str(mount["subPath"]), f"{mount['name']} of container {name}")
             found.append(Mount(path, str(source), bool(mount.get("readOnly"))))
         return found
 
@@ -85,6 +88,8 @@ class PodVolumes:
     def _host_path(self, name: str, volume: Mapping[str, Any]) -> Path:
         """Of the node where it has that path, else of this machine."""
         path, kind = self._place(str(volume["path"])), str(volume.get("type") or "")
+        if not self._host_allowed and path == Path(volume["path"]):
+            raise StartError(_REASON, refusal(f'volume "{name}": hostPath: {path}'))
         if kind == "DirectoryOrCreate":
             path.mkdir(parents=True, exist_ok=True)
         elif kind == "FileOrCreate":
@@ -129,6 +134,19 @@ class PodVolumes:
             raise StartError(_REASON, f"references non-existent {kind.lower()} key: {absent}")
         there = [item for item in items if item["key"] in data]
         return [(str(item["path"]), data[item["key"]], int(item.get("mode") or mode)) for item in there]
+
+
+def _within(volume: Path, path: str, whose: str) -> Path:
+    """A path of a volume. A container may have left a link there that leads out of it (CVE-2021-25741).
+
+    Raises StartError.
+    """
+    found = (volume / path).resolve()
+    if not found.is_relative_to(volume.resolve()):
+        raise StartError(_REASON, f"failed to prepare subPath for volumeMount {whose}: {path} leads out of its volume")
+    if not found.exists():
+        found.mkdir(parents=True)
+    return found
 
 
 def _bytes(kind: str, obj: Object) -> Iterator[tuple[str, bytes]]:

@@ -87,6 +87,9 @@ class FakeKubelet:
     def pods(self) -> Sequence[Object]:
         return []
 
+    def addresses(self) -> Sequence[str]:
+        return ()
+
     def usage(self) -> Sequence[PodUsage]:
         return []
 

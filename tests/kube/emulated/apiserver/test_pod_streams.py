@@ -25,6 +25,9 @@ PODS_PATH = "/api/v1/namespaces/default/pods"
 
 
 class _Kubelet(FakeKubelet):
+    def addresses(self) -> Sequence[str]:
+        return ("127.0.0.1",)
+
     def usage(self) -> Sequence[PodUsage]:
         return [PodUsage(POD, {"c": ContainerUsage(250_000_000, 64 << 20)}, 10.0)]
 
@@ -87,6 +90,7 @@ def served(check: Callable[[Ask, int], Awaitable[None]]) -> None:
                 return got.status, text, got.headers
 
         ask.url = server.url  # type: ignore[attr-defined]
+        ask.kube = kube  # type: ignore[attr-defined]
         try:
             await check(ask, port)
         finally:
@@ -132,6 +136,21 @@ def test_requests_are_passed_on_to_pods_and_services_without_the_caller_s_token(
         assert (await ask("/api/v1/nodes/n1/proxy/healthz"))[:2] == (200, "ok")
         assert (await ask("/api/v1/nodes/n1/proxy/x", "DELETE"))[0] == 404
         assert (await ask("/api/v1/nodes/n1"))[0] == 200
+
+    served(check)
+
+
+def test_requests_are_passed_on_to_addresses_that_a_kubelet_gave_to_a_pod_and_to_no_others() -> None:
+    async def check(ask: Ask, port: int) -> None:
+        kube: InProcessKube = ask.kube  # type: ignore[attr-defined]
+        elsewhere = {"status": {"podIP": "127.0.0.2", "phase": "Running"}}
+        await kube.patch(PODS, "a", elsewhere, namespace="default", subresource="status")
+        code, text, _ = await ask(f"{PODS_PATH}/a/proxy/")
+        assert code == 400 and "address not allowed" in text
+        endpoints = [{"addresses": ["127.0.0.2"], "conditions": {"ready": True}}]
+        await kube.patch(ENDPOINT_SLICES, "web-1", {"endpoints": endpoints}, namespace="default")
+        code, text, _ = await ask("/api/v1/namespaces/default/services/web/proxy/")
+        assert code == 400 and "address not allowed" in text
 
     served(check)
 

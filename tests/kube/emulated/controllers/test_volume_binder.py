@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from mews.kube.api.objects import annotations_of
 from mews.kube.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
     PODS,
     SERVICE_ACCOUNTS,
     STORAGE_CLASSES,
 )
+from mews.kube.api.volumes import PROVISIONERS, SELECTED_NODE, smallest_match
 from mews.kube.emulated.controllers.volumebinder.policy import best_match, default_class, misfit, undeletable
 from tests.kube.emulated.controllers.staging import Stage
 from tests.kube.emulated.controllers.telling import ours, title
@@ -39,11 +43,14 @@ def test_a_claim_gets_the_smallest_volume_that_is_large_enough_and_of_its_class(
     assert best_match(_claim(), volumes, waits=True) is None
 
 
-def test_a_volume_of_another_node_is_not_taken_for_a_pod_on_this_one() -> None:
-    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["east"]}]}
+@pytest.mark.parametrize(
+    ("key", "zone", "found"), [("matchExpressions", "west", False), ("matchExpressions", "east", True)]
+)
+def test_a_volume_of_another_node_is_not_taken_for_a_pod_on_this_one(key: str, zone: str, found: bool) -> None:
+    term = {key: [{"key": "zone", "operator": "In", "values": ["east"]}]}
     volume = _volume("a", nodeAffinity={"required": {"nodeSelectorTerms": [term]}})
-    nodes = [{"metadata": {"name": "n", "labels": {"zone": zone}}} for zone in ("west", "east")]
-    assert [best_match(_claim(), [volume], waits=False, node=node) for node in nodes] == [None, volume]
+    node = {"metadata": {"name": "n", "labels": {"zone": zone}}}
+    assert smallest_match(_claim(), [volume], waits=True, node=node) == (volume if found else None)
 
 
 def test_what_does_not_fit_is_named() -> None:
@@ -69,30 +76,42 @@ def test_the_newest_default_class_counts() -> None:
     assert default_class(classes) is classes[1]
 
 
-async def a_pod_with_a_node_is_a_consumer(stage: Stage) -> None:
-    body = {"metadata": {"name": "late"}, "provisioner": "kubernetes.io/no-provisioner"}
+def test_a_volume_that_is_promised_to_the_claim_is_taken_or_none() -> None:
+    reach = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}}
+    promised = _volume("a", "9Gi", claimRef={"name": "c", "namespace": "n"}, nodeAffinity=reach)
+    volumes = [promised, _volume("b")]
+    there, elsewhere = ({"metadata": {"name": "n", "labels": labels}} for labels in ({"zone": "east"}, {}))
+    assert smallest_match(_claim(), volumes, waits=True, node=None) is promised
+    assert smallest_match(_claim(), volumes, waits=True, node=there) is promised
+    assert smallest_match(_claim(), volumes, waits=True, node=elsewhere) is None
+
+
+async def a_claim_waits_for_the_scheduler(stage: Stage) -> None:
+    body = {"metadata": {"name": "late"}, "provisioner": "example.com/x"}
     await stage.kube.create(STORAGE_CLASSES, {**body, "volumeBindingMode": "WaitForFirstConsumer"})
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
-    source = {"hostPath": {"path": "/tmp/x"}, "capacity": {"storage": "1Gi"}}
-    await stage.kube.create(PERSISTENT_VOLUMES, {"metadata": {"name": "v"}, "spec": {**spec, **source}})
     requests = {"requests": {"storage": "1Gi"}}
     await stage.make(PERSISTENT_VOLUME_CLAIMS, "c", spec={**spec, "resources": requests})
-
-    async def phase(wanted: str) -> bool:
-        return bool((await stage.get(PERSISTENT_VOLUME_CLAIMS, "c"))["status"]["phase"] == wanted)
-
-    await stage.until("pending", lambda: phase("Pending"))
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
     await stage.until("an account", lambda: _has_account(stage))
-    await stage.make(PODS, "p", spec={"containers": [{"name": "c", "image": "x"}], "volumes": volumes})
-    await stage.until("bound", lambda: phase("Bound"))
+    placed = {"containers": [{"name": "c", "image": "x"}], "volumes": volumes, "nodeName": "stage-1"}
+    await stage.make(PODS, "p", spec=placed)
+
+    async def asked() -> bool:
+        claim = await stage.get(PERSISTENT_VOLUME_CLAIMS, "c")
+        return PROVISIONERS[-1] in annotations_of(claim)
+
+    await asyncio.sleep(20.0)
+    assert not await asked()  # a pod with a node is no word of the scheduler's
+    await stage.change(PERSISTENT_VOLUME_CLAIMS, "c", {"metadata": {"annotations": {SELECTED_NODE: "stage-1"}}})
+    await stage.until("asked", asked)
 
 
 async def _has_account(stage: Stage) -> bool:
     return any(each["metadata"]["name"] == "default" for each in await stage.all(SERVICE_ACCOUNTS))
 
 
-def test_a_claim_that_waits_is_bound_once_a_pod_that_uses_it_has_a_node() -> None:
-    told = ours([a_pod_with_a_node_is_a_consumer])
-    turns, _ = told[title(a_pod_with_a_node_is_a_consumer)]
-    assert [what for what, _ in turns] == ["pending", "an account", "bound"]
+def test_a_volume_is_asked_for_once_the_scheduler_has_named_a_node() -> None:
+    told = ours([a_claim_waits_for_the_scheduler])
+    turns, _ = told[title(a_claim_waits_for_the_scheduler)]
+    assert [what for what, _ in turns] == ["an account", "asked"]

@@ -170,3 +170,29 @@ def test_a_process_is_ready_by_its_page_and_started_again_when_it_says_that_it_i
         await node.containerd.close()
 
     asyncio.run(main())
+
+
+def test_a_process_that_cannot_see_its_volumes_is_warned_of_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "hostPath": {"path": "/tmp"}}]
+        mounts = [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/tmp"}]
+        thrice = "n=$(cat count 2>/dev/null || echo 0); n=$((n+1)); echo $n > count; [ $n -ge 3 ]"
+        both = [
+            {"name": name, "image": "busybox", "command": ["sh", "-c", thrice], "volumeMounts": mounts}
+            for name in ("one", "two")
+        ]
+        async with node.kubelet():
+            await node.bound("p", containers=both, volumes=volumes, policy="OnFailure")
+            done = await node.phase("p", "Succeeded")
+        assert [each["restartCount"] for each in done["status"]["containerStatuses"]] == [2, 2]
+        said = [event for event in (await node.kube.list(EVENTS, namespace="default")).items if _warns(event)]
+        text = "Volume a is not mounted: containers that run as processes see the file system of this machine"
+        assert [(event["message"], event["count"]) for event in said] == [(text, 1)]
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+def _warns(event: Object) -> bool:
+    return bool(event["reason"] == "VolumesNotMounted")

@@ -8,10 +8,13 @@ from typing import Any
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
+from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
+from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
@@ -31,6 +34,9 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     5: Unattached,
     6: Agreement,
     10: Orderly,
+    25: Placements,
+    28: NodeTaints,
+    70: HostLayers,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 at objects; a system's have other
 numbers."""

@@ -2,23 +2,30 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Versions that were tested together; CONSTRAINTS= takes the newest that pyproject.toml allows
+CONSTRAINTS ?= constraints.txt
 ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
 
-.PHONY: validate-redfish validation fuzz crash-points planted gpushare-sequences demo test test-nightly test-fuse test-containers \
+.PHONY: constraints validate-redfish validation fuzz crash-points planted gpushare-sequences demo test test-nightly test-fuse test-containers \
   test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
 # of the time that `mews up` takes.
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
-$(BIN)/.installed: pyproject.toml
+$(BIN)/.installed: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[test,bench]'
+	$(BIN)/python -m pip install --quiet $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable '.[test,bench]'
 	$(BIN)/python -m compileall -q emulator harness kube systems src/mews
 	mkdir -p build/editor/mews
 	for part in $(ROOMS) src/mews/__init__.py; do ln -sfn "$(CURDIR)/$$part" build/editor/mews/; done
 	touch $@
+
+# The newest versions that pyproject.toml allows, written down once the tests have passed with them
+constraints: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,bench]'
+	{ sed -n 1p constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new && mv constraints.new constraints.txt
 
 demo: $(BIN)/.installed
 	$(BIN)/mews demo

@@ -26,7 +26,6 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
         "multidict": "cluster",
         "orjson": "cluster",
         "prometheus_client": "cluster",
-        "re2": "cluster",
         "requests": "containers",
         "matplotlib": "plots",
         "mfusepy": "fuse",

@@ -38,6 +38,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                nvml-recovered    *function*; NVML had answered "unknown error"
                                stuck             *function*, arrow: a fault keeps that layer from coming up
                                draining, persistence   *function*, on
+                               powered-off, powered-on   the whole machine was switched
                                waiting           *function*, what: a write that blocks while the GPU is in use
                                rescanned         below: the bridge below which was looked, None for everywhere
                                virtual-functions  *function*, count: an adapter has so many from now on

@@ -18,7 +18,7 @@ EVENTS = (
     "operation-begun",  # operation, kind, device, port, due_s
     "operation-finished",  # operation, kind, device, port, answer, reason, truth
     "fault-added",  # fault, kind
-    "fault-fired",  # fault, kind, fired, operation, may_break, grace_s, device where it is about one
+    "fault-fired",  # fault, kind, fired, left, operation, may_break, grace_s, device where it is about one
     "fault-cleared",  # fault, kind
     "management-down",  # until_s
     "management-up",

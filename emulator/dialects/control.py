@@ -85,6 +85,7 @@ class Control:
         listed = {}
         for name in self._rack.names():
             with self._rack.box(name) as box:
+                box.settle(self._rack.clock.now())  # some may have expired
                 listed[name] = box.faults.listed()
         return 200, listed
 

@@ -7,6 +7,7 @@
 | remove, bind, unbind | device, driver | a write into that file of sysfs |
 | rescan | below (a bridge) | likewise |
 | power | device, on | the slot's ``power`` |
+| machine-power | on | the whole server is switched off, or on and boots |
 | write | path, text | any write into the host's tree; ``{bdf}``, ``{slot}`` and ``{bridge}`` stand for the device's |
 | unlink-node | device | ``rm /dev/nvidiaN`` |
 | drain, persistence | device, on | NVML's calls of those names |
@@ -33,6 +34,7 @@ Do = Literal[
     "unbind",
     "rescan",
     "power",
+    "machine-power",
     "write",
     "unlink-node",
     "drain",
@@ -51,6 +53,7 @@ TAKEN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("rescan", "discover"), ((), ())),
     **dict.fromkeys(("hold", "release"), ((), ("device", "key"))),
     "write": (("path",), ("text", "device")),
+    "machine-power": (("on",), ()),
     "persistence-daemon": ((), ("on",)),
 }
 """Action -> what it must name, and what it may, in scenarios."""
@@ -102,6 +105,8 @@ def _at_once(tree: HostTree, action: Mapping[str, Any], now_s: float) -> None:
         case "unlink-node":
             minor = _function(tree, action).minor
             operator.unlink_node(-1 if minor is None else minor, now_s)
+        case "machine-power":
+            host.set_power(bool(action.get("on", True)), now_s)
         case "persistence-daemon":
             operator.persistence_daemon(bool(action.get("on", True)), now_s)
         case "hold":

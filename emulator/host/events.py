@@ -39,6 +39,8 @@ EVENTS = (
     "persistence",  # device, on
     "rescanned",  # below: the bridge below which functions were looked for, None for everywhere
     "virtual-functions",  # device, count: how many it has from now on
+    "powered-off",  # the whole machine: nothing runs on it any more
+    "powered-on",  # it boots
     "waiting",  # device, what: a write blocks until nobody uses the device
     "used",  # device, holders
     "fault-added",  # fault, kind

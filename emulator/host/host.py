@@ -205,6 +205,7 @@ class Host:
         if on is self.running:
             return
         self.running = on
+        self.emit("powered-on" if on else "powered-off", None)
         for key in self.holders.keys("") if not on else ():
             self.holders.release(key)
         for function in list(self._functions):

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from mews.harness import terminal
 from mews.harness.commands.instances import running
+from mews.harness.errors import BadInput
 from mews.harness.journal import LAYERS
 from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
@@ -92,8 +93,11 @@ def _status_text(seen: Mapping[str, Any]) -> str:
 
 
 def _fault_text(fault: Mapping[str, Any]) -> str:
-    since = f"since {fault['t']:.1f} s, struck {fault['fired']} times"
-    return f"fault {fault['fault']} on {fault['owner']}: {fault['kind']} {since}"
+    about = "" if fault["device"] is None else f" of {fault['device']}"
+    struck = f"triggered {fault['fired']} of {fault['count'] or 'any number of'} times"
+    state = "ended" if fault["ended"] else "active"
+    what = f"fault {fault['fault']} on {fault['owner']}: {fault['kind']}{about}"
+    return f"{what} since {fault['since']:.1f} s, {struck}, {state}"
 
 
 @answered
@@ -244,9 +248,15 @@ def explain(words: Sequence[str], context: CommandContext) -> int:
     chosen = parser.parse_args(words)
     namespace, pod = pod_named(chosen.pod)
     found = client_of(chosen.name).get(f"/v1/explain/pod/{quote(namespace, safe='')}/{quote(pod, safe='')}")
+    missing = found["cause"] == "missing"
     text = f"pod {found['pod']}: {found['cause']}\n" + "".join(f"  {each}\n" for each in found["sentences"])
-    context.write(json.dumps(found) + "\n" if chosen.json else text)
-    return 0
+    if chosen.json:
+        context.write(json.dumps(found) + "\n")
+    elif missing:
+        raise BadInput(" ".join(found["sentences"]))
+    else:
+        context.write(text)
+    return 2 if missing else 0
 
 
 @answered
@@ -295,15 +305,28 @@ def report(words: Sequence[str], context: CommandContext) -> int:
     parser.add_argument("--out", required=True, metavar="FILE")
     chosen = parser.parse_args(words)
     client = client_of(chosen.name)
-    about, lines = client.get("/v1/session"), client.get("/v1/journal")["lines"]
+    about, judged = client.get("/v1/session"), client.get("/v1/verdict")
+    lines = client.get("/v1/journal")["lines"]
 
     from mews.harness.report.html import html_page
     from mews.harness.report.run import Run
     from mews.harness.scenario.result import Result
 
-    seen = Result(chosen.name, "", about["cluster"], "wall", about["seed"], "passed", "a live session, so far")
+    seen = Result(
+        scenario=chosen.name,
+        path="",
+        cluster=about["cluster"],
+        time="wall",
+        seed=about["seed"],
+        verdict=judged["verdict"],
+        reason=judged["reason"],
+        wall_s=judged["seconds"]["wall"],
+        violations=tuple(judged["violations"]),
+        report="\n".join(judged["waiting"]),
+    )
     _write_file(chosen.out, html_page([Run(seen, [line_of(row) for row in lines])]))
-    return 0
+    context.write(f"{seen.verdict}: {seen.reason} ({seen.wall_s:.0f} s)\n")
+    return 0 if seen.verdict == "passed" else 1
 
 
 def _write_file(out: str, text: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+import math
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import key_of
+from mews.kube.api.objects import Object, key_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 from mews.kube.system.invariant import Breach, ClusterObjects
@@ -39,9 +40,19 @@ def _on_a_busy_machine(bounds: Bounds) -> float | None:
 
 class Oracle:
     """``await start()`` once the cluster runs, ``await finish()`` before it is closed. Violations are written to the
-    journal as they are found. ``named``: invariants that a scenario wants beside those that are always judged."""
+    journal as they are found. ``named``: invariants that a scenario wants beside those that are always judged.
+    ``looks_every_s``: nodes and pods are looked at no more often, for clusters that stay up with many of them, and
+    ``remember`` makes where they are kept."""
 
-    def __init__(self, cluster: Cluster, *, bounds: Bounds | None = None, named: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        bounds: Bounds | None = None,
+        named: Sequence[str] = (),
+        looks_every_s: float = 0.0,
+        remember: Callable[[], MutableMapping[str, Object]] = dict,
+    ) -> None:
         self._cluster = cluster
         self._journal = cluster.journal
         systems = judged_systems(cluster.systems, cluster.components())
@@ -50,7 +61,11 @@ class Oracle:
         if cluster.time == "wall":
             bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S), scheduled_s=_on_a_busy_machine(bounds))
         self._judge = InvariantJudge(bounds, systems, report=self._write)
-        self._feeds = {resource: Feed(cluster.kube, resource, self._on_sight) for resource in (NODES, PODS)}
+        self._feeds = {
+            resource: Feed(cluster.kube, resource, self._on_sight, objects=remember()) for resource in (NODES, PODS)
+        }
+        self._looks_every_s = looks_every_s
+        self._looked_s = -math.inf
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Callable[[], None] = lambda: None
 
@@ -83,16 +98,25 @@ class Oracle:
     async def finish(self) -> list[Violation]:
         """Take a last look, stop listening, and return all violations."""
         try:
-            self._judge.pass_time(self._journal.elapsed_s)
-            self._look()
-            self._judge.compare(await self._settled(self._gaps), self._journal.elapsed_s)
-            self._judge.conclude(await self._settled(self._disagreements), self._journal.elapsed_s)
+            return await self.conclude()
         finally:
-            self._stop()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self.stop()
+
+    async def conclude(self) -> list[Violation]:
+        """Take a whole look now, and return all violations so far."""
+        self._judge.pass_time(self._journal.elapsed_s)
+        self._looked_s = -math.inf
+        self._look()
+        self._judge.compare(await self._settled(self._gaps), self._journal.elapsed_s)
+        self._judge.conclude(await self._settled(self._disagreements), self._journal.elapsed_s)
         return list(self._judge.violations)
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        self._stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _write(self, violation: Violation) -> None:
         first = None if violation.first is None else violation.first.number
@@ -105,8 +129,12 @@ class Oracle:
         self._look()
 
     def _look(self) -> None:
+        elapsed_s = self._journal.elapsed_s
+        if elapsed_s < self._looked_s + self._looks_every_s:
+            return
+        self._looked_s = elapsed_s
         nodes, pods = self._feeds[NODES].objects, self._feeds[PODS].objects
-        self._judge.on_objects(self._journal.elapsed_s, ClusterObjects(nodes, pods, self._cluster.clock.now()))
+        self._judge.on_objects(elapsed_s, ClusterObjects(nodes, pods, self._cluster.clock.now()))
 
     async def _settled(self, look: Callable[[], Awaitable[list[Breach]]]) -> list[Breach]:
         """What a look finds, after everything that lags had its moment to follow."""

@@ -6,12 +6,14 @@ Pure. Every sentence is one finding; findings are ranked by how near they are to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from mews.harness.live.standing import Standing
+from mews.harness.live.pod_hardware import hardware_findings
+from mews.harness.live.sight import Finding, Sight, ending_of
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.kube.api.objects import (
     Object,
     condition_of,
@@ -23,8 +25,6 @@ from mews.kube.api.objects import (
     phase_of,
 )
 from mews.kube.api.pod_requests import request_of
-from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.system.system import Pooled
 
 CAUSES = (
     "quota",
@@ -55,30 +55,6 @@ CAUSES = (
 _WARNINGS = 3
 
 
-class Sight(Struct, frozen=True):
-    """What is looked at.
-
-    ``events`` are those of the pod's namespace, oldest first. ``schedulers``: schedulerName -> the component that
-    answers to it; ``services``: components that answer requests of others, extenders among them; ``pools``: what the
-    systems that run move between nodes; ``table`` as ``HardwareControl.table`` has it; ``held``: what the kubelet of
-    its node says of the pod; ``since_s``: when the journal saw it created.
-    """
-
-    namespace: str
-    name: str
-    pod: Object | None
-    pods: Sequence[Object] = ()
-    nodes: Sequence[Object] = ()
-    events: Sequence[Object] = ()
-    schedulers: Mapping[str, str] = field(default_factory=dict)
-    services: Sequence[str] = ()
-    pools: Sequence[Pooled] = ()
-    table: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    held: PodDevices | None = None
-    since_s: float | None = None
-    standing: Standing = field(default_factory=Standing)
-
-
 class PodExplanation(Struct, frozen=True):
     """``cause`` is one of ``CAUSES``; the sentences begin with it."""
 
@@ -91,10 +67,6 @@ class PodExplanation(Struct, frozen=True):
         return {"pod": self.pod, "cause": self.cause, "sentences": list(self.sentences)}
 
 
-Finding = tuple[str, str]
-"""A cause and its sentence."""
-
-
 def explain(sight: Sight) -> PodExplanation:
     """The findings, the nearest to the cause first; those of one cause keep their order."""
     found = list(_unborn(sight) if sight.pod is None else _born(sight, sight.pod))
@@ -104,6 +76,8 @@ def explain(sight: Sight) -> PodExplanation:
 
 
 def _unborn(sight: Sight) -> Iterator[Finding]:
+    if sight.namespaces is not None and sight.namespace not in sight.namespaces:
+        yield "missing", f"There is no namespace {sight.namespace}; a pod is named pod/NAME or pod/NAMESPACE/NAME."
     yield "missing", f"There is no pod {sight.name} in namespace {sight.namespace}."
     for event in reversed(sight.events):
         about = event.get("involvedObject") or {}
@@ -143,8 +117,7 @@ def _born(sight: Sight, pod: Object) -> Iterator[Finding]:
         yield from _holdings(sight)
         yield from _node(sight, node)
     yield from _warnings(sight)
-    if phase != "Running":
-        yield from _hardware(sight, pod)
+    yield from hardware_findings(sight, pod)
     if not node and phase == "Pending":
         yield "waiting", "No scheduler has bound it to a node."
 
@@ -172,10 +145,11 @@ def _unplaced(sight: Sight, pod: Object) -> Iterator[Finding]:
         known = ", ".join(sorted(sight.schedulers)) or "none"
         yield "scheduler-unknown", f"Nothing answers to its schedulerName {scheduler!r}; schedulers that run: {known}."
     elif component in sight.standing.down:
-        yield "scheduler-down", f"Its scheduler {scheduler} is down: {_ending(sight, component)}."
-    for service in sight.services:
-        if service in sight.standing.down:
-            yield "extender-down", f"{service}, which schedulers ask, is down: {_ending(sight, service)}."
+        yield "scheduler-down", f"Its scheduler {scheduler} is down: {ending_of(sight, component)}."
+    for service, resources in sight.extenders.items() if scheduler == DEFAULT_SCHEDULER else ():
+        asked = not resources or any(request_of(pod, each) for each in resources)
+        if asked and service in sight.standing.down:
+            yield "extender-down", f"{service}, which schedulers ask, is down: {ending_of(sight, service)}."
     yield from _demand(sight, pod)
     awaited = [sentence for pool in sight.pools if (sentence := pool.awaited(pod, pool.resource))]
     for sentence in awaited:
@@ -265,7 +239,7 @@ def _node(sight: Sight, node: str) -> Iterator[Finding]:
         )
     kubelet = f"kubelet/{node}"
     if kubelet in sight.standing.down:
-        yield "node-down", f"The kubelet of {node} is down: {_ending(sight, kubelet)}."
+        yield "node-down", f"The kubelet of {node} is down: {ending_of(sight, kubelet)}."
 
 
 def _warnings(sight: Sight) -> Iterator[Finding]:
@@ -279,35 +253,6 @@ def _warnings(sight: Sight) -> Iterator[Finding]:
             latest[str(event.get("message"))] = str(event.get("reason"))
     for message, reason in list(latest.items())[-_WARNINGS:]:
         yield "holder-refuses" if "in use" in message else "waiting", f"{reason}: {message}."
-
-
-def _hardware(sight: Sight, pod: Object) -> Iterator[Finding]:
-    """What goes on below it, where it asks for what is moved."""
-    standing = sight.standing
-    if not any(request_of(pod, pool.resource) for pool in sight.pools):
-        return
-    for component in sorted(standing.down):
-        if component not in (*sight.schedulers.values(), *sight.services) and not component.startswith("kubelet/"):
-            yield "component-down", f"{component} is down: {_ending(sight, component)}."
-    for line in standing.lies:
-        if sight.since_s is None or line.t >= sight.since_s:
-            yield (
-                "chassis-lies",
-                f"{line.actor} answered {line.fields['answer']} to the {line.fields.get('kind')} of "
-                f"{line.fields.get('gpuid')} at {line.t:.1f} s, which is not true.",
-            )
-    for (chassis, _), line in sorted(standing.operations.items()):
-        verb = line.event.removesuffix("-begun")
-        where = f"to {line.fields.get('host') or line.fields.get('port')}" if verb == "attach" else "from its host"
-        yield "moving", f"{chassis} is at work: {verb} of {line.fields.get('gpuid')} {where} since {line.t:.1f} s."
-    for fault in standing.faults.values():
-        yield "fault", f"{fault.owner} has the fault {fault.kind} since {fault.t:.1f} s (struck {fault.fired} times)."
-
-
-def _ending(sight: Sight, component: str) -> str:
-    line = sight.standing.down[component]
-    cause = line.fields.get("cause")
-    return f"{line.event} at {line.t:.1f} s{f' ({cause})' if cause else ''}"
 
 
 def pod_named(text: str) -> tuple[str, str]:

@@ -66,6 +66,7 @@ class SessionServer:
         app = web.Application(middlewares=[self._guarded], client_max_size=_MOST_BYTES)
         app.router.add_get("/v1/session", self._about)
         app.router.add_get("/v1/status", self._status)
+        app.router.add_get("/v1/verdict", self._verdict)
         app.router.add_get("/metrics/{system}", self._metrics)
         app.router.add_get("/v1/journal", self._journal)
         app.router.add_get("/v1/events", self._events)
@@ -121,6 +122,9 @@ class SessionServer:
     async def _status(self, _: web.Request) -> web.Response:
         return _answer({**await self.session.status(), "metrics": self.metrics()})
 
+    async def _verdict(self, _: web.Request) -> web.Response:
+        return _answer((await self.session.judged()).as_dict())
+
     async def _metrics(self, request: web.Request) -> web.Response:
         body = await self.session.cluster.exposition(request.match_info["system"])
         return web.Response(body=body, headers={**_SECURITY, "Content-Type": "text/plain; version=0.0.4"})
@@ -137,7 +141,7 @@ class SessionServer:
         return _answer({"scenario": self.session.record(request.query.get("name") or self.session.name)})
 
     async def _faults(self, _: web.Request) -> web.Response:
-        return _answer({"faults": self.session.faults()})
+        return _answer({"faults": [fault.as_dict() for fault in await self.session.faults()]})
 
     async def _explain(self, request: web.Request) -> web.Response:
         namespace, name = pod_named(f"pod/{request.match_info['namespace']}/{request.match_info['name']}")

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
 
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+from mews.harness.invariants.oracle import Oracle
 from mews.harness.journal import Line
 from mews.harness.live.explanation import PodExplanation, Sight, explain
+from mews.harness.live.judging import SessionVerdict, waiting
+from mews.harness.live.packing import PackedObjects
 from mews.harness.live.recording import BY_STEPS, ObjectRecording, RecordedAction
 from mews.harness.live.restoring import Restoration
 from mews.harness.live.scenario_file import as_yaml, checks_of, recorded_scenario
 from mews.harness.live.snapshot import read_snapshot, snapshot_document
-from mews.harness.live.standing import Standing
+from mews.harness.live.standing import Standing, StandingFault
 from mews.harness.live.step_answer import StepAnswer
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
 from mews.harness.scenario.accounts.sessions import STEP
@@ -30,12 +33,16 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.performing import perform
 from mews.harness.scenario.reading import evidence_text
 from mews.harness.scenario.references import of_steps
+from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.yamlfile import dotted
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
-from mews.kube.api.resources import EVENTS, NODES, PODS
+from mews.kube.api.resources import EVENTS, NAMESPACES, NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
+
+_LOOKS_EVERY_S = 5.0
+"""A session may have thousands of pods, whose laws are judged at every change of any."""
 
 READING = ("get", "logs")
 """Steps that only read: answered, and no part of a recording."""
@@ -62,6 +69,13 @@ class LiveSession:
             cluster.kube, lambda: self.journal.elapsed_s, ignored=tuple(self._own_namespaces())
         )
         self._watching: asyncio.Task[None] | None = None
+        self._oracle = Oracle(
+            cluster,
+            bounds=bounds_for(scenario, cluster),
+            named=scenario.invariants,
+            looks_every_s=_LOOKS_EVERY_S,
+            remember=PackedObjects,
+        )
         self._began_s: float | None = None
         for line in self.journal.lines():
             self._take(line)
@@ -71,6 +85,7 @@ class LiveSession:
         """Watch from now on what users do; what is there already is the cluster's own."""
         self._watching = asyncio.create_task(self._recording.run(), name="recording")
         await self._recording.synced()
+        await self._oracle.start()
 
     async def watched(self) -> None:
         """Wait until what users do is watched."""
@@ -83,6 +98,7 @@ class LiveSession:
     async def close(self) -> None:
         """Hear no more."""
         self._stop()
+        await self._oracle.stop()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
@@ -204,7 +220,10 @@ class LiveSession:
                 nodes=nodes,
                 events=sorted(events, key=_latest),
                 schedulers=self.schedulers(),
-                services=self.services(),
+                extenders=self.extenders(),
+                workers=dict(self._workers()),
+                namespaces=[name_of(each) for each in (await kube.list(NAMESPACES)).items],
+                faults=await self.faults(),
                 pools=[pool for each in self.cluster.systems if (pool := each.pooled) is not None],
                 table=await self.cluster.hardware.table(),
                 held=None if pod is None else await self._held(pod),
@@ -231,6 +250,22 @@ class LiveSession:
         )
         return as_yaml(document, f"{len(actions)} actions in {now_s:.0f} s on --cluster {self.cluster.name}")
 
+    async def judged(self) -> SessionVerdict:
+        """What it has come to so far.
+
+        Raises ApiError, Unavailable.
+        """
+        kube = self.cluster.kube
+        violations = [each.as_dict() for each in await self._oracle.conclude()]
+        made = [obj for resource, obj in self._recording.objects() if resource.kind != "Pod"]
+        nodes, pods = (await kube.list(NODES)).items, (await kube.list(PODS)).items
+        others = [*({"kind": "Pod", **pod} for pod in pods), *made]
+        down = (
+            f"component {name} is down: {line.event} at {line.t:.1f} s" for name, line in self.standing.down.items()
+        )
+        found = (*sorted(down), *waiting(nodes, others, self.cluster.clock.now()))
+        return SessionVerdict(tuple(violations), found, self.journal.elapsed_s)
+
     async def _held(self, pod: Object) -> PodDevices | None:
         node = node_name_of(pod)
         hosts = {self.cluster.node_of(host.name): host.name for host in self._hosts()} if node else {}
@@ -254,9 +289,24 @@ class LiveSession:
                     found[component.scheduler(each.configuration)] = name
         return found
 
-    def services(self) -> list[str]:
-        """Components that answer requests of others."""
-        return [name for each in self.cluster.systems for name, component in each.components() if component.service]
+    def extenders(self) -> dict[str, Sequence[str]]:
+        """Components that the default scheduler asks -> the resources that it asks them about; none: about all pods."""
+        found: dict[str, Sequence[str]] = {}
+        for each in self.cluster.systems:
+            asked = {
+                one.service: one.config.get("managedResources") for one in each.system.extenders(each.configuration)
+            }
+            for name, component in each.components():
+                if component.service in asked:
+                    managed: Any = asked[component.service] or ()
+                    found[name] = [str(one["name"]) for one in managed]
+        return found
+
+    def _workers(self) -> Iterator[tuple[str, str]]:
+        for each in self.cluster.systems:
+            resource = "" if each.pooled is None else each.pooled.resource
+            for name, _ in each.components():
+                yield name, resource
 
     async def hardware(self) -> dict[str, Any]:
         """``{"table", "hosts", "telemetry"}`` as ``HardwareControl`` has them."""
@@ -289,13 +339,17 @@ class LiveSession:
             "pods": phases,
             "devices": {chassis: _places(rows) for chassis, rows in table.items()},
             "down": {name: f"{line.event} at {line.t:.1f} s" for name, line in sorted(self.standing.down.items())},
-            "active_faults": self.faults(),
+            "active_faults": [fault.as_dict() for fault in await self.faults() if not fault.ended],
             "operations": len(self.standing.operations),
         }
 
-    def faults(self) -> list[dict[str, Any]]:
-        """Those that stand."""
-        return [fault.as_dict() for fault in self.standing.faults.values()]
+    async def faults(self) -> list[StandingFault]:
+        """Those that were added and not cleared, as the hardware has them now; those that have ended say so."""
+        listed: dict[tuple[str, str], Mapping[str, Any]] = {}
+        with suppress(OSError, ValueError, RuntimeError):  # what is down cannot say how often it was struck
+            for owner, found in (await self.cluster.hardware.faults()).items():
+                listed |= {(owner, str(each["fault"])): each for each in found}
+        return [fault.seen(listed.get(key, {})) for key, fault in self.standing.faults.items()]
 
     def about(self) -> dict[str, Any]:
         """What it is, and what can be done to it."""

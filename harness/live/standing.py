@@ -5,9 +5,11 @@ The journal of a session that stays up is remembered in part; this is what of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mews.kube.system.journal import Line
 
@@ -16,13 +18,32 @@ _LIES_KEPT = 20
 
 class StandingFault(Struct, frozen=True):
     """A fault that was added and not cleared; ``owner`` is ``chassis/A`` or ``host/host-1``, ``t`` when it came, in
-    seconds of the journal, ``fired`` how often it has struck."""
+    seconds of the journal, ``fired`` how often it has struck, ``left`` how often it may strike yet (None: no limit),
+    ``device`` the one that it is about. It has ``ended`` where it may strike no more."""
 
     owner: str
     number: str
     kind: str
     t: float
     fired: int = 0
+    left: int | None = None
+    device: str | None = None
+    expired: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has struck as often as it may, or its time is over."""
+        return self.expired or self.left == 0
+
+    def seen(self, listed: Mapping[str, Any]) -> StandingFault:
+        """The same with what the hardware says of it now."""
+        return replace(
+            self,
+            fired=int(listed.get("fired", self.fired)),
+            left=listed.get("left", self.left),
+            device=listed.get("device") or self.device,
+            expired=bool(listed.get("ended", self.expired)),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """As the session's server shows it."""
@@ -32,6 +53,11 @@ class StandingFault(Struct, frozen=True):
             "kind": self.kind,
             "t": round(self.t, 3),
             "fired": self.fired,
+            "count": None if self.left is None else self.left + self.fired,
+            "left": self.left,
+            "device": self.device,
+            "since": round(self.t, 3),
+            "ended": self.ended,
         }
 
 
@@ -68,7 +94,9 @@ class Standing(Struct):
         elif line.event == "added":
             self.faults[key] = StandingFault(*key, str(line.fields.get("kind", "")), line.t)
         elif line.event == "fired" and known is not None:
-            self.faults[key] = StandingFault(*key, known.kind, known.t, known.fired + 1)
+            left = line.fields.get("left", None if known.left is None else max(known.left - 1, 0))
+            device = line.fields.get("gpuid") or line.fields.get("device") or known.device
+            self.faults[key] = replace(known, fired=known.fired + 1, left=left, device=device)
 
     def _chassis(self, line: Line) -> None:
         device = str(line.fields.get("device", ""))

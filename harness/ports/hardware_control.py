@@ -58,6 +58,8 @@ class LocalHardwareControl:
     async def faults(self) -> dict[str, list[dict[str, Any]]]:
         """What is in place, by chassis and host."""
         hosts = {} if self._hosts is None else self._hosts.hosts.hosts
+        for box in self._fleet.fleet.boxes.values():
+            box.settle(self._fleet.pace.now())  # some may have expired
         return {
             **{f"chassis/{name}": box.faults.listed() for name, box in self._fleet.fleet.boxes.items()},
             **{f"host/{name}": host.faults.listed() for name, host in hosts.items()},

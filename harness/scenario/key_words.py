@@ -74,7 +74,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "HostAction": {
         "do": "the action",
         "driver": "of bind and unbind; default: the device's own",
-        "on": "of power, drain, persistence and persistence-daemon: on or off",
+        "on": "of power, machine-power, drain, persistence and persistence-daemon: on or off",
         "text": "what a write writes",
         "key": "of hold and release: which process it is",
         "result": "how it must end: done, a refusal's code, or waiting where it still blocks",

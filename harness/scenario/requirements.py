@@ -104,6 +104,8 @@ def _unplayed(scenario: Scenario, cluster: str) -> str | None:
     """What real nodes do with images that nothing but emulated ones can."""
     if scenario.unknown_images == "idle":
         return f"unknownImages: idle: needs emulated nodes, those of --cluster {cluster} pull images"
+    if any(step.host is not None and step.host.do == "machine-power" for step in scenario.all_steps):
+        return f"host: machine-power: needs emulated nodes, those of --cluster {cluster} run on"
     staged = [name for name, image in scenario.images.items() if isinstance(image, dict) and _staged(image)]
     return f"images.{staged[0]}: stages need emulated nodes, not --cluster {cluster}" if staged else None
 
@@ -132,6 +134,8 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
 
 
 def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:
+    if stack.kubelet.faults:
+        return f"stack.kubelet.faults: needs emulated kubelets, those of --cluster {backend.name} are real"
     default = stack.replace.get("default-scheduler")
     if default is not None and backend.is_the_users:
         return "stack.replace.default-scheduler: it belongs to the cluster (--cluster kind has one of its own)"

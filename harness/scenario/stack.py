@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal, Self
 
 from msgspec.structs import replace
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
     ValidationError,
+    WithJsonSchema,
     create_model,
     model_validator,
 )
@@ -30,6 +32,7 @@ from mews.harness.scenario.replacement import (
     refusal,
     replacements_model,
 )
+from mews.kube.emulated.kubelet.faults import KUBELET_FAULTS
 from mews.kube.system.configured import ConfiguredSystem, names_in_stack
 from mews.kube.system.facility import Facility
 from mews.kube.system.system import Pooled, System
@@ -62,6 +65,25 @@ class ControllerOptions(Model):
         if self.program != "kube-controller-manager":
             chosen(self.run)
         return self
+
+
+def _known_fault(name: str) -> str:
+    if name not in KUBELET_FAULTS:
+        raise ValueError(f"must be one of {', '.join(KUBELET_FAULTS)}")
+    return name
+
+
+KubeletFault = Annotated[
+    str, AfterValidator(_known_fault), WithJsonSchema({"type": "string", "enum": list(KUBELET_FAULTS)})
+]
+
+
+class KubeletOptions(Model):
+    """Options of the emulated kubelets."""
+
+    faults: tuple[KubeletFault, ...] = Field(
+        default=(), description="faults of upstream's kubelet that they have, too (docs/kubelet.md)"
+    )
 
 
 class DefaultSchedulerOptions(Model):
@@ -98,6 +120,7 @@ class Stack(Model):
     systems: dict[str, Any] = Field(default_factory=dict)
     default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
+    kubelet: KubeletOptions = Field(default_factory=KubeletOptions)
     dialect: DialectName | None = None
     metrics: Switch = Field(
         default="on", description="whether metrics.k8s.io is served, as by metrics-server, in wall-clock time"

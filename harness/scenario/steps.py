@@ -219,7 +219,7 @@ async def _host(stage: StepContext, step: Step) -> None:
     action = step.host
     assert action is not None
     fields: dict[str, Any] = {"do": action.do}
-    if action.do in ("power", "drain", "persistence", "persistence-daemon"):
+    if action.do in ("power", "machine-power", "drain", "persistence", "persistence-daemon"):
         fields["on"] = action.on
     if action.do == "write":
         fields |= {"path": action.path or "", "text": action.text}

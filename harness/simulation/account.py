@@ -27,6 +27,8 @@ _FIXED: Mapping[str, KeyRule] = {
     "unknownImages": harmless(_NO_POD),
     "stack.dialect": refused("the chassis of a trace are asked in no dialect"),
     "stack.controllers.**": harmless("no controller makes or changes jobs of a trace"),
+    "stack.kubelet.**": refused("no kubelet runs in a trace"),
+    "stack.metrics": harmless("no policy asks for pods' use"),
     "stack.replace.**": refused("programs and plugins of yours place no jobs of a trace"),
     "stack.extenders.**": refused("no extender is asked in a trace"),
     **dict.fromkeys(

@@ -170,7 +170,7 @@ class ServedCluster:
             namespace = {"namespace": namespace_of(each)} if namespace_of(each) else {}
             self._session.perform({"delete": {**target, **namespace, "gracePeriod": 0, "missingOk": True}})
         status = self._session.get("/v1/status")
-        if status["active_faults"]:
+        if self._session.get("/v1/faults")["faults"]:  # what one that has ended did may still show
             self._session.perform({"fault": {"clear": "all"}})
         for component, state in status["down"].items():
             if state.startswith("killed"):

@@ -1,8 +1,4 @@
-"""Regular expressions as Go reads them (RE2), by google-re2, which comes with the extra ``cluster``.
-
-Where it is not installed a pattern is read by Python's ``re``: nearly the same language, but it knows look-arounds and
-back references, which Go refuses, and may take exponential time.
-"""
+"""Regular expressions as Go reads them, by google-re2: in linear time, whoever wrote the pattern."""
 
 from __future__ import annotations
 
@@ -43,10 +39,8 @@ def searcher(pattern: str) -> Any:
 
     Raises ``BadPattern``.
     """
-    try:
-        import re2
-    except ImportError:
-        return _by_python(pattern)
+    import re2  # Half a megabyte: most runs read no pattern of a stranger's.
+
     options = re2.Options()
     options.log_errors = False
     try:
@@ -70,14 +64,6 @@ def _go_only(pattern: str) -> str:
     if re.search(r"(?<!\\)(\\\\)*\\C", pattern):
         raise BadPattern("error parsing regexp: invalid escape sequence: `\\C`")
     return pattern
-
-
-def _by_python(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError) as error:
-        word = "missing closing )" if "unterminated subpattern" in str(error) else str(error)
-        raise BadPattern(f"error parsing regexp: {word}: `{pattern}`") from None
 
 
 def _as_go(text: str | bytes, pattern: str) -> str:

@@ -51,7 +51,8 @@ class Pooled(Struct, frozen=True):
     ``announcer`` is the component that announces what is attached, "" where none does from the beginning.
     ``surprise``: devices are detached without their hosts being told, which shows there as hardware that fails.
     ``unannounced``: nodes on which it announces none, for another system hands out their devices in parts.
-    ``awaited``: pod, ``resource`` -> what it waits for while devices are moved for it, in words, "" where none are."""
+    ``awaited``: pod, ``resource`` -> what it waits for while devices are moved for it, in words, "" where none are.
+    ``chosen``: pod -> the node to which they are moved, "" for none."""
 
     resource: str
     device_kind: str
@@ -61,6 +62,7 @@ class Pooled(Struct, frozen=True):
     surprise: bool = False
     unannounced: tuple[str, ...] = ()
     awaited: Callable[[Object, str], str] = nothing_awaited
+    chosen: Callable[[Object], str] = lambda pod: ""
 
 
 class Component(Struct, frozen=True):

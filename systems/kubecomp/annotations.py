@@ -33,12 +33,17 @@ def are_on(pod: Object) -> bool:
 
 def awaited(pod: Object, resource: str) -> str:
     """What a pod at Permit waits for, a sentence; "" for one that does not."""
-    found = annotations_of(pod)
-    if found.get(USE_FALCON) != "true" or DST_NODE not in found:
+    node = chosen_node(pod)
+    if not node:
         return ""
-    lacking = found.get(GPU_DEMAND, "some")
-    node = found[DST_NODE]
+    lacking = annotations_of(pod).get(GPU_DEMAND, "some")
     return f"Its scheduler has chosen node {node} and holds it until {lacking} more {resource} can be used there."
+
+
+def chosen_node(pod: Object) -> str:
+    """The node that its scheduler holds for a pod at Permit; "" for one that waits at none."""
+    found = annotations_of(pod)
+    return str(found.get(DST_NODE, "")) if found.get(USE_FALCON) == "true" else ""
 
 
 class PodAnnotations:

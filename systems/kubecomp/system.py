@@ -113,6 +113,7 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         surprise=config.removal == "surprise",
         unannounced=tuple(node.name for node in config.nodes if node.lent_to),
         awaited=_awaited,
+        chosen=_chosen,
     )
 
 
@@ -120,6 +121,12 @@ def _awaited(pod: Object, resource: str) -> str:
     from mews.systems.kubecomp.annotations import awaited
 
     return awaited(pod, resource)
+
+
+def _chosen(pod: Object) -> str:
+    from mews.systems.kubecomp.annotations import chosen_node
+
+    return chosen_node(pod)
 
 
 def _document(config: KubeCompConfig) -> Mapping[str, Any]:

@@ -18,7 +18,9 @@ def main() -> int:
     """Print an account of each scenario, and how to see each failure again."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash_points")
     parser.add_argument("--system", default="kubecomp", help=f"one of {', '.join(SYSTEMS)}; default: %(default)s")
-    parser.add_argument("--scenarios", help="names with commas, or all; default: those of the system")
+    parser.add_argument("--scenarios", help="names with commas, mixed or all; default: those of the system")
+    parser.add_argument("--delay", choices=("every", "drawn"), default="every", help="how long a component stays away: "
+                        "every delay at every line, or one drawn by seed")  # fmt: skip
     parser.add_argument("--only", type=int, metavar="N", help="so many of the single crashes, drawn by seed")
     parser.add_argument("--pairs", type=int, default=2000, help="pairs of crashes with a fault between them")
     parser.add_argument("--seed", type=int, default=1, help="of the runs, and of what is drawn")
@@ -32,14 +34,16 @@ def main() -> int:
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    wanted = [] if chosen.scenarios == "all" else chosen.scenarios.split(",") if chosen.scenarios else usual
+    named = {"all": (), "mixed": SYSTEMS["mixed"], None: usual}
+    wanted = named[chosen.scenarios] if chosen.scenarios in named else tuple(chosen.scenarios.split(","))
     try:
         if chosen.point is not None:
             return _one(CrashPoint.parse(chosen.point), chosen.seed, chosen.journal)
         among = bases(wanted, seed=chosen.seed)
     except ValueError as error:
         parser.error(str(error))
-    points = [point for base in among for point in base.points()]
+    drawn = chosen.delay == "drawn"
+    points = [point for base in among for point in (base.once_each(chosen.seed) if drawn else base.points())]
     if chosen.only is not None:
         points = sample(points, chosen.only, seed=chosen.seed)
     failed = _all("single crashes", among, points, chosen.jobs, chosen.seed)

@@ -11,7 +11,7 @@ from pathlib import Path
 from mews.harness.commands.run import load
 from mews.harness.scenario.model import Scenario
 from mews.harness.worker_pool import WorkerPool
-from tests.crash_points.point import CrashPoint, pair, single_points
+from tests.crash_points.point import CrashPoint, once_each, pair, single_points
 from tests.crash_points.systems import SYSTEMS
 from tests.crash_points.trial import Outcome, try_point
 
@@ -20,6 +20,8 @@ DISTURBED = ("fault", "kill", "start", "restart", "chassis", "host")
 """Steps by which a scenario disturbs itself: its own lines say what those do."""
 USUAL = SYSTEMS["kubecomp"]
 """The reconfigurations that ``make crash-points`` tries."""
+MIXED = SYSTEMS["mixed"]
+"""The worlds with pods of all systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class Base:
         """All single crashes."""
         lines = self.outcome.lines[self.outcome.first : self.outcome.last]
         return list(single_points(self.scenario.name, lines, self.outcome.components))
+
+    def once_each(self, seed: int) -> list[CrashPoint]:
+        """Each component at each line once, away for a time drawn by seed."""
+        lines = self.outcome.lines[self.outcome.first : self.outcome.last]
+        return list(once_each(self.scenario.name, lines, self.outcome.components, seed))
 
     def pair(self, rng: random.Random) -> CrashPoint:
         """Two crashes and a fault, drawn."""

@@ -10,6 +10,8 @@ from mews.harness.journal import Line
 
 DELAYS_S = (0.0, 45.0)
 """How long a crashed component stays away: not at all, and longer than any of its leases is young."""
+DRAWN_S = (0.0, 1.0, 10.0, 45.0)
+"""What one delay for each point is drawn from."""
 
 FAULTS: dict[str, dict[str, object]] = {
     "slow-attach": {"kind": "slow-operation", "operation": "attach", "count": 2, "extra_s": 20.0},
@@ -78,6 +80,14 @@ def single_points(scenario: str, lines: Sequence[Line], components: Sequence[str
         for component in components:
             for after_s in DELAYS_S:
                 yield CrashPoint(scenario, (Incident(line.number, component, after_s),))
+
+
+def once_each(scenario: str, lines: Sequence[Line], components: Sequence[str], seed: int) -> Iterator[CrashPoint]:
+    """Each component at each of these lines, away for a delay drawn by seed."""
+    for line in lines:
+        for component in components:
+            after_s = random.Random(f"{seed}/{scenario}/{line.number}/{component}").choice(DRAWN_S)
+            yield CrashPoint(scenario, (Incident(line.number, component, after_s),))
 
 
 def pair(scenario: str, lines: Sequence[Line], components: Sequence[str], rng: random.Random) -> CrashPoint:

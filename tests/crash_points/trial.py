@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects, do
-from mews.kube.api.objects import Object, condition_of, is_terminal, name_of, phase_of
+from mews.kube.api.objects import Object, condition_of, is_deleting, is_terminal, name_of, phase_of
 from mews.kube.api.resources import EVENTS, PODS
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
 from tests.oracle.play import disturbed
@@ -28,6 +28,10 @@ from tests.oracle.play import disturbed
 REST_S = 1800.0
 """How long pods and devices may take to come to rest: a Permit of fifteen minutes, tried again."""
 LOOK_S = 5.0
+GRACE_S = 30.0
+"""The longest that a pod of these scenarios gives its containers."""
+TERMINATING_S = 30.0
+"""Within this a kubelet that is back has finished a pod whose grace is over."""
 WITHOUT = ("assert", "exec", "hold", "sleep", "kill", "restart", "start")
 """Steps that a trial does not do: what a scenario expects where nothing crashes need not come off in it."""
 
@@ -115,6 +119,7 @@ class _Trial:
     def __init__(self, scenario: Scenario, cluster: Cluster, point: CrashPoint, pending: frozenset[str]) -> None:
         self._scenario = scenario
         self._cluster = cluster
+        self._point = point
         self._incidents = _Incidents(cluster, deque(point.incidents))
         self._pending = pending
         deadline_s = asyncio.get_running_loop().time() + scenario.timeout
@@ -134,15 +139,17 @@ class _Trial:
         for step in self._scenario.steps:
             await self._do(step)
         await self._rest(self._unsettled)
-        stop()
-        last = len(cluster.journal)
         problems = [f"pod {name} neither runs nor ended nor says why" for name in await self._silent()]
         ran, excused = await self._pods()
         for step in self._scenario.finally_:
             await self._do(step)
         await self._rest(self._unattached(free))
+        stop()
+        last = len(cluster.journal)
         problems += [f"GPU {gpuid} is lost: it is on no port" for gpuid in sorted(await self._free() - free)]
         problems += [f"GPU {gpuid} is gone" for gpuid in sorted(devices - await self._devices())]
+        problems += [f"pod {name} is Terminating for ever" for name in await self._terminating()]
+        problems += lingering(cluster.journal.lines(), sum(each.after_s or 0.0 for each in self._point.incidents))
         problems += [f"{crash} crashed by itself" for crash in cluster.crashes()]
         problems += self._incidents.errors()
         for violation in await oracle.finish():
@@ -190,10 +197,30 @@ class _Trial:
         pods = (await self._cluster.kube.list(PODS)).items
         return [name_of(pod) for pod in pods if not _went(pod) and not _reason(pod) and name_of(pod) not in warned]
 
+    async def _terminating(self) -> list[str]:
+        """Those that nothing but their kubelet keeps."""
+        pods = (await self._cluster.kube.list(PODS)).items
+        return [name_of(pod) for pod in pods if is_deleting(pod) and not pod["metadata"].get("finalizers")]
+
     async def _pods(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         pods = (await self._cluster.kube.list(PODS)).items
         went = [name_of(pod) for pod in pods if _went(pod)]
         return tuple(sorted(went)), tuple(sorted(name_of(pod) for pod in pods if not _went(pod)))
+
+
+def lingering(lines: Iterable[Line], away_s: float) -> list[str]:
+    """Pods that were Terminating for longer than a grace, the time components were ``away_s``, and a bound."""
+    since: dict[tuple[str, object], float] = {}
+    found = []
+    for line in lines:
+        key = (line.actor, line.fields.get("uid"))
+        if line.event == "deleting":
+            since.setdefault(key, line.t)
+        elif line.event == "deleted" and key in since:
+            took_s = line.t - since.pop(key)
+            if took_s > GRACE_S + away_s + TERMINATING_S:
+                found.append(f"{line.actor} was Terminating for {took_s:.0f} s")
+    return found
 
 
 def _went(pod: Object) -> bool:

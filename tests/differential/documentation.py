@@ -47,8 +47,6 @@ servers answer alike. What is known to remain:
 - The steps of a rule at run time are counted roughly; only a rule that comes near a million steps can tell.
 - A default of another type than its schema is taken by upstream where an unknown `format` stands beside; here it is
   not.
-- Where google-re2 is not installed, patterns are read by Python's `re`: look-arounds and back references are then
-  taken.
 """
 
 

@@ -279,6 +279,7 @@ def test_every_firing_is_told_with_the_invariants_it_may_break():
             "fault": "f1",
             "kind": "dropped-connection",
             "fired": 1,
+            "left": 0,
             "may_break": [4, 5, 8],
             "grace_s": 5.0,
             "built_in": False,

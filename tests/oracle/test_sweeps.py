@@ -9,7 +9,7 @@ from tests.oracle.worlds import SYSTEMS
 
 PAIRS, SCHEDULES = 30, 30
 CHUNK = 6
-OTHERS = 5
+OTHERS = 3
 """Of each of the other systems, and of all four at once."""
 ALONE = 6
 """Worlds with one fault alone, spread over all faults and scenarios."""
@@ -46,7 +46,7 @@ def test_no_schedule_of_another_system_has_a_violation_either(system):
 
 
 def test_a_mixed_schedule_has_pods_of_all_four_systems():
-    made = [action for seed in range(1, 9) for action in run(schedule("mixed", seed)).actions if action.do == "apply"]
+    made = [action for seed in range(1, 5) for action in run(schedule("mixed", seed)).actions if action.do == "apply"]
     kinds = {action.given["kind"] for action in made}
     asked = {name for action in made if action.given["kind"] == "Pod" for name in limits_of(action.given)}
     assert kinds == {"Pod", "TFJob"}
@@ -58,10 +58,8 @@ def limits_of(pod):
 
 
 def test_a_pod_is_deleted_after_it_came_and_a_kill_waits_for_who_is_down():
-    refused = [
-        missed for seed in range(1, 13) for missed in run(schedule("mixed", seed)).unstruck if missed[1] != NOTHING
-    ]
-    assert refused == []
+    unstruck = (missed for seed in range(1, 5) for missed in run(schedule("mixed", seed)).unstruck)
+    assert [(action, why) for action, why in unstruck if why != NOTHING] == []
 
 
 def test_a_fault_that_meets_no_operation_is_told_apart_from_one_that_struck():

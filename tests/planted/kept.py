@@ -2,8 +2,9 @@
 
 ``source`` is text that stands in ``file`` exactly once and ``planted`` what takes its place; ``rule`` is what the
 fault breaks. ``world`` is where it is found (a scenario and its seed, or a case of ``tests.oracle``) and ``first`` the
-kind of the first wrong line there (layer and event). ``finder`` is ``named by law N`` (or by a step, a crash) where that
-line is cited, ``found`` where it is not, and ``none`` where no check finds it yet, which counts against the number.
+kind of the first wrong line there (layer and event). ``finder`` is ``named by law N`` (or by a step, a crash) where
+that line is cited, ``found`` where it is not, and ``none`` where no check finds it yet, which counts against the
+number.
 """
 
 from __future__ import annotations

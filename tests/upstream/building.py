@@ -63,12 +63,17 @@ def helm() -> Path:
     return folder / "helm"
 
 
+def go_environment(flags: str = "-mod=mod") -> dict[str, str]:
+    """Of a call of Go that looks at nothing but its own module."""
+    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
+
+
 def _go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None) -> str:
     go = shutil.which("go")
     if go is None:
         raise NotBuilt("go is not on PATH")
     _cache().mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
+    env = go_environment(flags)
     if bin_folder is not None:
         env["GOBIN"] = str(bin_folder)
     done = subprocess.run([go, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=_BUILD_S)

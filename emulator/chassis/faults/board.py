@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.faults.bench import ChassisFault, Delays, Strikes, TimedChassisFault, UndoableChassisFault
-from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
+from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, ending, fires, parameters
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import When, admits
 from mews.emulator.chassis.operation import Operation
@@ -135,8 +135,9 @@ class FaultBoard:
                 raise ValueError(f"fault {fault.kind}: {name} {device!r}: chassis {self._box.spec.name} has {shown}")
 
     def listed(self) -> list[dict[str, Any]]:
-        """What is in place: id, kind, spec, fired, left, may_break, grace_s (null = as long as it lasts), built_in."""
-        return [_described(armed) for armed in self._armed]
+        """What is in place: id, kind, spec, fired, left, may_break, grace_s (null = as long as it lasts), built_in, and
+        how it ends (``placed.ending``)."""
+        return [{**_described(armed), **ending(armed, self._box.now_s)} for armed in self._armed]
 
     def clear(self, now_s: float, fault_id: str | None = None) -> None:
         """Undo one fault, or all; what a chassis has by nature stays.
@@ -184,7 +185,7 @@ class FaultBoard:
 
     def _count(self, armed: ArmedChassisFault, operation: Operation | None) -> None:
         armed.when.fired += 1
-        shown = {key: _described(armed)[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")}
+        shown = {key: _described(armed)[key] for key in _FIRED}
         number = None
         if operation is not None:
             number = operation.number
@@ -203,6 +204,9 @@ def _struck(fault: ChassisFault, operation: Operation | None) -> str | None:
         if device is not None:
             return str(device)
     return None if operation is None else operation.device or None
+
+
+_FIRED = ("fault", "kind", "fired", "left", "may_break", "grace_s", "built_in")
 
 
 def _described(armed: ArmedChassisFault) -> dict[str, Any]:

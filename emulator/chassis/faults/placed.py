@@ -120,6 +120,17 @@ def described(placed: PlacedFault) -> dict[str, Any]:
     }
 
 
+def ending(placed: PlacedFault, now_s: float) -> dict[str, Any]:
+    """Whether it has ended: it has fired as often as it may, or its time is over. ``count`` is how often it may fire,
+    ``device`` the one that it is about; both null for no limit."""
+    when = placed.when
+    return {
+        "count": when.count,
+        "device": getattr(placed.fault, "device", None) or when.device,
+        "ended": when.spent or now_s > placed.until_s,
+    }
+
+
 def parameters(placed: PlacedFault) -> dict[str, Any]:
     """Its spec without the kind; distributions are written out."""
     return {key: _plain(value) for key, value in placed.spec.items() if key != "kind"}

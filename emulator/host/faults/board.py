@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
-from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
+from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, ending, fires, parameters
 from mews.emulator.chassis.faults.spec import When
 from mews.emulator.host.faults.bench import Cuts, Slows, TimedHostFault, Tops, UndoableHostFault
 from mews.emulator.host.faults.registry import HOST_FAULTS
@@ -131,7 +131,9 @@ class HostFaults:
 
     def listed(self) -> list[dict[str, Any]]:
         """What is in place, as a chassis lists its own."""
-        return [{**described(armed), "spec": parameters(armed)} for armed in self._armed]
+        return [
+            {**described(armed), "spec": parameters(armed), **ending(armed, self._host.now_s)} for armed in self._armed
+        ]
 
     def clear(self, now_s: float, fault_id: str | None = None) -> None:
         """Undo one fault, or all.

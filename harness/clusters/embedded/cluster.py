@@ -13,6 +13,7 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
+from mews.harness.clusters.embedded.host_power import PoweredHosts
 from mews.harness.clusters.embedded.late_measures import LateMeasures
 from mews.harness.clusters.embedded.readiness import nodes_ready, while_they_run
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
@@ -124,6 +125,7 @@ class EmbeddedCluster:
         self._controllers = self._stack.controllers()
         kubelets_units = [self._kubelet_unit(host) for host in self._machines]
         self._units = {unit.name: unit for unit in (*kubelets_units, *self._stack.units())}
+        self._power = PoweredHosts(run.journal, self._machines, self._units)
         self._dead_chassis: set[str] = set()
         self._recording: asyncio.Task[None] | None = None
         self._quiet: tuple[int, float] = (-1, 0.0)
@@ -207,6 +209,7 @@ class EmbeddedCluster:
 
     async def close(self) -> None:
         """Stop everything and give everything back."""
+        await self._power.close()
         for unit in reversed((self._controllers, *self._units.values())):
             await unit.close()
         if self._recording is not None:
@@ -249,8 +252,7 @@ class EmbeddedCluster:
 
     def crashes(self) -> Sequence[str]:
         """Components that died without being killed, and of what."""
-        units = (self._controllers, *self._units.values())
-        return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
+        return [f"{unit.name}: {unit.crash!r}" for unit in (self._controllers, *self._units.values()) if unit.crash]
 
     def keep_alive(self) -> None:
         """From now on what crashes is started again, and of journal and records the latest are remembered."""
@@ -286,8 +288,9 @@ class EmbeddedCluster:
     async def start(self, component: str) -> None:
         """Start a killed component anew; one that lives lives on.
 
-        Raises ValueError naming the components.
+        Raises ValueError naming the components, and for one of a host that is switched off.
         """
+        self._power.check_on(component)
         if component in self._units:
             self._units[component].start()
             return
@@ -390,6 +393,7 @@ class EmbeddedCluster:
             overhead=self._overhead(host.name),
             note=note,
             hooks=self._hooks(host.name),
+            faults=self._scenario.stack.kubelet.faults,
         )
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:

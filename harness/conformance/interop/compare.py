@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from mews.harness.conformance.dialects.redfish_model import Walk, schema_of
 from mews.harness.conformance.fields import at, link_of
+from mews.kube.cel.regexes import searcher
 
 ABSENT = object()
 NUMERIC: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -68,7 +69,7 @@ def _one_holds(seen: Walk, value: Any, how: str, values: Sequence[Any]) -> bool:
     if how == "NotEqual":
         return not any(same(value, each) for each in values)
     if how == "Pattern":
-        return isinstance(value, str) and any(re.fullmatch(each, value) for each in values)
+        return isinstance(value, str) and any(searcher(each).fullmatch(value) for each in values)
     if how == "LinkToResource":
         linked = seen.resources.get(link_of(value))
         return linked is not None and type_of(linked) in values
@@ -92,7 +93,8 @@ def type_of(resource: Mapping[str, Any]) -> str:
 
 def at_uri(uri: str, patterns: Sequence[str]) -> bool:
     """Whether a URI is one of these, in the form of the Redfish specification or as a regular expression."""
-    return any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), uri.rstrip("/")) for each in patterns)
+    forms = ("[^/]+".join(map(re.escape, re.split(r"\{\w+\}", each))) for each in patterns)
+    return any(searcher(form).fullmatch(uri.rstrip("/")) is not None for form in forms)
 
 
 def applying(seen: Walk, requirement: Mapping[str, Any], holder: JudgedObject) -> Mapping[str, Any]:

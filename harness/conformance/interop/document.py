@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from mews.harness.conformance.json_members import once
 from mews.harness.errors import BadInput, unreadable
+from mews.kube.cel.regexes import BadPattern, searcher
 
 READ = ("Mandatory", "Supported", "Recommended", "IfImplemented", "IfPopulated", "Conditional", "Excluded", "None")
 WRITE = ("Mandatory", "Supported", "Recommended", "None")
@@ -153,8 +154,8 @@ def _version(place: ProfilePlace, value: Any) -> None:
 def _pattern(place: ProfilePlace, value: Any) -> None:
     text(place, value)
     try:
-        re.compile(value)
-    except re.error as error:
+        searcher(value)
+    except BadPattern as error:
         raise place.wrong(f"{value!r}: {error}") from error
 
 

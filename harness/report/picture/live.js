@@ -116,7 +116,9 @@ class LivePage {
     for (;;) {
       if (!document.hidden) {
         try {
-          const [session, hardware] = await Promise.all([this.api.json("GET", "/v1/session"), this.api.json("GET", "/v1/hardware")]);
+          const [session, hardware, { faults }] = await Promise.all(["session", "hardware", "faults"].map((part) => this.api.json("GET", `/v1/${part}`)));
+          for (const one of faults) { const known = this.model.faults.get(`${one.owner} ${one.fault}`); if (known) known.ended ||= one.ended; }
+          this.actions.refresh(this.model);
           if (typeof session.t === "number" && session.t > this.model.end) { this.model.end = session.t; this.picture.timeline.grown(); }
           if (String(session.components) !== String(this.session.components)) this.actions.update((this.session = session));
           this.curves.take(this.model, hardware.telemetry || {});
@@ -242,12 +244,12 @@ class ActionPanel {
     }
   }
 
-  /** Faults that are there now. */
+  /** Faults that were added and not cleared; the session says which of them have ended. */
   refresh(model) {
-    const { el } = Units, now = [...model.faults.values()].filter((fault) => fault.cleared === null), key = now.map((fault) => fault.key).join();
+    const { el } = Units, now = [...model.faults.values()].filter((fault) => fault.cleared === null), key = now.map((fault) => `${fault.key} ${fault.ended}`).join();
     if (key === this.key) return;
     this.key = key;
-    this.now.replaceChildren(...now.map((fault) => el("li", {}, `${fault.kind} on ${fault.actor} since ${Units.time(fault.added, 0.1)}`)),
+    this.now.replaceChildren(...now.map((fault) => el("li", { class: fault.ended ? "faint" : "" }, `${fault.kind} on ${fault.actor} since ${Units.time(fault.added, 0.1)}${fault.ended ? ", ended" : ""}`)),
       ...(now.length ? [el("li", {}, el("button", { type: "button", onclick: () => this.act(() => ({ fault: { clear: "all" } })) }, "Clear all faults"))] : []));
   }
 }

@@ -31,10 +31,20 @@ _REAL: Mapping[str, KeyRule] = {
     "stack.defaultScheduler.**": ignored(_OWN_SCHEDULER),
     "stack.controllers.run": ignored(_OWN_CONTROLLERS),
     "stack.controllers.program": ignored(_OWN_CONTROLLERS, but=("kube-controller-manager",)),
+    "stack.kubelet.**": ignored("real kubelets run as they are"),
+    "stack.metrics": ignored("whether metrics-server runs is the cluster's own affair", but=("on",)),
     "stack.profile": ignored("pods cost on real nodes what they cost there", but=("instant",)),
 }
 _EMULATED: Mapping[str, KeyRule] = dict.fromkeys(
-    ("stack.defaultScheduler.**", "stack.controllers.run", "stack.controllers.program", "stack.profile"), HONOURED
+    (
+        "stack.defaultScheduler.**",
+        "stack.controllers.run",
+        "stack.controllers.program",
+        "stack.profile",
+        "stack.metrics",
+        "stack.kubelet.**",
+    ),
+    HONOURED,
 )
 
 

@@ -44,14 +44,16 @@ def given_keys(model: BaseModel) -> Iterator[ScenarioKey]:
 
 def _of_model(at: ScenarioKey, model: BaseModel) -> Iterator[ScenarioKey]:
     for name, field in type(model).model_fields.items():
-        value = getattr(model, name)
-        if name in _UNWRITTEN or value == field.get_default(call_default_factory=True):
+        value, default = getattr(model, name), field.get_default(call_default_factory=True)
+        if name in _UNWRITTEN or value == default:
             continue
         if isinstance(model, Stack) and name == "systems":
             yield from _of_systems(at, value)
             continue
         key = _written(name, field)
-        yield from _of_value(at.below(key, key, value))
+        below = at.below(key, key, value)
+        # Models are unlike as soon as different keys were written, even at their defaults.
+        yield from _inside(below) if isinstance(default, BaseModel) and value is not None else _of_value(below)
     yield from _registered(at, model)
 
 

@@ -11,7 +11,15 @@ from mews.systems import registry
 
 _READ = harmless("names and texts, put in place as the file is read")
 _NOT_RUN = ignored("a session is brought up and left to its users: mews run plays this")
-_STACK = ("defaultScheduler.**", "controllers.run", "controllers.program", "dialect", "profile")
+_STACK = (
+    "defaultScheduler.**",
+    "controllers.run",
+    "controllers.program",
+    "dialect",
+    "profile",
+    "metrics",
+    "kubelet.**",
+)
 _PLAYED = (
     *("timeout", "stepTimeout", "objects", "workload.**", "metrics.**", "invariants", "expects", "requires.**"),
     *(f"{part}.**" for part in ("steps", "catch", "finally")),

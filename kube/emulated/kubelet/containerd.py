@@ -92,6 +92,8 @@ class Containerd:
         self._listeners: list[Listener] = []
         self._watching: set[asyncio.Task[None]] = set()
         self._meter: UsageMeter | None = None
+        self.boots = 0
+        """How often its machine was started anew."""
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear of changes; call the result to stop."""
@@ -203,6 +205,7 @@ class Containerd:
 
     async def reboot(self) -> None:
         """The machine goes down and comes up: every sandbox is down, what ran ended with 255, reason Unknown."""
+        self.boots += 1
         ended = []
         for sandbox in self._sandboxes.values():
             sandbox.ready = False

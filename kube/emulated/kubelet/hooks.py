@@ -14,7 +14,7 @@ from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
 
 LEAST_GRACE_S = 2.0
-"""What a hook leaves of the grace at least."""
+"""What every container gets to end, whatever its grace and what its hook took of it (minimumGracePeriodInSeconds)."""
 
 _NO_LIMIT_S = 24 * 3600.0
 
@@ -41,12 +41,12 @@ async def kill_container(
         took_s = tools.emulated_now() - began
         if not answer.well and took_s < grace_s:
             tools.events.event(involved, "Warning", "FailedPreStopHook", "PreStopHook failed")
-        grace_s = max(grace_s - took_s, LEAST_GRACE_S)
+        grace_s -= took_s
     if after and grace_s > 0:
         began = tools.emulated_now()
         await asyncio.wait(after, timeout=tools.pace.loop_s(grace_s))
-        grace_s = max(grace_s - (tools.emulated_now() - began), LEAST_GRACE_S)
-    await tools.containerd.stop(uid_of(pod), name, grace_s)
+        grace_s -= tools.emulated_now() - began
+    await tools.containerd.stop(uid_of(pod), name, max(grace_s, LEAST_GRACE_S))
 
 
 async def after_start(tools: Tools, pod: Object, name: str, *, ip: str, grace_s: float) -> None:

@@ -7,7 +7,16 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import (
+    Object,
+    annotations_of,
+    is_deleting,
+    is_terminal,
+    key_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
@@ -34,6 +43,7 @@ OpenSockets = Callable[[], Awaitable[None]]
 """Makes the kubelet's sockets anew and starts to answer on them."""
 
 
+_MIRROR = "kubernetes.io/config.mirror"
 _PATIENCE_S = 1.0
 """Plugins come back after the first status, which shows none of their devices (contract section 2); an API server that
 does not answer does not keep them out for longer than this."""
@@ -132,7 +142,7 @@ class Kubelet:
         if not self._looks:
             return
         for pod in self._pods.items():
-            if is_terminal(pod):
+            if is_terminal(pod) or is_mirror(pod):
                 continue
             uid = uid_of(pod)
             if uid not in self._taken_up or uid in self._rejected:
@@ -174,9 +184,12 @@ class Kubelet:
     async def _added(self, pod: Object) -> None:
         self._taken_up.add(uid_of(pod))
         current = self._pods.get(name_of(pod), namespace_of(pod))
-        if current is None or uid_of(current) != uid_of(pod) or is_terminal(current):
+        if current is None or uid_of(current) != uid_of(pod):
             return
-        if not is_deleting(current):
+        if is_mirror(current):
+            self._drop_mirror(current)
+            return
+        if not is_deleting(current) and not is_terminal(current):
             sandbox = self._containerd.sandbox(uid_of(pod))
             starts = sandbox.instances if sandbox else {}
             running = [name for name in starts if starts[name] and starts[name][-1].running]
@@ -223,6 +236,14 @@ class Kubelet:
         if worker is not None:
             worker.update(pod)
             self._status.reconcile(pod)
+        elif is_deleting(pod) and uid_of(pod) in self._rejected:
+            self._live(pod)
+
+    def _drop_mirror(self, pod: Object) -> None:
+        """No file of this node stands behind a mirror pod: housekeeping takes it off the API (deleteOrphanedMirrorPods
+        of pkg/kubelet/kubelet_pods.go)."""
+        assert self._tasks is not None
+        self._tasks.create_task(self._status.delete(pod))
 
     def _removed(self, uid: str) -> None:
         self._taken_up.discard(uid)
@@ -237,13 +258,23 @@ class Kubelet:
     def _live(self, pod: Object) -> PodWorker:
         assert self._tasks is not None
         worker = PodWorker(self._tools, pod, self._tasks.create_task, self._refuses)
+        worker.ended = self._is_finished(pod)
         self._workers[worker.uid] = worker
         self._tasks.create_task(self._work(worker))
         return worker
 
+    def _is_finished(self, pod: Object) -> bool:
+        """Whether a pod ended before this kubelet saw it, or never began: all that is left is to take it off the API
+        once it is deleted (UpdatePod of pkg/kubelet/pod_workers.go)."""
+        if uid_of(pod) in self._rejected:
+            return True
+        sandbox = self._containerd.sandbox(uid_of(pod))
+        return is_terminal(pod) and (sandbox is None or not sandbox.ready)
+
     async def _work(self, worker: PodWorker) -> None:
         await worker.run()
         del self._workers[worker.uid]
+        self._rejected.discard(worker.uid)
         for other in self._workers.values():
             other.room()
 
@@ -262,6 +293,11 @@ class Kubelet:
         held = sum(request_of(other.pod, resource) for other in running for resource in resources)
         devices = sum(healthy for _, healthy in resources.values())
         return self._model(pod, NodeState(pods=len(self._workers), devices=devices, held=held))
+
+
+def is_mirror(pod: Object) -> bool:
+    """Whether the pod stands for a file on its node (a static pod): nobody runs it for what the API says."""
+    return _MIRROR in annotations_of(pod)
 
 
 def _age(pod: Object | None) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.clock import Pace
 from mews.kube.component import Context
@@ -35,6 +36,8 @@ class Machine(Struct, frozen=True):
     timings: Timings = MEASURED
     hooks: ContainerHooks | None = None
     """In the place of a CRI proxy; it outlives kubelets."""
+    faults: tuple[str, ...] = ()
+    """Those of ``KUBELET_FAULTS`` that its kubelets have."""
 
     async def reboot(self) -> None:
         """The machine restarts; kill its kubelet and its plugins first and start them after."""
@@ -75,6 +78,7 @@ class KubeletProcess:
             node_allocatable=lambda: kubelet.allocatable(),
             log=self._context.log,
             note=self._note,
+            faults=machine.faults,
         )
         resources = ManagerPodResources(devices, find_pod=lambda namespace, name: kubelet.known_pod(namespace, name))
 
@@ -83,7 +87,7 @@ class KubeletProcess:
 
         kubelet = Kubelet(
             self._context,
-            machine.spec,
+            replace(machine.spec, boots=machine.containerd.boots),
             devices,
             machine.containerd,
             machine.pace,

@@ -29,6 +29,8 @@ class NodeSpec(Struct, frozen=True):
     pods: int = 110
     ephemeral_storage_kib: int = 264_212_084
     labels: Mapping[str, str] = field(default_factory=dict)
+    boots: int = 0
+    """How often it was started anew: each time it has another boot ID."""
 
 
 def new_node(spec: NodeSpec, *, now: float) -> Object:
@@ -63,7 +65,7 @@ def status_of(
             {"type": "Hostname", "address": spec.name},
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": spec.port}},
-        "nodeInfo": _info(spec.name),
+        "nodeInfo": _info(spec),
     }
 
 
@@ -113,11 +115,12 @@ def _conditions(*, now: float, ready: bool, before: Mapping[str, Any]) -> list[d
     return conditions + [entry for kind, entry in old.items() if kind not in wanted]
 
 
-def _info(name: str) -> dict[str, str]:
+def _info(spec: NodeSpec) -> dict[str, str]:
+    name = spec.name
     return {
         "machineID": _uuid(f"machine/{name}"),
         "systemUUID": _uuid(f"system/{name}"),
-        "bootID": _uuid(f"boot/{name}"),
+        "bootID": _uuid(f"boot/{name}/{spec.boots}" if spec.boots else f"boot/{name}"),
         "kernelVersion": "6.1.0-mews",
         "osImage": "Mews emulated node",
         "containerRuntimeVersion": "mews://1",

@@ -114,6 +114,10 @@ class NodeAgent:
         if not changed and now < self._report_at:
             self._seen = seen
             return
+        known, boot_id = (each.get("nodeInfo", {}).get("bootID", "") for each in (before, status))
+        if known not in ("", boot_id):
+            text = f"Node {self._spec.name} has been rebooted, boot id: {boot_id}"
+            self._event("Rebooted", text, kind="Warning")
         if not was_ready:
             self._event("NodeReady", f"Node {self._spec.name} status is now: NodeReady")
         self._node = await self._kube.patch(
@@ -139,5 +143,5 @@ class NodeAgent:
             await self._kube.patch(LEASES, name, change, kind=Patch.MERGE, namespace=LEASE_NAMESPACE)
         self._leased = True
 
-    def _event(self, reason: str, message: str) -> None:
-        self._tools.events.event(node_reference(self._spec.name), "Normal", reason, message)
+    def _event(self, reason: str, message: str, *, kind: str = "Normal") -> None:
+        self._tools.events.event(node_reference(self._spec.name), kind, reason, message)

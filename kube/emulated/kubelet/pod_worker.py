@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_of, seconds, uid_of
+from mews.kube.api.objects import Object, init_containers_of, is_deleting, is_terminal, key_of, seconds, uid_of
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
 from mews.kube.emulated.kubelet.container_resources import resources_now
@@ -22,7 +22,7 @@ from mews.kube.system.profile import Delay
 DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _ASKED = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations")
 _DEADLINE = "activeDeadlineSeconds"
-_FORCED_GRACE_S = 1.0
+_LEAST_GRACE_S = 1.0
 
 
 class PodWorker:
@@ -41,6 +41,7 @@ class PodWorker:
         self._waiting: dict[str, ContainerWaiting] = {}
         self._delay = Delay()
         self._shown_at_s: float | None = None
+        self._stops: tuple[asyncio.Task[None], ...] = ()
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._relist: asyncio.TimerHandle | None = None
@@ -57,19 +58,24 @@ class PodWorker:
         statuses."""
         old, self.pod = self.pod, pod
         self._prober.update(pod)
-        if is_deleting(pod):
+        ends = is_deleting(pod) or (is_terminal(pod) and not self.ended)
+        if ends:
             self._stopping.set()
+        if _grace_s(pod) < _grace_s(old):
+            self._hurry()
         if old["spec"].get(_DEADLINE) != pod["spec"].get(_DEADLINE):
             self._set_deadline()
         changed = old["spec"] != pod["spec"] or gates_of(old) != gates_of(pod)
-        if changed or any(_asked(old, key) != _asked(pod, key) for key in _ASKED):
+        if changed or ends != is_deleting(pod) or any(_asked(old, key) != _asked(pod, key) for key in _ASKED):
             self._wake.set()
 
     def removed(self) -> None:
         """The pod is gone from the API."""
-        self._gone = True
+        grace_s, self._gone = self._grace_s(), True
         self._stopping.set()
         self._wake.set()
+        if self._grace_s() < grace_s:
+            self._hurry()
 
     def changed(self) -> None:
         """A container started or ended: seen at the next relist."""
@@ -230,7 +236,7 @@ class PodWorker:
         if asked:
             await tools.sleep(tools.timings.see_deletion)
         self._publish()
-        await self._stop_all(self._grace_s())
+        await self._stop_all()
         span = tools.timings.killed if asked else tools.timings.finished
         await asyncio.sleep(tools.span_s(span) + tools.pace.loop_s(self._delay.stop_s))
         tools.containerd.down(self.uid)
@@ -243,14 +249,31 @@ class PodWorker:
             await self._remove()
 
     async def _remove(self) -> None:
+        await self._tools.status.flushed(self.uid)
         await self._tools.sleep(self._tools.timings.remove)
         await self._tools.status.delete(self.pod)
 
     def _grace_s(self) -> float:
-        spec_s = self.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
-        return float(self.pod["metadata"].get("deletionGracePeriodSeconds", spec_s))
+        """What its containers get to end: a pod that is gone without having been deleted here gets the least."""
+        return _LEAST_GRACE_S if self._gone and not is_deleting(self.pod) else _grace_s(self.pod)
 
-    async def _stop_all(self, grace_s: float) -> None:
+    def _hurry(self) -> None:
+        """The grace has become shorter: whoever waits for containers begins anew with what is left of it."""
+        for stop in self._stops:
+            stop.cancel()
+
+    async def _stop_all(self) -> None:
+        """Until all have ended."""
+        while True:
+            done = await asyncio.gather(*self._stop(self._grace_s()), return_exceptions=True)
+            self._stops = ()
+            for error in done:
+                if error is not None and not isinstance(error, asyncio.CancelledError):
+                    raise error
+            if not any(done):
+                return
+
+    def _stop(self, grace_s: float) -> tuple[asyncio.Task[None], ...]:
         """All are told at once; sidecars then wait their turn: after those that they serve, the last one first."""
         sidecars = [container["name"] for container in init_containers_of(self.pod) if is_sidecar(container)]
         running, ip = self.running(), self.state().ip
@@ -261,11 +284,12 @@ class PodWorker:
             after = tuple(ends) if name in sidecars else ()
             kill = kill_container(self._tools, self.pod, name, ip=ip, grace_s=grace_s, after=after)
             ends.append(asyncio.create_task(kill))
-        await asyncio.gather(*ends)
+        self._stops = tuple(ends)
+        return self._stops
 
     async def _clean(self) -> None:
         """The pod left the API: kill what still runs, as the kubelet does after a forced deletion."""
-        await self._stop_all(max(self._grace_s(), _FORCED_GRACE_S) if is_deleting(self.pod) else _FORCED_GRACE_S)
+        await self._stop_all()
         self._tools.containerd.down(self.uid)
         self._tools.containerd.remove(self.uid)
         self._tools.status.forget(self.uid)
@@ -291,6 +315,12 @@ class PodWorker:
             self._tools.events.event(pod_reference(self.pod), "Normal", *DEADLINE)
             self._stopping.set()
             self._wake.set()
+
+
+def _grace_s(pod: Object) -> float:
+    """Never below a second (calculateEffectiveGracePeriod of pkg/kubelet/pod_workers.go)."""
+    spec_s = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
+    return max(_LEAST_GRACE_S, float(pod["metadata"].get("deletionGracePeriodSeconds", spec_s)))
 
 
 def _asked(pod: Object, key: str) -> object:

@@ -18,6 +18,7 @@ from mews.kube.api.objects import (
     ephemeral_containers_of,
     init_containers_of,
     is_deleting,
+    is_terminal,
 )
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.probe import WELL, Health
@@ -110,7 +111,8 @@ def decide(state: PodState) -> PodPlan:
     ===============================================  ==========================================
     what is                                          what is done
     ===============================================  ==========================================
-    deleted, killed, or nothing left to run          end
+    deleted, killed, terminal, or nothing left to    end
+    run
     no sandbox                                       sandbox
     an ephemeral container never ran                 start it, before all others
     an init container never ran, or is to run again  start it; those after it wait
@@ -121,7 +123,9 @@ def decide(state: PodState) -> PodPlan:
     probe                                            sidecar always is)
     ===============================================  ==========================================
     """
-    if is_deleting(state.pod) or state.killed[0] or outcome_of(state) in ("Succeeded", "Failed"):
+    if is_deleting(state.pod) or is_terminal(state.pod) or state.killed[0]:
+        return PodPlan(end=True)
+    if outcome_of(state) in ("Succeeded", "Failed"):
         return PodPlan(end=True)
     if not state.up:
         return PodPlan(sandbox=True)

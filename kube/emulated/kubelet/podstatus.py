@@ -12,6 +12,7 @@ from mews.kube.api.objects import (
     ephemeral_containers_of,
     init_containers_of,
     is_deleting,
+    is_terminal,
     timestamp,
 )
 from mews.kube.emulated.kubelet.container_resources import resources_now
@@ -34,15 +35,18 @@ KUBELET_CONDITIONS = (*OWN_CONDITIONS, "PodResizePending", "PodResizeInProgress"
 def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str, Any]) -> dict[str, Any]:
     """The status to publish; ``before`` is the last one. A terminal phase is held back until everything is stopped.
 
-    Conditions that are not the kubelet's (DisruptionTarget) are kept.
+    Conditions that are not the kubelet's (DisruptionTarget) are kept, and so is a terminal phase that the API shows,
+    with its reason: a pod does not leave it (generateAPIPodStatus of pkg/kubelet/kubelet_pods.go).
     """
-    phase = phase_of(state)
-    terminal = phase in ("Succeeded", "Failed")
-    published = before.get("phase", "Pending") if terminal and not state.ended else phase
     pod, generation = state.pod, state.pod["metadata"].get("generation", 1)
+    theirs = pod["status"] if is_terminal(pod) else {}
+    phase = theirs.get("phase") or phase_of(state)
+    terminal = phase in ("Succeeded", "Failed")
+    published = before.get("phase", "Pending") if terminal and not state.ended and not theirs else phase
     status: dict[str, Any] = {"observedGeneration": generation, "phase": published}
     if state.killed[0] and state.ended:
         status["reason"], status["message"] = state.killed
+    status |= {key: theirs[key] for key in ("reason", "message") if theirs.get(key)}
     status["conditions"] = _conditions(state, phase, now=now, before=before, generation=generation)
     status["hostIP"], status["hostIPs"] = host_ip, [{"ip": host_ip}]
     if state.ip:

@@ -99,6 +99,7 @@ class SimulatedProcess:
         self._exit: asyncio.Future[int] = loop.create_future()
         self._timers: list[asyncio.TimerHandle] = []
         self._last_words = ""
+        self._is_terminating = False
         for at_s, text in scene.outputs:
             if at_s <= 0:
                 self.log.write(text)
@@ -118,12 +119,21 @@ class SimulatedProcess:
 
     async def stop(self, grace_s: float) -> None:
         """TERM, and KILL after the grace; both paced."""
+        self._terminate()
+        if grace_s > 0 and not self._exit.done():
+            await asyncio.wait((self._exit,), timeout=self._pace.loop_s(grace_s))
+        self._end(137)
+
+    def _terminate(self) -> None:
+        """TERM. A process that obeys ends by it, also where whoever sent it is dead by then."""
         code, delay_s = self._scene.term_exit_code, self._scene.term_delay_s
-        if code is None or delay_s > grace_s:
-            code, delay_s = 137, grace_s
-        if delay_s > 0 and not self._exit.done():
-            await asyncio.wait((self._exit,), timeout=self._pace.loop_s(delay_s))
-        self._end(code)
+        if code is None or self._is_terminating:
+            return
+        self._is_terminating = True
+        if delay_s <= 0:
+            self._end(code)
+            return
+        self._timers.append(asyncio.get_running_loop().call_later(self._pace.loop_s(delay_s), self._end, code))
 
     async def exec(self, command: Sequence[str]) -> ExecResult:
         """Play a command over the container's environment.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import DeleteOptions, Patch, Preconditions
@@ -15,6 +15,8 @@ from mews.kube.component import Context
 from mews.kube.emulated.kubelet.podstatus import KUBELET_CONDITIONS
 
 _RETRY_S = 1.0
+_ROUND_S = 10.0
+"""Upstream's status manager goes over all pods that often (syncPeriod of pkg/kubelet/status/status_manager.go)."""
 _KEYS = (
     *("observedGeneration", "phase", "reason", "message", "conditions", "hostIP", "hostIPs", "podIP", "podIPs"),
     *("startTime", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses", "qosClass"),
@@ -28,6 +30,7 @@ class StatusManager:
         self._context = context
         self._wanted: dict[str, tuple[Object, dict[str, Any]]] = {}
         self._published: dict[str, dict[str, Any]] = {}
+        self._refused: set[str] = set()
         self._writing = ""
         self._queued = asyncio.Event()
         self._written = asyncio.Event()
@@ -59,10 +62,26 @@ class StatusManager:
         """Drop the pod's status: the pod is gone."""
         self._published.pop(uid, None)
         self._wanted.pop(uid, None)
+        self._refused.discard(uid)
+        self._written.set()
+
+    def _again(self, pod: Object, status: dict[str, Any]) -> None:
+        """Try a refused status again with the next round, unless it is of yesterday by then."""
+        uid = uid_of(pod)
+
+        def due() -> None:
+            self._refused.discard(uid)
+            if self._published.get(uid) is status:
+                self._wanted.setdefault(uid, (pod, status))
+                self._queued.set()
+            self._written.set()
+
+        self._refused.add(uid)
+        asyncio.get_running_loop().call_later(_ROUND_S, due)
 
     async def flushed(self, uid: str) -> None:
         """Wait until all that was published of that pod is written."""
-        while uid in self._wanted or self._writing == uid:
+        while uid in self._wanted or uid in self._refused or self._writing == uid:
             self._written.clear()
             await self._written.wait()
 
@@ -90,6 +109,7 @@ class StatusManager:
                 return
             except ApiError as error:
                 self._context.log.warning("status of pod %s refused: %s", name_of(pod), error)
+                self._again(pod, status)
                 return
             except Unavailable:
                 if uid_of(pod) in self._wanted:
@@ -113,14 +133,17 @@ class StatusManager:
             )  # fmt: skip
 
     async def delete(self, pod: Object) -> None:
-        """Take a stopped pod off the API: grace 0, this uid only."""
+        """Take a stopped pod off the API: grace 0, this uid only. Retried until it is gone or replaced."""
         options = DeleteOptions(grace_period_s=0, preconditions=Preconditions(uid=uid_of(pod)))
         while True:
             try:
                 await self._context.kube.delete(PODS, name_of(pod), namespace=namespace_of(pod), options=options)
                 return
-            except ApiError:
+            except (NotFound, Conflict):
                 return
+            except ApiError as error:
+                self._context.log.warning("deletion of pod %s refused: %s", name_of(pod), error)
+                await rest(_ROUND_S)
             except Unavailable:
                 await rest(_RETRY_S)
 

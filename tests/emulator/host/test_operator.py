@@ -2,6 +2,7 @@
 
 import pytest
 
+from mews.emulator.host.act import begin
 from mews.emulator.host.errors import DeviceInUse, DriverFailed, NoSuchDevice
 from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
@@ -121,3 +122,11 @@ def test_what_a_pod_uses_shows_as_load_memory_and_process(pair):
     assert busy.utilization_percent == 87
     assert 0 < busy.memory_used_mib < busy.profile.memory_mib
     assert [(p.pid, p.name, p.used_mib) for p in busy.processes] == [(99, "train/main", busy.memory_used_mib)]
+
+
+def test_a_machine_that_is_switched_tells_so_once(pair):
+    pair.chassis_event("host-power", {"host": "host-1", "on": False, "boot": ""})
+    begin(pair.tree, {"do": "machine-power", "on": False}, pair.t)
+    begin(pair.tree, {"do": "machine-power", "on": True}, pair.t)
+    told = [(event.host, event.event) for event in pair.told if event.event.startswith("powered")]
+    assert told == [("host-1", "powered-off"), ("host-1", "powered-on")]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mews.harness.live.explanation import CAUSES, Sight, explain, pod_named
+from mews.harness.live.explanation import CAUSES, explain, pod_named
+from mews.harness.live.sight import Sight
 from tests.harness.live.sessions import a_deployment, a_pod, explained
 
 

@@ -60,7 +60,9 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
     assert "chassis A: host-1 4, host-2 4, host-3 4\n" in text
 
     assert run("fault", "add", "--chassis", "A", "lying-result", "count=1") == (0, "done\n", "")
-    assert "on chassis/A: lying-result since " in run("fault", "list")[1]
+    shown = run("fault", "list")[1]
+    assert "on chassis/A: lying-result since " in shown
+    assert "triggered 0 of 1 times, active\n" in shown
     assert run("fault", "clear", "A") == (0, "done\n", "")
     assert run("host", "host-1", "drain", "device=0-000100", "on=true")[0] == 0
 
@@ -104,7 +106,14 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
     assert [line.split()[2:4] for line in text.splitlines()][:2] == [["live", "begun"], ["live", "passed"]]
     assert (folder / "journal.jsonl").read_text().count('"event":"passed"') == text.count(" passed ")
 
-    assert run("report", "--out", str(tmp_path / "live.html")) == (0, "", "")
+    code, text, _ = run("report", "--out", str(tmp_path / "live.html"))
+    assert (code, text.partition(" (")[0]) == (0, "passed: a live session, so far")
+    code, text, complaint = run("explain", "pod/nobody")
+    assert (code, text) == (2, "")
+    assert complaint == "There is no pod nobody in namespace default.\n"
+    code, _, complaint = run("explain", "deployment/web")
+    assert code == 2
+    assert complaint.startswith("There is no namespace deployment;")
     assert "<!doctype html>" in (tmp_path / "live.html").read_text()
 
     out = tmp_path / "again.yaml"

@@ -9,7 +9,7 @@ from mews.harness.errors import BadInput
 from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import container_wanted, read_images
-from mews.harness.scenario.loader import load_scenario
+from mews.harness.scenario.loader import load_scenario, shipped
 from mews.harness.scenario.requirements import foreseen
 
 SCENARIO = """\
@@ -146,6 +146,9 @@ def test_what_only_emulated_nodes_can_do_is_not_asked_of_real_ones(file):
     reason = foreseen(told, cluster="kind", time="wall", dialect="h3api")
     assert reason == "images.registry.example.com/*: stages need emulated nodes, not --cluster kind"
     assert foreseen(told, cluster="embedded", time="virtual", dialect="h3api") is None
+    told = load_scenario(shipped("scenario", "kubelet/13-host-power"))
+    reason = foreseen(told, cluster="kind", time="wall", dialect="h3api")
+    assert reason == "host: machine-power: needs emulated nodes, those of --cluster kind run on"
 
 
 def test_containers_of_real_images_need_wall_clock_time_or_something_to_be_played(tmp_path):

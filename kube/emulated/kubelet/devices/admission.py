@@ -160,6 +160,7 @@ class Admission:
             self._ledger.release()
             raise
         if not responses:
+            self._ledger.abandon()
             raise AllocationFailed("no containers return in allocation response ")
         self._ledger.give(pod, need, chosen, responses[0])
 

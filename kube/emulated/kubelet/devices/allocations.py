@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from mews.kube.api.objects import key_of
@@ -19,6 +19,7 @@ from mews.kube.emulated.kubelet.devices.errors import CheckpointError
 from mews.kube.emulated.kubelet.devices.holdings import Holding, Holdings, per_numa
 from mews.kube.emulated.kubelet.devices.inventory import Inventory
 from mews.kube.emulated.kubelet.devices.order import shuffled, union, without
+from mews.kube.emulated.kubelet.faults import DEVICES_IN_FLIGHT
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 
 UNREADABLE = "Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date"
@@ -30,16 +31,26 @@ class DeviceAllocations:
     """Restored from the checkpoint; make it inside the running loop.
 
     ``holdings`` is what the checkpoint holds; ``allocated`` also counts what is being given out right now.
+    ``faults``: those of ``KUBELET_FAULTS`` that it has.
     """
 
     def __init__(
-        self, store: CheckpointStore, pace: Pace, rng: random.Random, log: logging.Logger, note: KubeletJournal = silent
+        self,
+        store: CheckpointStore,
+        pace: Pace,
+        rng: random.Random,
+        log: logging.Logger,
+        note: KubeletJournal = silent,
+        *,
+        faults: Collection[str] = (),
     ) -> None:
         self._store = store
         self._note = note
         self._pace = pace
         self._rng = rng
         self._log = log
+        self._keeps_in_flight = DEVICES_IN_FLIGHT not in faults
+        self._in_flight: dict[str, tuple[str, ...]] = {}
         self._expired: dict[str, None] = {}
         saved = self._load()
         self.holdings = Holdings(saved.holdings)
@@ -110,15 +121,22 @@ class DeviceAllocations:
         )
 
     def reserve(self, resource: str, chosen: tuple[str, ...]) -> None:
-        """These devices are being given out."""
+        """These devices are being given out: they count as allocated until ``give``, ``release`` or ``abandon``."""
         self.allocated[resource] = union(self.allocated.get(resource, ()), chosen)
+        self._in_flight = {resource: chosen}
 
     def release(self) -> None:
         """What was being given out is free again."""
+        self._in_flight = {}
         self.allocated = self.holdings.allocated()
+
+    def abandon(self) -> None:
+        """Nobody got what was being given out; it stays allocated until the next collection, as upstream leaves it."""
+        self._in_flight = {}
 
     def give(self, pod: Pod, need: Need, chosen: tuple[str, ...], allocation: Allocation) -> None:
         """The container holds these devices now."""
+        self._in_flight = {}
         by_numa = per_numa(shuffled(chosen, self._rng), self.inventory.known(need.resource))
         self.holdings.put(Holding(need.pod_uid, need.container, need.resource, by_numa, allocation))
         fields = {"pod": need.pod_uid, "container": need.container, "resource": need.resource, "ids": list(chosen)}
@@ -127,11 +145,14 @@ class DeviceAllocations:
         self._note("allocated", pod=key_of(pod), uid=need.pod_uid, **fields)
 
     def collect(self, alive: Iterable[str]) -> None:
-        """Free the devices of all pods but these."""
+        """Free the devices of all pods but these. What an Allocate under way has reserved stays reserved: this is also
+        called by List, at any moment."""
         ended = without(self.holdings.pods(), alive)
         if ended:
             self.holdings.forget(ended)
-            self.release()
+            self.allocated = self.holdings.allocated()
+            for resource, chosen in self._in_flight.items() if self._keeps_in_flight else ():
+                self.allocated[resource] = union(self.allocated.get(resource, ()), chosen)
 
     # The checkpoint.
 

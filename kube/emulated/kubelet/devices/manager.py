@@ -44,7 +44,8 @@ class DeviceManager:
     """One kubelet process's devices; make it inside the running loop, a new one for each start of the kubelet.
 
     ``active_pods``: pods of the node that may hold devices now (bound, not rejected, not terminal; none until the
-    kubelet has its first list); ``node_allocatable``: ``status.allocatable`` of the Node as the kubelet last saw it.
+    kubelet has its first list); ``node_allocatable``: ``status.allocatable`` of the Node as the kubelet last saw it;
+    ``faults``: those of ``KUBELET_FAULTS`` that it has.
     """
 
     def __init__(
@@ -58,11 +59,12 @@ class DeviceManager:
         node_allocatable: Callable[[], Mapping[str, Any]] = dict,
         log: logging.Logger | None = None,
         note: KubeletJournal = silent,
+        faults: Collection[str] = (),
     ) -> None:
         self._dialer = dialer
         self._rng = rng
         self._log = log or logging.getLogger(__name__)
-        self._ledger = DeviceAllocations(checkpoint, pace, rng, self._log, note)
+        self._ledger = DeviceAllocations(checkpoint, pace, rng, self._log, note, faults=faults)
         self._connections = Connections(self._ledger.listed, self._ledger.gone, self._log)
         self._admission = Admission(self._ledger, rng, active_pods=active_pods, node_allocatable=node_allocatable)
 

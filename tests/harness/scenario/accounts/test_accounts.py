@@ -83,6 +83,13 @@ def test_keys_are_those_that_say_something_new_wherever_they_stand():
     ]
 
 
+def test_a_default_that_is_written_out_is_no_key():
+    given = (
+        "stack: {kubecomp: {scheduler: {policy: both}, mode: corrected}, controllers: {run: ['*']}}\nworkload: null\n"
+    )
+    assert [key.place[0] for key in given_keys(read(given))] == ["apiVersion", "kind", "metadata", "hardware"]
+
+
 def test_a_system_that_is_left_out_or_added_is_a_key():
     places = [".".join(key.place) for key in given_keys(read("stack: {kubecomp: null, kod2: {}}\n"))]
     assert [place for place in places if place.startswith("stack")] == ["stack.kod2", "stack.kubecomp"]

@@ -106,7 +106,9 @@ class Stand:
         speed: float = 1.0,
         folder: KubeletFolder | None = None,
         new_link: Callable[[], DevicePluginLink] | None = None,
+        faults: Sequence[str] = (),
     ) -> None:
+        self.faults = faults
         local = LocalKubeletFolder()
         self.folder: Any = folder or local
         self.new_link = new_link or self.folder.link
@@ -127,6 +129,7 @@ class Stand:
             active_pods=lambda: list(self.pods.values()),
             node_allocatable=lambda: self.node,
             log=logging.getLogger("test"),
+            faults=self.faults,
         )
         self.resources = ManagerPodResources(
             self.manager,

@@ -4,7 +4,7 @@
 fault breaks. ``world`` is where it is found (a scenario and its seed, or a case of ``tests.oracle``) and ``first`` the
 kind of the first wrong line there (layer and event). ``finder`` is ``named by law N`` (or by a step, a crash) where
 that line is cited, ``found`` where it is not, and ``none`` where no check finds it yet, which counts against the
-number.
+number; without one it has not been recorded, and ``make planted`` alone tries it.
 """
 
 from __future__ import annotations
@@ -65,5 +65,5 @@ def _kept(room: str, number: int, entry: dict[str, Any]) -> KeptFault:
     fault = Fault(name, room, entry["file"], offset, before, entry["planted"].strip("\n"))
     scenario, _, seed = entry.get("world", "").partition(" seed ")
     return KeptFault(
-        fault, entry["rule"], entry.get("finder", "none"), entry.get("first", ""), World(scenario, int(seed or 1))
+        fault, entry["rule"], entry.get("finder", ""), entry.get("first", ""), World(scenario, int(seed or 1))
     )

@@ -142,3 +142,14 @@ def test_a_layer_that_comes_up_on_none_or_goes_below_another_is_named(events):
     (violation,) = [one for one in made.judge.violations if one.invariant == 70]
     assert violation.first is last
     assert violation.after.number == last.number - 1
+
+
+@pytest.mark.parametrize("excused", [True, False])
+def test_a_container_that_names_a_device_as_it_was_before_a_fault_took_its_uuid_is_no_breach(excused):
+    made = Stream({"000100": "1"})
+    if excused:
+        told = {"fault": "f1", "kind": "lost-uuid", "gpuid": "0-000100", "excuses": {"6": None}}
+        made.journal.write("fault", "chassis/A", "fired", **told)
+    made.chassis("device-changed", "000100", "1", uuid="GPU-other", old_uuid="GPU-000100")
+    made.run("host-1", "a", ["000100"], env={"NVIDIA_VISIBLE_DEVICES": "GPU-000100"})
+    assert (6 in made.numbers()) is not excused

@@ -52,12 +52,15 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                rejected          pod, uid, reason, message
                                pod-ended         pod, uid: it holds nothing any more
                                checkpoint        entries [[uid, container, resource, [id]]]: the file, once changed
-    api        pod/default/a   created           uid, scheduler, node, phase, requests {resource: number}
+    api        pod/default/a   created           uid, scheduler, node, phase, requests {resource: number}, annotated
+                                                 [name]: of the annotations that it came with, if any
                                bound             uid, node
                                phase             uid, phase, reason
                                condition         uid, type, status, reason
                                annotations       uid, annotations {name: value, None when removed}
-                               deleting, deleted uid
+                               deleting          uid, grace_s (of its containers, emulated), finalizers [name]
+                               finalizers        uid, finalizers [name]: those that are left while it is deleted
+                               deleted           uid
                node/host-1     created           allocatable {resource: quantity}
                                allocatable       resource, old, new
                                condition         type, status, reason

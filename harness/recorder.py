@@ -58,7 +58,8 @@ def pod_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 def _birth(pod: Object) -> dict[str, Any]:
     scheduler = pod.get("spec", {}).get("schedulerName") or "default-scheduler"
-    return {"scheduler": scheduler, "node": node_name_of(pod), "phase": phase_of(pod), "requests": extended_of(pod)}
+    birth = {"scheduler": scheduler, "node": node_name_of(pod), "phase": phase_of(pod), "requests": extended_of(pod)}
+    return birth | ({"annotated": sorted(annotations_of(pod))} if annotations_of(pod) else {})
 
 
 def extended_of(pod: Mapping[str, Any]) -> dict[str, int]:
@@ -77,8 +78,16 @@ def _pod_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]
     yield from condition_changes(old, new)
     if old and phase_of(old) != phase_of(new):
         yield "phase", {"phase": phase_of(new), "reason": (new.get("status") or {}).get("reason", "")}
-    if is_deleting(new) and not is_deleting(old):
-        yield "deleting", {}
+    if is_deleting(new):
+        yield from _deletion(old, new)
+
+
+def _deletion(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
+    finalizers = list(new["metadata"].get("finalizers") or ())
+    if not is_deleting(old):
+        yield "deleting", {"grace_s": new["metadata"].get("deletionGracePeriodSeconds", 0), "finalizers": finalizers}
+    elif finalizers != list(old["metadata"].get("finalizers") or ()):
+        yield "finalizers", {"finalizers": finalizers}
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:

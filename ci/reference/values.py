@@ -12,9 +12,11 @@ from mews.emulator.telemetry.exposition import METRICS
 from mews.harness.errors import EXIT_CODES
 from mews.harness.invariants.judge import LAWS
 from mews.harness.invariants.scheduled import Scheduled
+from mews.harness.invariants.stranded import Stranded
 from mews.harness.invariants.watches import Watches
 from mews.harness.scenario.model import OWN_METRICS
 from mews.kube.emulated.apiserver.wire.request_metrics import HELP
+from mews.kube.system.facility import Facility
 from mews.systems import registry
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.koordinator import metrics as koordinator
@@ -38,9 +40,11 @@ def invariants_page() -> str:
 
 def laws() -> list[tuple[Any, str]]:
     """Each law and, where it is a system's, whose; by number."""
-    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled)]
+    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded)]
     for name in registry.names():
-        own += [(type(law), f"Judged where `{name}` runs.") for law in registry.system(name).invariants()]
+        system = registry.system(name)
+        judged = (*system.invariants(), *system.laws(system.configure(system.options(), Facility())))
+        own += [(type(law), f"Judged where `{name}` runs.") for law in judged]
     return sorted(own, key=lambda each: int(each[0].number))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mews.harness.invariants.agreement import Agreement
+from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
@@ -13,11 +14,16 @@ from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
+from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.orderly import Orderly
 from mews.harness.invariants.placements import Placements
+from mews.harness.invariants.pod_lives import PodLives
+from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
+from mews.harness.invariants.stranded import Stranded
+from mews.harness.invariants.terminations import Terminations
 from mews.harness.invariants.unattached import Unattached
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.visible import Visible
@@ -34,13 +40,18 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     5: Unattached,
     6: Agreement,
     10: Orderly,
+    13: PodLives,
+    14: Terminations,
+    15: Allocations,
+    16: Offered,
+    17: Queued,
     25: Placements,
     28: NodeTaints,
     70: HostLayers,
 }
-"""The harness's own invariants that every line is put before. 7 looks at watches, 8 at objects; a system's have other
-numbers."""
-OWN = frozenset({*LAWS, Watches.number, Scheduled.number})
+"""The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; a system's have
+other numbers."""
+OWN = frozenset({*LAWS, Watches.number, Scheduled.number, Stranded.number})
 
 
 class InvariantJudge:
@@ -64,7 +75,8 @@ class InvariantJudge:
         self._watches = Watches()
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
-        laws = (*own, Scheduled(self.state.systems.schedulers), *_distinct(self.state.systems.invariants))
+        waiting = Scheduled(self.state.systems.schedulers), Stranded(self.state.systems.schedulers)
+        laws = (*own, *waiting, *_distinct(self.state.systems.invariants))
         # Each law by what it looks at, which is one thing or two: lines are written by the hundred in a small world.
         of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]
         self._of_lines = [law for law in of_lines if law.events is None]

@@ -40,6 +40,14 @@ class Seen(Struct, frozen=True):
     healthy: bool
 
 
+class DeviceList(Struct, frozen=True):
+    """What a device plugin's last list said of its devices, by ``line``."""
+
+    healthy: tuple[str, ...]
+    unhealthy: tuple[str, ...]
+    line: Line
+
+
 class ChassisCabling(Struct):
     """Which hosts a chassis is cabled to, and its pool."""
 
@@ -49,7 +57,8 @@ class ChassisCabling(Struct):
 
 class ObservedHardware(Struct):
     """``devices`` by GPUID; ``holdings`` of live pods only, as kubelets gave them; ``declared``: those that systems
-    say; ``checkpoints`` by host as last written; ``seen``: host -> GPUID -> as the host sees it; ``offered``: node ->
+    say; ``checkpoints`` by host as last written; ``lists``: host -> resource -> the devices in its plugin's list, where
+    the kubelet has one; ``seen``: host -> GPUID -> as the host sees it; ``offered``: node ->
     resource -> whole number allocatable."""
 
     devices: dict[str, Device] = field(default_factory=dict)
@@ -59,6 +68,7 @@ class ObservedHardware(Struct):
     checkpoints: dict[str, dict[Slot, tuple[str, ...]]] = field(default_factory=dict)
     seen: dict[str, dict[str, Seen]] = field(default_factory=dict)
     offered: dict[str, dict[str, int]] = field(default_factory=dict)
+    lists: dict[str, dict[str, DeviceList]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
     part_of: tuple[Callable[[str], str], ...] = ()
     _unused: set[tuple[str, str]] = field(default_factory=set)
@@ -71,6 +81,8 @@ class ObservedHardware(Struct):
             self._hardware(line)
         elif line.layer == "kubelet":
             self._kubelet(line)
+        elif line.layer == "component":
+            self.lists.pop(line.actor.partition("/")[2], None)  # Its kubelet, or its plugins, begin anew.
         elif line.layer == "host":
             self._host(line)
         elif line.layer == "api" and line.actor.startswith("node/"):
@@ -197,6 +209,11 @@ class ObservedHardware(Struct):
                 slot = (fields["uid"], fields["container"], fields["resource"])
                 pod, devices = fields["pod"], tuple(fields["devices"])
                 self.holdings[slot] = ObservedHolding(pod, *slot, host, devices, line, self._parts_of(devices))
+            case "registered":
+                self.lists.get(host, {}).pop(fields["resource"], None)
+            case "devices":
+                shown = DeviceList(tuple(fields["healthy"]), tuple(fields["unhealthy"]), line)
+                self.lists.setdefault(host, {})[fields["resource"]] = shown
             case "container-started":
                 self.started.add((fields["uid"], fields["container"]))
             case "checkpoint":

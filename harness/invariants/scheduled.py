@@ -24,7 +24,7 @@ from mews.kube.api.objects import (
 )
 from mews.kube.api.quantities import parse
 from mews.kube.api.selectors import expression_holds
-from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, ObservedHolding
 
 Amounts = dict[str, Decimal]
 
@@ -49,7 +49,7 @@ class Scheduled(Invariant[ObservedState]):
         if bound_s is None:
             return
         pending = [pod for pod in objects.pods.values() if self._old(pod, objects, bound_s / 2)]
-        free = _free(objects) if pending else {}
+        free = free_amounts(objects) if pending else {}
         still: dict[str, float] = {}
         for pod in pending:
             node = next((n for n in sorted(free) if _fits(pod, objects.nodes[n], free[n], state, objects)), None)
@@ -65,15 +65,20 @@ class Scheduled(Invariant[ObservedState]):
         self._fits_since, self._looked = still, t
 
     def _old(self, pod: Object, objects: ClusterObjects, age_s: float) -> bool:
-        spec = pod.get("spec", {})
-        if node_name_of(pod) or is_terminal(pod) or is_deleting(pod) or not _modelled(spec):
-            return False
-        if spec.get("schedulerName", "default-scheduler") not in self._schedulers:
+        if not is_waiting(pod, self._schedulers):
             return False
         uid = uid_of(pod)
         if uid not in self._born_s:
             self._born_s[uid] = seconds(pod["metadata"]["creationTimestamp"])
         return objects.now_s - self._born_s[uid] >= age_s
+
+
+def is_waiting(pod: Object, schedulers: Collection[str]) -> bool:
+    """Whether it waits for a node from one of these, by nothing that is not modelled here."""
+    spec = pod.get("spec", {})
+    if node_name_of(pod) or is_terminal(pod) or is_deleting(pod) or not _modelled(spec):
+        return False
+    return spec.get("schedulerName", "default-scheduler") in schedulers
 
 
 def _modelled(spec: Mapping[str, Any]) -> bool:
@@ -120,7 +125,8 @@ def _raise(total: Amounts, to: Amounts) -> Amounts:
     return total
 
 
-def _free(objects: ClusterObjects) -> dict[str, Amounts]:
+def free_amounts(objects: ClusterObjects) -> dict[str, Amounts]:
+    """Node -> what its allocatable leaves once its pods have what they ask."""
     free = {
         name: _add(Amounts(), (n.get("status") or {}).get("allocatable") or {}) for name, n in objects.nodes.items()
     }
@@ -133,6 +139,13 @@ def _free(objects: ClusterObjects) -> dict[str, Amounts]:
 
 
 def _fits(pod: Object, node: Object, free: Amounts, state: ObservedState, objects: ClusterObjects) -> bool:
+    return fits_but_for("", pod, node, free, state, objects)
+
+
+def fits_but_for(
+    resource: str, pod: Object, node: Object, free: Amounts, state: ObservedState, objects: ClusterObjects
+) -> bool:
+    """Whether a pod fits a node, that resource aside; one that it is to get from a pool is never aside."""
     spec = pod.get("spec", {})
     if not (_open(node, spec) and _selected(node, spec)):
         return False
@@ -143,9 +156,38 @@ def _fits(pod: Object, node: Object, free: Amounts, state: ObservedState, object
             here = Decimal(0)
         elif name in pooled:
             here = _pool_free(state.world, name_of(node), objects, name)
+            if name == resource:
+                return False
+        elif name == resource:
+            continue
+        else:
+            here = max(here, _by_device(name_of(node), name, objects, state))
         if amount > here and amount > 0:
             return False
     return True
+
+
+def _by_device(node: str, resource: str, objects: ClusterObjects, state: ObservedState) -> Decimal:
+    """What is left of the healthy devices in the plugin's list, which a node's status is to show: those that nobody
+    holds, less what is held of broken ones (``Stranded`` reports that)."""
+    shown = state.world.lists.get(node, {}).get(resource)
+    if shown is None:
+        return Decimal(0)
+    held = sum(len(each.devices) for each in holdings_of(node, resource, state))
+    return Decimal(len(shown.healthy) - held - awaited(node, resource, objects, state))
+
+
+def holdings_of(node: str, resource: str, state: ObservedState) -> Iterator[ObservedHolding]:
+    """What a kubelet gave to its live pods of a resource."""
+    held = state.world.holdings.values()
+    return (each for each in held if each.host == node and each.resource == resource)
+
+
+def awaited(node: str, resource: str, objects: ClusterObjects, state: ObservedState) -> int:
+    """What the pods ask that are bound to a node and were given nothing yet."""
+    given = {each.uid for each in holdings_of(node, resource, state)}
+    bound = (pod for pod in objects.pods.values() if node_name_of(pod) == node and uid_of(pod) not in given)
+    return sum(int(amounts_of(pod).get(resource, Decimal(0))) for pod in bound if not is_terminal(pod))
 
 
 def _open(node: Object, spec: Mapping[str, Any]) -> bool:

@@ -10,6 +10,9 @@ from typing import Any, overload
 from msgspec import Struct, field
 from msgspec.structs import fields
 
+from mews.harness.linearizability.checker import not_linearizable
+from mews.harness.linearizability.requests import calls_of
+
 _SHOWN = 12
 _BODY_SHOWN = 100
 
@@ -110,6 +113,15 @@ class SentRequests(Sequence[SentRequest]):
         raise AssertionError(
             f"expected {_worded(expected)}{counted}; it came {len(found)} times.\n{_overview(came, expected)}"
         )
+
+    def assert_linearizable(self, start: Mapping[str, str | None] | None = None) -> None:
+        """Raise AssertionError if answers contradict each other: no order in which the chassis could have done the
+        requests explains them. Of dialects `resource-pool` and `h3api`; ``start``: ``<chassis>/<device>`` -> its port
+        before the first of them, where that is known."""
+        __tracebackhide__ = True
+        wrong = not_linearizable(calls_of(each.as_dict() for each in self._all()), start or {})
+        if wrong:
+            raise AssertionError("\n".join(map(str, wrong)))
 
     def assert_not_requested(self, method: str | None = None, path: str | None = None, **wanted: Any) -> None:
         """Raise AssertionError if a request is so (see ``matching``)."""

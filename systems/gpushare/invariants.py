@@ -26,17 +26,20 @@ class _Share(Struct):
 
 class MemoryAsked(Invariant[RunState]):
     """By the variables of running containers, which say what they were given, and by the annotations of pods once
-    ``ASSIGNED`` is true, which must say the same."""
+    ``ASSIGNED`` is true, which must say the same. ``known``: why the published system breaks it by design."""
 
     number = 11
     name = "shared memory of a GPU is not given twice, and annotations say what was given"
 
-    def __init__(self) -> None:
+    events = frozenset({("kubelet", "container-started")})
+
+    def __init__(self, known: str = "") -> None:
+        self._known = known
         self._shares: dict[tuple[str, str], _Share] = {}
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """A container starts, or a pod ends."""
-        if line.layer == "kubelet" and line.event == "container-started":
+        if line.event == "container-started":
             env = line.fields.get("env", {})
             if str(env.get(names.INDEX, "-1")) == "-1" or names.CONTAINER_MEMORY not in env:
                 return
@@ -61,7 +64,7 @@ class MemoryAsked(Invariant[RunState]):
             if total > of[gpu]:
                 pods = sorted({share.pod for share in self._shares.values() if share.gpu == gpu})
                 what = f"{gpu} has {of[gpu]} and was given for {total}: to {', '.join(pods)}"
-                yield Breach((gpu, str(total)), what, line)
+                yield Breach((gpu, str(total)), what, line, known=self._known)
 
     def on_objects(self, t: float, objects: ClusterObjects, state: RunState) -> Iterator[Breach]:
         """Pods as they are now."""
@@ -78,7 +81,7 @@ class MemoryAsked(Invariant[RunState]):
                     f"{share.pod} ({container}) was given GPU {share.index} ({share.gpu}), "
                     f"and its annotations say {decision.index} ({decision.uuid})"
                 )
-                yield Breach((uid, container, "index"), what, share.line)
+                yield Breach((uid, container, "index"), what, share.line, known=self._known)
         yield from self._annotated(list(live.values()))
 
     def _annotated(self, pods: Collection[Object]) -> Iterator[Breach]:
@@ -96,7 +99,7 @@ class MemoryAsked(Invariant[RunState]):
                 node, name = place
                 held = sorted(key_of(pod) for pod in pods if node_name_of(pod) == node and _names(pod, name))
                 what = f"{name} of {node} has {of[place]} and pods ask {total} of it: {', '.join(held)}"
-                yield Breach((node, name, str(total)), what, None)
+                yield Breach((node, name, str(total)), what, None, known=self._known)
 
 
 def _names(pod: Object, gpu: str) -> bool:

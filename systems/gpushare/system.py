@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from mews.kube.api.resources import CONFIGMAPS, NODES
 from mews.kube.component import Runnable
 from mews.kube.system.command import Command
 from mews.kube.system.deployment import (
@@ -25,7 +26,7 @@ from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.services import ExtenderService
-from mews.kube.system.system import Component, System
+from mews.kube.system.system import Component, System, Watched
 from mews.systems.gpushare.config import EVICT, GpuShareConfig
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.options import GpuShareOptions
@@ -96,10 +97,16 @@ def _document(config: GpuShareConfig) -> Mapping[str, Any]:
     return document
 
 
-def _invariants() -> Sequence[Invariant[RunState]]:
-    from mews.systems.gpushare.invariants import MemoryAsked
+def _laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
+    from mews.systems.gpushare.laws import laws
 
-    return (MemoryAsked(),)
+    return laws(config)
+
+
+def _watched() -> Sequence[Watched]:
+    from mews.systems.gpushare.journal import config_map_news, node_news
+
+    return (Watched(NODES, node_news), Watched(CONFIGMAPS, config_map_news))
 
 
 def _commands() -> Sequence[Command]:
@@ -178,7 +185,8 @@ SYSTEM = System(
     part_of=gpu_of_slice,
     lends=_nodes,
     release_s=_release_s,
-    invariants=_invariants,
+    laws=_laws,
+    watched=_watched,
     commands=_commands,
     experiments=_experiments,
     deployment=SystemDeployment(

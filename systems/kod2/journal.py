@@ -4,6 +4,9 @@ The lines of layer ``api`` that everybody may rely on, beside those of every run
 
     actor           event      fields
     tfjob/default/a created, deleted
+                    bounds     min, max, backoff_limit (None for none): what its spec says, when that is new
+                    weight     weight: as it is shown, 0 to 1
+                    stalled    times: how often in a row it was held back, 0 once it is not any more
                     state      state (WAITING, RUNNING, STARVING, COMPLETED), workers
                     workers    old, new: scaled in or out
                     placement  placement {task: node}
@@ -18,6 +21,8 @@ from typing import Any
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.system.journal import Line, condition_changes
 from mews.kube.system.system import KindLine
+from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.tfjob import read_tfjob
 
 
 def tfjob_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
@@ -31,7 +36,13 @@ def tfjob_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
         return
     if old is None:
         yield actor, "created", {}
+    if old is None or old.get("spec") != new.get("spec"):
+        yield from ((actor, "bounds", fields) for fields in _bounds(new))
     before, after = _elastic(old), _elastic(new)
+    if before.get("weight") != after.get("weight") and "weight" in after:
+        yield actor, "weight", {"weight": after["weight"]}
+    if (times := _times_stalled(after)) != _times_stalled(before):
+        yield actor, "stalled", {"times": times}
     if after.get("state") and before.get("state") != after["state"]:
         yield actor, "state", {"state": after["state"], "workers": after.get("workers", 0)}
     elif before.get("workers") != after.get("workers"):
@@ -40,6 +51,19 @@ def tfjob_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
         yield actor, "placement", {"placement": dict(sorted(after["placement"].items()))}
     for event, fields in condition_changes(old or {}, new):
         yield actor, event, fields
+
+
+def _bounds(tfjob: Object) -> Iterator[dict[str, Any]]:
+    """What its spec says; nothing of one that cannot be read."""
+    try:
+        job = read_tfjob(tfjob)
+    except BadTFJob:
+        return
+    yield {"min": job.minimum, "max": job.maximum, "backoff_limit": job.backoff_limit}
+
+
+def _times_stalled(elastic: Mapping[str, Any]) -> int:
+    return int((elastic.get("stalled") or {}).get("times") or 0)
 
 
 def _elastic(tfjob: Object | None) -> Mapping[str, Any]:

@@ -115,6 +115,12 @@ def _invariants() -> Sequence[Invariant[RunState]]:
     return (JobProgress(),)
 
 
+def _laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
+    from mews.systems.kod2.laws import laws
+
+    return laws(config)
+
+
 def _experiments() -> Sequence[Experiment]:
     from mews.systems.kod2.experiment.paper import FIG4, FIG7, FIG8
     from mews.systems.kod2.experiment.parts import EXPERIMENT
@@ -157,6 +163,7 @@ SYSTEM = System(
     },
     bounds={"progress_s": 300.0},
     invariants=_invariants,
+    laws=_laws,
     experiments=_experiments,
     programs=_programs,
     service_names=True,

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from pydantic.alias_generators import to_camel
 
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import Resource
+from mews.kube.api.resources import PODS, Resource
 from mews.kube.component import Runnable
 from mews.kube.runtimehook.places import HOOK_FOLDER, HOOK_SOCKET, RUNTIME_SOCKET
 from mews.kube.runtimehook.port import HookPolicy
@@ -131,9 +131,9 @@ def _kinds() -> Sequence[Object]:
 
 
 def _watched() -> Sequence[Watched]:
-    from mews.systems.koordinator.journal import device_news
+    from mews.systems.koordinator.journal import device_news, gang_news
 
-    return (Watched(DEVICES, device_news),)
+    return (Watched(DEVICES, device_news), Watched(PODS, gang_news))
 
 
 def _document(config: KoordinatorConfig) -> Mapping[str, Any]:
@@ -157,6 +157,12 @@ def _invariants() -> Sequence[Invariant[RunState]]:
     from mews.systems.koordinator.invariants import DevicesGiven
 
     return (DevicesGiven(),)
+
+
+def _laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
+    from mews.systems.koordinator.laws import laws
+
+    return laws(config)
 
 
 _PORT, _WEBHOOK_PORT = 10251, 9443
@@ -276,7 +282,9 @@ SYSTEM = System(
     kinds=_kinds,
     watched=_watched,
     invariants=_invariants,
-    bounds={"unlisted_s": 15.0},  # a report, and what it takes to notice
+    laws=_laws,
+    # unlisted: a report, and what it takes to notice; the others: writes that follow one another
+    bounds={"unlisted_s": 15.0, "unbound_s": 15.0, "gang_s": 15.0},
     holds=_holds,
     lends=_nodes,
     runtime_hooks=_hooks,

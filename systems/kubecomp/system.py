@@ -16,7 +16,7 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
-from mews.kube.system.system import Component, ExposedMeasures, Pooled, System
+from mews.kube.system.system import Component, ExposedMeasures, Pooled, System, Watched
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mews.kube.component import Runnable
     from mews.kube.system.experiment import Experiment
     from mews.kube.system.facility import Facility
+    from mews.kube.system.invariant import Invariant, RunState
     from mews.kube.system.journal import Line
     from mews.kube.system.ports import Ports
     from mews.kube.system.profile import MakeOverhead
@@ -133,6 +134,19 @@ def _document(config: KubeCompConfig) -> Mapping[str, Any]:
     from mews.systems.kubecomp.config_file import as_document
 
     return as_document(config)
+
+
+def _watched() -> Sequence[Watched]:
+    from mews.kube.api.resources import CONFIGMAPS
+    from mews.systems.kubecomp.board_lines import board_news
+
+    return (Watched(CONFIGMAPS, board_news),)
+
+
+def _laws(config: KubeCompConfig) -> Sequence[Invariant[RunState]]:
+    from mews.systems.kubecomp.laws import laws
+
+    return laws(config)
 
 
 def _measures() -> KubeCompMemoryMetrics:
@@ -263,6 +277,8 @@ SYSTEM = System(
     namespace=lambda config: str(config.namespace),
     document=_document,
     pooled=_pooled,
+    watched=_watched,
+    laws=_laws,
     measures=_measures,
     measured=_measured,
     monitored=_monitored,

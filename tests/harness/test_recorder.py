@@ -45,7 +45,7 @@ def test_binding_annotations_phase_and_deletion_are_news():
     running = pod(status__phase="Running")
     assert events(pod_news(pod(), running)) == [("phase", {"uid": "u1", "phase": "Running", "reason": ""})]
     doomed = pod(metadata__deletionTimestamp="2026-01-01T00:00:00Z")
-    assert events(pod_news(pod(), doomed)) == [("deleting", {"uid": "u1"})]
+    assert events(pod_news(pod(), doomed)) == [("deleting", {"uid": "u1", "grace_s": 0, "finalizers": []})]
     assert events(pod_news(pod(), None)) == [("deleted", {"uid": "u1"})]
 
 

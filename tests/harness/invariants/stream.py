@@ -21,6 +21,7 @@ class Stream:
         self.journal.listen(self.judge.on_line)
         self.ports = dict(devices)
         self.checkpoint = {}
+        self.operation = 0
         rows = {device: self.row(device) for device in devices}
         self.journal.write("chassis", "chassis/A", "table", pool="pool-0", ports=HOSTS, devices=rows)
 
@@ -34,6 +35,10 @@ class Stream:
             self.ports[device] = port
         place = {"port": port, "host": HOSTS.get(port), "old_port": old, "old_host": HOSTS.get(old)}
         names = {"device": device, "uuid": uuid or f"GPU-{device}", "gpuid": f"0-{device}"}
+        if event.endswith("-begun"):
+            self.operation += 1
+        if event.endswith("-begun") or event == "operation-finished":
+            fields.setdefault("operation", self.operation)
         return self.journal.write("chassis", "chassis/A", event, **names, **place, **fields)
 
     def attach(self, device, port):

@@ -1,0 +1,235 @@
+"""The laws of GPU Share's protocol: promises in a node's ledger, annotations, bindings and containers, in their order.
+
+The ledger has the last word (``mews.systems.gpushare.ledger``): a part of a GPU is promised there, then the pod is
+annotated and bound, then its containers are given it, then the annotations call it assigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.gpushare import names
+from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.invariants import MemoryAsked
+from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
+from mews.systems.gpushare.promise_books import PromiseBooks
+
+SEED_MATCH = (
+    "match: seed finds the pod of an Allocate by its amount and time alone, as the published design does, so that a "
+    "container may be told the GPU that was promised to another pod"
+)
+"""Contract gpushare.md section 3; the upstream plugin's allocate.go."""
+
+SEEN_S = 2.0
+"""Within which whoever promises has seen what others wrote: a watch that lags, a look at NVML."""
+
+
+class PromisesFit(Invariant[RunState]):
+    """Of what is promised to pods that are bound and have not ended; a promise that never becomes a binding binds
+    nobody."""
+
+    number = 40
+    name = "what is promised of a shared GPU never exceeds it"
+    events = frozenset({("api", GPUS), *PromiseBooks.events})
+
+    def __init__(self, books: PromiseBooks, known: str = "") -> None:
+        self._known = known
+        self._books = books
+        self._sizes: dict[tuple[str, str], int] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge the sums whenever a promise or a binding is made."""
+        self._books.take(line)
+        node = line.actor.partition("/")[2]
+        if line.event == GPUS:
+            self._sizes |= {(node, gpu): memory for gpu, memory in line.fields["gpus"].items()}
+        elif line.event == PROMISES:
+            yield from self._judge(line, node)
+        elif line.event == "bound":
+            yield from self._judge(line, line.fields["node"])
+
+    def _judge(self, line: Line, node: str) -> Iterator[Breach]:
+        for gpu, promises in self._books.sums(node).items():
+            total, size = sum(each.memory for each in promises), self._sizes.get((node, gpu))
+            if size is not None and total > size:
+                pods = ", ".join(sorted(each.pod for each in promises))
+                what = f"{gpu} of {node} has {size}, and {total} of it are promised to {pods}"
+                last = max((each.line for each in promises if each.line is not line), default=None, key=_number)
+                yield Breach((node, gpu, str(total)), what, line, after=last, known=self._known)
+
+
+class PromiseFirst(Invariant[RunState]):
+    """Whoever names a GPU in a pod's annotations has promised that part of it in the ledger before, and whoever binds
+    such a pod likewise: of two replicas one is refused there."""
+
+    number = 41
+    name = "a pod's annotations name the GPU that the ledger promised to it before"
+    events = PromiseBooks.events
+
+    def __init__(self, books: PromiseBooks) -> None:
+        self._books = books
+        self._doubts: list[tuple[Line, str, str]] = []
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge annotations; where lines of two watches may be exchanged, once those of the other had their time."""
+        self._books.take(line)
+        if line.event == "annotations" and line.actor.startswith("pod/"):
+            pod, gpu = self._books.pods.get(line.fields["uid"]), line.fields["annotations"].get(names.UUID)
+            if gpu is not None and pod is not None and not pod.given:
+                self._doubts.append((line, line.fields["uid"], gpu))
+                yield from self._judge(line.t, state)
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge what could not be judged before."""
+        if self._doubts:
+            yield from self._judge(t, state)
+
+    def _judge(self, t: float, state: RunState) -> Iterator[Breach]:
+        lag_s = state.bound_s("lag_s") or 0.0
+        due = [each for each in self._doubts if t - each[0].t >= lag_s]
+        self._doubts = [each for each in self._doubts if t - each[0].t < lag_s]
+        for line, uid, gpu in due:
+            promise = self._books.promises.get(uid)
+            if promise is None or promise.gpu != gpu:
+                says = "promises it nothing" if promise is None else f"promises it {promise.gpu}"
+                pod = line.actor.removeprefix("pod/")
+                what = f"{pod} is annotated with {gpu}, and the ledger {says}"
+                owner = self._books.pods.get(uid)
+                bound = owner.bound if owner is not None else None
+                after = promise.line if promise is not None else bound
+                yield Breach((uid, gpu), what, line, after=after)
+
+
+class AssignedOnce(Invariant[RunState]):
+    """``ASSIGNED`` is the device plugin's word that all of the pod's containers were given their memory."""
+
+    number = 42
+    name = "a pod is called assigned after its kubelet has allocated its memory"
+    events = frozenset({("kubelet", "allocated"), *PromiseBooks.events})
+
+    def __init__(self, books: PromiseBooks, resource: str, known: str = "") -> None:
+        self._resource = resource
+        self._known = known
+        self._books = books
+        self._allocated: dict[str, int] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge annotations that call a pod assigned."""
+        self._books.take(line)
+        uid = line.fields.get("uid", "")
+        if line.event == "allocated" and line.fields["resource"] == self._resource:
+            self._allocated[uid] = self._allocated.get(uid, 0) + len(line.fields["devices"])
+        elif line.event == "deleted":
+            self._allocated.pop(uid, None)
+        elif line.event == "annotations":
+            yield from self._judge(line, uid)
+
+    def _judge(self, line: Line, uid: str) -> Iterator[Breach]:
+        pod = self._books.pods.get(uid)
+        if pod is None or pod.given:
+            return
+        wanted = (pod.created.fields.get("requests") or {}).get(self._resource, 0)
+        has = self._allocated.get(uid, 0)
+        if line.fields["annotations"].get(names.ASSIGNED) == "true" and has < wanted:
+            name = line.actor.removeprefix("pod/")
+            what = f"{name} is called assigned when its kubelet has allocated {has} of {wanted}"
+            yield Breach((uid, "assigned"), what, line, after=pod.bound, known=self._known)
+
+
+class NothingOfWithheld(Invariant[RunState]):
+    """A GPU that the pool wants back is withheld in the ledger itself, so that no promise comes after; what is broken
+    is seen within moments. Pods that were promised it before keep it."""
+
+    number = 43
+    name = "nothing is promised of a GPU that is withheld or broken"
+    events = frozenset({("api", GPUS), ("api", UNHEALTHY), ("api", WITHHELD), *PromiseBooks.events})
+
+    def __init__(self, books: PromiseBooks) -> None:
+        self._books = books
+        self._withheld: dict[str, Line] = {}
+        self._broken: dict[tuple[str, str], Line] = {}
+        self._order: dict[str, Sequence[str]] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge new promises to pods on their way to a node."""
+        self._books.take(line)
+        node = line.actor.partition("/")[2]
+        if line.event == WITHHELD:
+            self._withheld[node] = line
+        elif line.event == GPUS:
+            self._order[node] = tuple(line.fields["gpus"])
+            self._note(node, "plugin", line.fields["unusable"], line)
+        elif line.event == UNHEALTHY:
+            gpus = self._order.get(node, ())
+            self._note(node, "marked", [gpus[i] for i in line.fields["indices"] if i < len(gpus)], line)
+        elif line.event == PROMISES:
+            yield from self._judge(line, node, SEEN_S + (state.bound_s("lag_s") or 0.0))
+
+    def _note(self, node: str, by: str, gpus: Sequence[str], line: Line) -> None:
+        for key in [key for key in self._broken if key[0] == f"{node}/{by}" and key[1] not in gpus]:
+            del self._broken[key]
+        for gpu in gpus:
+            self._broken.setdefault((f"{node}/{by}", gpu), line)
+
+    def _judge(self, line: Line, node: str, seen_s: float) -> Iterator[Breach]:
+        withheld = self._withheld.get(node)
+        for uid, row in line.fields["made"].items():
+            had, pod = self._books.before.get(uid), self._books.pods.get(uid)
+            # One that is bound may be told the GPU of another by its kubelet: that is written down as it is.
+            if pod is None or pod.bound is not None or (had is not None and had.gpu == row["gpu"]):
+                continue
+            gpu, key = row["gpu"], (uid, row["gpu"])
+            if withheld is not None and gpu in withheld.fields["gpus"]:
+                yield Breach(key, f"{row['pod']} is promised part of {gpu}, which is withheld", line, after=withheld)
+            for by in ("plugin", "marked"):
+                broken = self._broken.get((f"{node}/{by}", gpu))
+                if broken is not None and line.t - broken.t > seen_s:
+                    yield Breach(key, f"{row['pod']} is promised part of {gpu}, which is broken", line, after=broken)
+
+
+class EndedGiveBack(Invariant[RunState]):
+    """Whoever promises strikes out what cannot stand any more: what ended pods had is there for others."""
+
+    number = 44
+    name = "a new promise strikes out those of pods that have ended"
+    events = PromiseBooks.events
+
+    def __init__(self, books: PromiseBooks) -> None:
+        self._books = books
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge a ledger in which a pod on its way to the node is promised something."""
+        self._books.take(line)
+        if line.event != PROMISES or not any(self._is_unbound(uid) for uid in line.fields["made"]):
+            return
+        seen_s, node = SEEN_S + (state.bound_s("lag_s") or 0.0), line.actor.partition("/")[2]
+        for uid, promise in self._books.promises.items():
+            pod = self._books.pods.get(uid)
+            if promise.node != node or pod is None or pod.over is None or line.t - pod.over.t <= seen_s:
+                continue
+            what = f"the ledger of {node} has {promise.memory} of {promise.gpu} for {promise.pod}, which has ended"
+            yield Breach((uid, node), what, line, after=pod.over)
+
+    def _is_unbound(self, uid: str) -> bool:
+        pod = self._books.pods.get(uid)
+        return pod is not None and pod.bound is None
+
+
+def _number(line: Line) -> int:
+    return line.number
+
+
+def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
+    """Those of this configuration."""
+    known = SEED_MATCH if config.match == "seed" else ""
+    books = PromiseBooks()
+    return (
+        MemoryAsked(known),
+        PromisesFit(books, known),
+        PromiseFirst(books),
+        AssignedOnce(books, config.memory_resource, known),
+        NothingOfWithheld(books),
+        EndedGiveBack(books),
+    )

@@ -1,0 +1,305 @@
+"""The laws of KOD2's elastic scheduler: what scaling may do to a job, and how often a task is tried anew.
+
+Contract kod2.md section 2. The paper's pseudocode (``mode: literal``) breaks some of them by its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.kod2.config import OperatorConfig, Scheduling
+from mews.systems.kod2.job_books import JobBooks, JobRecord
+from mews.systems.kod2.model import Mode, State
+from mews.systems.kod2.outcome import DISRUPTIONS
+from mews.systems.kod2.status import delay_s
+
+LITERAL_WORKER_0 = "mode: literal removes worker-0 like any other worker, as Algorithm 2 of the paper is printed"
+LITERAL_THRASH = "mode: literal runs ScaleOut at every pass and has no cooldown, as Algorithm 3 of the paper is printed"
+
+REFUSALS = 5
+"""So often in a row a node may turn a task away before its job gives the room back (contract kod2.md section 1)."""
+
+_ROUNDING_S = 0.002
+_LEADER = "worker-0"
+_GIVES = re.compile(r"^gives (?P<tasks>.+) for (?P<key>[^;]+); ")
+
+
+class _JobLaw(Invariant[RunState]):
+    events = JobBooks.events
+
+    def __init__(self, jobs: JobBooks) -> None:
+        self._jobs = jobs
+
+
+class WithinBounds(_JobLaw):
+    """Workers that are taken leave the minimum, workers that are given stay within the maximum; a job that starts has
+    both. Those that a job has while its spec is edited are not taken for that."""
+
+    number = 60
+    name = "scaling leaves a job between its minimum and its maximum of workers"
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge a change of the number of workers."""
+        job = self._jobs.take(line)
+        if job is None or not job.maximum or job.state != State.RUNNING or line.event not in ("workers", "state"):
+            return
+        before = line.fields["old"] if line.event == "workers" else 0
+        wrong = ""
+        if job.workers < job.minimum and (job.workers < before or line.event == "state"):
+            wrong = f"below its minimum of {job.minimum}"
+        elif job.workers > job.maximum and job.workers > before:
+            wrong = f"above its maximum of {job.maximum}"
+        if wrong:
+            what = f"{_key(line)} has {job.workers} worker(s) now, {wrong}"
+            yield Breach((line.actor, str(line.number)), what, line, after=job.lines.get("bounds"))
+
+
+class LeaderStays(_JobLaw):
+    """It is the one that writes checkpoints, and without a chief the one whose success is the job's."""
+
+    number = 61
+    name = "worker-0 is never taken from a running job"
+
+    def __init__(self, jobs: JobBooks, known: str = "") -> None:
+        super().__init__(jobs)
+        self._known = known
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge a placement."""
+        job = self._jobs.take(line)
+        if job is None or line.event != "placement" or job.state != State.RUNNING:
+            return
+        before = self._jobs.before
+        if before.state == State.RUNNING and _LEADER in before.placement and _LEADER not in job.placement:
+            what = f"{_key(line)} goes on without {_LEADER}"
+            yield Breach(
+                (line.actor, str(line.number)), what, line, after=before.lines.get("placement"), known=self._known
+            )
+
+
+class HeavierFirst(_JobLaw):
+    """By the weights that are shown, a sigmoid of those that are compared: it saturates, so that heavier than is
+    certain, and equal says nothing. A starving job is the heaviest."""
+
+    number = 62
+    name = "workers are taken from jobs that are no heavier than the one that they are for"
+    events = frozenset({("api", "event"), *JobBooks.events})
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge the event of a scale-in, which says for whom it is."""
+        if line.event != "event":
+            self._jobs.take(line)
+            return
+        match = _GIVES.match(line.fields["message"]) if line.fields["reason"] == "ScaledIn" else None
+        victim = self._jobs.of(line.fields["object"].removeprefix("tfjob/")) if match is not None else None
+        other = self._jobs.of(match["key"]) if match is not None else None
+        if match is None or victim is None or other is None or victim.weight is None or other.weight is None:
+            return
+        starving = other.state == State.STARVING or "STARVING" in str(self._was(other))
+        if victim.weight > other.weight and not starving:
+            key = line.fields["object"]
+            what = (
+                f"{key} with weight {victim.weight:g} gives {match['tasks']} for {match['key']} with {other.weight:g}"
+            )
+            first = victim.lines.get("workers", line)
+            yield Breach((key, str(first.number)), what, first, after=other.lines.get("weight"))
+
+    def _was(self, job: JobRecord) -> str:
+        last = job.lines.get("state")
+        return str(last.fields["state"]) if last is not None else ""
+
+
+class OverIsOver(_JobLaw):
+    """A job that has ended or is deleted is not scaled, placed or started any more, and no pod is made for it."""
+
+    number = 63
+    name = "a job that is over is scaled no more"
+    events = frozenset({("api", "created"), *JobBooks.events})
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge what is done about jobs and their pods."""
+        job = self._jobs.take(line)
+        if line.actor.startswith("pod/"):
+            yield from self._pod(line, state)
+        elif job is not None and line.event in ("state", "workers", "placement"):
+            over = self._jobs.before.over
+            if over is not None and not (line.event == "state" and job.state == State.COMPLETED):
+                what = f"{_key(line)} is over ({over.event}), and then comes {line.event}"
+                yield Breach((line.actor, str(line.number)), what, line, after=over)
+
+    def _pod(self, line: Line, state: RunState) -> Iterator[Breach]:
+        owner = self._jobs.owner(line.actor.removeprefix("pod/")) if line.event == "created" else None
+        job = self._jobs.of(owner[0]) if owner is not None else None
+        seen_s = _ROUNDING_S + (state.bound_s("lag_s") or 0.0)
+        if owner is None or job is None or job.over is None or line.t - job.over.t <= seen_s:
+            return
+        what = f"{line.actor} is created, and {owner[0]} is over ({job.over.event})"
+        yield Breach((line.actor, str(line.number)), what, line, after=job.over)
+
+
+class Cooldown(_JobLaw):
+    """A job that was scaled is left alone for a while, but for what an edit of its spec or its placement asks for."""
+
+    number = 64
+    name = "a job is not scaled out within its cooldown"
+
+    def __init__(self, jobs: JobBooks, cooldown_s: float, known: str = "") -> None:
+        super().__init__(jobs)
+        self._cooldown_s = cooldown_s
+        self._known = known
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge a scale-out."""
+        if self._jobs.take(line) is None or line.event != "workers" or line.fields["new"] <= line.fields["old"]:
+            return
+        last = self._jobs.before.scaled
+        if last is not None and line.t - last.t < self._cooldown_s - _ROUNDING_S - (state.bound_s("lag_s") or 0.0):
+            since = f"{line.t - last.t:.1f} s after it was scaled"
+            what = f"{_key(line)} gets workers {since} (cooldown {self._cooldown_s:g} s)"
+            yield Breach((line.actor, str(line.number)), what, line, after=last, known=self._known)
+
+
+class PlacedFirst(_JobLaw):
+    """The status is written before anything is done: an operator that begins anew knows every pod that it may find."""
+
+    number = 65
+    name = "a pod is made for a task that is placed, on its node"
+    events = frozenset({("api", "created"), *JobBooks.events})
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge pods as they are created."""
+        self._jobs.take(line)
+        owner = self._jobs.owner(line.actor.removeprefix("pod/")) if line.event == "created" else None
+        job = self._jobs.of(owner[0]) if owner is not None and line.actor.startswith("pod/") else None
+        if owner is None or job is None or job.over is not None:
+            return
+        node, made_on = job.placement.get(owner[1]), line.fields.get("node", "")
+        lag_s, last = state.bound_s("lag_s") or 0.0, job.lines.get("placement")
+        if lag_s and last is not None and line.t - last.t <= lag_s:
+            return
+        if node is None or (made_on and made_on != node):
+            where = f"its job has not placed {owner[1]}" if node is None else f"{owner[1]} is placed on {node}"
+            what = f"{line.actor} is created{' on ' * bool(made_on)}{made_on}, and {where}"
+            yield Breach((line.actor, str(line.number)), what, line, after=last)
+
+
+class _Tries(Struct):
+    """Of one task: how often in a row its node turned it away, and how often its program failed."""
+
+    refused: int = 0
+    last: Line | None = None
+    failed: Line | None = None
+    ran: bool = False
+
+
+class RetriesBounded(Invariant[RunState]):
+    """A task that its node turns away is made anew after 1, 2, 4 … s, and after ``REFUSALS`` times in a row its job
+    gives the room back and is held back for twice as long each time. A program that fails is tried as often as
+    ``backoffLimit`` says."""
+
+    number = 66
+    name = "what fails is tried again later and later, and not for ever"
+    events = frozenset(
+        {("kubelet", "rejected"), ("kubelet", "container-started"), ("api", "phase"), *JobBooks.events}
+        | {("component", "started"), ("component", "killed"), ("component", "crashed")}
+    )
+
+    def __init__(self, jobs: JobBooks, *, gives_back: bool = True) -> None:
+        """``gives_back``: a job gives its room back where a task is turned away again and again."""
+        self._jobs = jobs
+        self._gives_back = gives_back
+        self._tries: dict[str, _Tries] = {}
+        self._failures: dict[str, int] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge pods that are made anew, and jobs that come back."""
+        job = self._jobs.take(line)
+        if line.layer == "component":
+            if not line.actor.startswith("kubelet/"):
+                self._tries.clear()  # an operator that begins anew counts anew
+        elif line.layer == "kubelet":
+            self._on_node(line)
+        elif line.actor.startswith("pod/"):
+            yield from self._pod(line)
+        elif job is not None:
+            yield from self._job(line, job)
+
+    def _on_node(self, line: Line) -> None:
+        tries = self._tries.setdefault(line.fields["pod"], _Tries())
+        if line.event == "container-started":
+            tries.ran = True
+        elif self._jobs.owner(line.fields["pod"]) is not None:
+            tries.refused, tries.last = tries.refused + 1, line
+
+    def _pod(self, line: Line) -> Iterator[Breach]:
+        pod = line.actor.removeprefix("pod/")
+        tries = self._tries.get(pod)
+        if line.event == "phase" and tries is not None:
+            if line.fields["phase"] == "Running":
+                tries.refused, tries.last = 0, None
+            elif line.fields["phase"] == "Failed" and tries.ran and line.fields["reason"] not in DISRUPTIONS:
+                tries.failed = line
+        elif line.event == "created":
+            owner = self._jobs.owner(pod)
+            job = self._jobs.of(owner[0]) if owner is not None else None
+            if tries is not None and owner is not None and job is not None:
+                yield from self._anew(line, tries, owner[0], job)
+
+    def _anew(self, line: Line, tries: _Tries, key: str, job: JobRecord) -> Iterator[Breach]:
+        last, failed, tries.failed, tries.ran = tries.last, tries.failed, None, False
+        if failed is not None:
+            self._failures[key] = self._failures.get(key, 0) + 1
+            if job.retries is not None and self._failures[key] > max(1, job.retries):
+                what = f"{line.actor} is tried anew, and {key} has a backoffLimit of {job.retries}"
+                yield Breach((key, str(self._failures[key])), what, line, after=failed)
+        if last is None:
+            return
+        wait_s, waited_s = delay_s(tries.refused - 1), line.t - last.t
+        if waited_s < wait_s - _ROUNDING_S:
+            what = f"{line.actor} is made anew {waited_s:.1f} s after its node turned it away, {wait_s:g} s must pass"
+            yield Breach((line.actor, str(line.number)), what, line, after=last)
+        if tries.refused >= REFUSALS and self._gives_back:
+            given_back = [each for name in ("placement", "state") if (each := job.lines.get(name)) is not None]
+            if all(each.number < last.number for each in given_back):
+                what = f"{line.actor} is made anew after {tries.refused} refusals in a row, and its job kept its room"
+                yield Breach((line.actor, "refused"), what, line, after=last)
+            tries.refused, tries.last = 0, None
+
+    def _job(self, line: Line, job: JobRecord) -> Iterator[Breach]:
+        if line.event == "created":
+            self._failures.pop(_key(line), None)
+        held = job.lines.get("stalled")
+        if line.event != "state" or job.state != State.RUNNING or held is None or not held.fields["times"]:
+            return
+        bounds, wait_s = job.lines.get("bounds"), delay_s(held.fields["times"] - 1)
+        if bounds is not None and bounds.number > held.number:
+            return  # its spec is another by now
+        if line.t - held.t < wait_s - _ROUNDING_S:
+            what = f"{_key(line)} comes back {line.t - held.t:.1f} s after it was held back, {wait_s:g} s must pass"
+            yield Breach((line.actor, str(line.number)), what, line, after=held)
+
+
+def _key(line: Line) -> str:
+    return line.actor.partition("/")[2]
+
+
+def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
+    """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
+    jobs = JobBooks()
+    if config.scheduling != Scheduling.KOD2:
+        return (OverIsOver(jobs),)
+    literal = config.mode == Mode.LITERAL
+    return (
+        WithinBounds(jobs),
+        LeaderStays(jobs, LITERAL_WORKER_0 if literal else ""),
+        HeavierFirst(jobs),
+        OverIsOver(jobs),
+        Cooldown(jobs, config.cooldown_s, LITERAL_THRASH if literal else ""),
+        PlacedFirst(jobs),
+        RetriesBounded(jobs, gives_back=not literal),
+    )

@@ -1,0 +1,306 @@
+"""The laws of Koordinator's protocol: annotations, Device objects, bindings and environments of pods, in their order.
+
+The scheduler writes onto a pod which devices it has, reads the Device anew, and binds the pod at the version that bears
+them (``mews.systems.koordinator.pod_notes``); then a runtime hook tells each container (``...hook``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from mews.kube.runtimehook.port import HookPolicy
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.koordinator.allocation_books import AllocatedPod, AllocationBooks, DeviceReport
+from mews.systems.koordinator.allocations import DeviceAllocation
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.devices import NodeDevice
+from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.hints import hints_of
+from mews.systems.koordinator.journal import GANG
+from mews.systems.koordinator.names import ALLOCATED, GPU, JOINT, VISIBLE
+
+IGNORE_POLICY = (
+    "hookFailurePolicy: Ignore, the published default, creates a container whose runtime hook fails as it was asked "
+    "for: it runs without its GPU"
+)
+"""Koordinator's pkg/runtimeproxy/config, PolicyIgnore."""
+
+UNBOUND_BOUND, GANG_BOUND = "unbound_s", "gang_s"
+"""How long a pod may bear devices without a node, and how long a gang may be bound in part (``System.bounds``)."""
+
+SCHEDULED = 8
+"""The law whose windows say that nobody schedules."""
+
+
+class EnvironmentsAgree(Invariant[RunState]):
+    """By the word of the pod's annotation, in the Device's numbers or by UUID; on nodes with a koordlet."""
+
+    number = 50
+    name = "a container's environment names the devices of its pod's annotation"
+    events = frozenset({("kubelet", "container-started"), ("kubelet", "hook-failed"), *AllocationBooks.events})
+
+    def __init__(self, books: AllocationBooks, nodes: Collection[str], policy: str) -> None:
+        self._books = books
+        self._nodes = frozenset(nodes)
+        self._ignores = policy == HookPolicy.IGNORE
+        self._failed: dict[tuple[str, str], Line] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge containers as they start."""
+        self._books.take(line)
+        if line.event == "hook-failed":
+            self._failed[line.fields["uid"], line.fields["container"]] = line
+        elif line.event == "container-started":
+            yield from self._started(line, line.actor.partition("/")[2])
+
+    def _started(self, line: Line, node: str) -> Iterator[Breach]:
+        uid, container = line.fields["uid"], line.fields["container"]
+        failed, pod = self._failed.pop((uid, container), None), self._books.pods.get(uid)
+        gpus = [each for each in pod.allocations if each.type == GPU] if pod is not None else []
+        if pod is None or pod.annotated is None or not gpus or node not in self._nodes:
+            return
+        text = line.fields.get("env", {}).get(VISIBLE)
+        if text is not None and set(text.split(",")) in self._expected(node, gpus):
+            return
+        has = f"{VISIBLE}={text}" if text is not None else f"no {VISIBLE}"
+        names = ", ".join(each.id or str(each.minor) for each in gpus)
+        what = f"{pod.name} ({container}) starts with {has}, and its annotation names {names}"
+        known = IGNORE_POLICY if failed is not None and self._ignores else ""
+        yield Breach((uid, container), what, line, after=failed or pod.annotated, known=known)
+
+    def _expected(self, node: str, gpus: Sequence[DeviceAllocation]) -> Iterator[set[str]]:
+        yield {each.id for each in gpus}
+        yield {str(each.minor) for each in gpus}
+        for report in self._books.reports.get(node, ()):
+            found = [report.device(each) for each in gpus]
+            yield {str(each.minor) for each in found if each is not None}
+
+
+class GivenInHealth(Invariant[RunState]):
+    """A device that is on its way to another node is shown as unhealthy, too. The scheduler reads the Device once more
+    after it has written the annotation: of a binding with a device that the Device did not offer by then, it knew."""
+
+    number = 51
+    name = "no pod is bound to a device that is unhealthy, withheld or gone"
+    events = AllocationBooks.events
+
+    def __init__(self, books: AllocationBooks) -> None:
+        self._books = books
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge bindings."""
+        self._books.take(line)
+        pod = self._books.bound_here(line)
+        if pod is None or pod.annotated is None:
+            return
+        node, lag_s = line.fields["node"], state.bound_s("lag_s") or 0.0
+        report = self._books.report(node, pod.annotated.number)
+        if report is None or (lag_s and pod.annotated.t - report.line.t < lag_s):
+            return
+        for each in pod.allocations:
+            device = report.device(each)
+            if device is None or not device.health:
+                how = "does not list" if device is None else "shows as unhealthy"
+                there = f"{each.type} {each.id or each.minor}, which its Device {how}"
+                what = f"{pod.name} is bound to {node} with {there}"
+                yield Breach((line.fields["uid"], each.type, each.id, str(each.minor)), what, line, after=report.line)
+
+
+class SumsFit(Invariant[RunState]):
+    """By the annotations of bound pods that have not ended: core, memory, ratio, of each device by itself."""
+
+    number = 52
+    name = "of no device more is given to bound pods than it has"
+    events = AllocationBooks.events
+
+    def __init__(self, books: AllocationBooks) -> None:
+        self._books = books
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge bindings."""
+        self._books.take(line)
+        pod = self._books.bound_here(line)
+        if pod is None:
+            return
+        node = line.fields["node"]
+        report = self._books.report(node, line.number)
+        for each in pod.allocations if report is not None else ():
+            assert report is not None
+            device = report.device(each)
+            if device is not None:
+                yield from self._of(device, report, line)
+
+    def _of(self, device: NodeDevice, report: DeviceReport, line: Line) -> Iterator[Breach]:
+        node, sums, sharers = line.fields["node"], dict[str, int](), list[AllocatedPod]()
+        for other in self._books.pods.values():
+            if other.over or other.bound is None or other.bound.fields["node"] != node:
+                continue
+            mine = [each for each in other.allocations if report.device(each) is device]
+            sharers += [other] if mine else []
+            for name, value in (pair for each in mine for pair in each.resources.items()):
+                sums[name] = sums.get(name, 0) + value
+        before = [each.bound for each in sharers if each.bound is not None and each.bound is not line]
+        for name, value in sorted(sums.items()):
+            if value > device.resources.get(name, 0):
+                has = f"has {device.resources.get(name, 0)} of {name}"
+                there = f"{device.type} {device.id or device.minor} of {node} {has}"
+                what = f"{there} and was given for {value}: to {', '.join(sorted(each.name for each in sharers))}"
+                key = (node, device.type, device.id or str(device.minor), name, str(value))
+                yield Breach(key, what, line, after=max(before, default=None, key=lambda each: each.number))
+
+
+class GangsWhole(Invariant[RunState]):
+    """A gang is on one node, and once one of its pods is bound as many are as must be, within moments: those that wait
+    for each other are let through together. Where a pod of it was deleted meanwhile, the others go on."""
+
+    number = 53
+    name = "a gang is bound to one node, and not in part"
+    events = AllocationBooks.events
+
+    def __init__(self, books: AllocationBooks) -> None:
+        self._books = books
+        self._begun: dict[tuple[str, str], Line] = {}
+        self._seen: dict[tuple[str, str], int] = {}
+        """How many pods a gang ever had."""
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Note how far gangs are bound."""
+        self._books.take(line)
+        if line.event == GANG:
+            key = (line.actor.removeprefix("pod/").partition("/")[0], line.fields["gang"])
+            self._seen[key] = self._seen.get(key, 0) + 1
+        pod = self._books.pods.get(line.fields.get("uid", "")) if line.event == "bound" else None
+        if pod is None or pod.gang is None or pod.given:
+            return
+        key = _gang(pod)
+        there = [each for each in self._bound(key) if not each.over and each is not pod]
+        for other in there:
+            if other.bound is not None and other.bound.fields["node"] != line.fields["node"]:
+                where = f"{line.fields['node']}, and {other.name} of it is on {other.bound.fields['node']}"
+                what = f"{pod.name} of gang {key[1]} is bound to {where}"
+                yield Breach((*key, "node"), what, line, after=other.bound)
+                break
+        wanted, seen = pod.gang.fields["min_available"], self._seen.get(key, 0)
+        if seen < wanted:
+            what = f"{pod.name} is bound, and only {seen} of the {wanted} pods of gang {key[1]} are there"
+            yield Breach((*key, "incomplete"), what, line, after=pod.gang)
+        self._begun.setdefault(key, line)
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge gangs that are bound in part."""
+        bound_s = state.bound_s(GANG_BOUND)
+        for key, line in list(self._begun.items()) if bound_s is not None else ():
+            assert bound_s is not None
+            if t - line.t <= bound_s:
+                continue
+            bound, members = self._bound(key), self._members(key)
+            wanted = max((each.gang.fields["min_available"] for each in members if each.gang), default=0)
+            if len(bound) >= wanted or len(members) < wanted:
+                del self._begun[key]
+            elif t - state.clock_from(SCHEDULED, line.t) > bound_s:
+                waiting = ", ".join(sorted(each.name for each in members if each.bound is None))
+                there = f"{len(bound)} of gang {key[1]}, of {wanted} that must be"
+                what = f"{there}, are bound for {t - line.t:.1f} s: not {waiting}"
+                yield Breach((*key, str(line.number)), what, line, after=bound[-1].bound if bound else None)
+
+    def _members(self, key: tuple[str, str]) -> list[AllocatedPod]:
+        return [pod for pod in self._books.pods.values() if pod.gang is not None and _gang(pod) == key]
+
+    def _bound(self, key: tuple[str, str]) -> list[AllocatedPod]:
+        return [pod for pod in self._members(key) if pod.bound is not None]
+
+
+class JointHolds(Invariant[RunState]):
+    """Of pods whose devices must be below the same PCIe switches (``device-joint-allocate``, SamePCIe)."""
+
+    number = 54
+    name = "devices that belong together are bound below the same switches"
+    events = AllocationBooks.events
+
+    def __init__(self, books: AllocationBooks) -> None:
+        self._books = books
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge bindings."""
+        self._books.take(line)
+        pod = self._books.bound_here(line)
+        if pod is None or pod.annotated is None or JOINT not in pod.notes:
+            return
+        report = self._books.report(line.fields["node"], pod.annotated.number)
+        switches = _switches(pod, report) if report is not None else {}
+        if len(set(switches.values())) > 1:
+            named = "; ".join(f"{kind} below {', '.join(sorted(below))}" for kind, below in sorted(switches.items()))
+            what = f"{pod.name} wants devices below the same switches, and is bound with {named}"
+            yield Breach((line.fields["uid"], "joint"), what, line, after=pod.annotated)
+
+
+class GivenIsBound(Invariant[RunState]):
+    """What a scheduler set aside for a pod that it did not bind it takes back, also from the annotation."""
+
+    number = 55
+    name = "a pod that bears devices is bound, or they are taken off again"
+    events = AllocationBooks.events
+
+    def __init__(self, books: AllocationBooks) -> None:
+        self._books = books
+        self._open: dict[str, Line] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Start and stop the clocks."""
+        self._books.take(line)
+        uid = line.fields.get("uid", "")
+        if line.event in ("bound", "deleted"):
+            self._open.pop(uid, None)
+        elif line.event == "annotations" and ALLOCATED in line.fields["annotations"]:
+            self._open.pop(uid, None)
+            pod = self._books.pods.get(uid)
+            if pod is not None and pod.annotated is not None and pod.bound is None and not pod.given:
+                self._open[uid] = line
+        return iter(())
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge the clocks."""
+        bound_s = state.bound_s(UNBOUND_BOUND) if self._open else None
+        for uid, line in self._open.items() if bound_s is not None else ():
+            assert bound_s is not None
+            if t - line.t > bound_s and t - state.clock_from(SCHEDULED, line.t) > bound_s:
+                pod = line.actor.removeprefix("pod/")
+                what = f"{pod} bears devices for {t - line.t:.1f} s and is not bound (bound {bound_s:g} s)"
+                yield Breach((uid, str(line.number)), what, line)
+
+
+def _gang(pod: AllocatedPod) -> tuple[str, str]:
+    assert pod.gang is not None, "it is a pod of a gang"
+    return pod.name.partition("/")[0], pod.gang.fields["gang"]
+
+
+def _switches(pod: AllocatedPod, report: DeviceReport) -> dict[str, frozenset[str]]:
+    """Type -> switches below which the pod's devices of it are; of the types that must be together."""
+    try:
+        hints = hints_of(pod.notes)
+    except InvalidRequest:
+        return {}
+    if hints.joint is None or not hints.joint.same_pcie:
+        return {}
+    found: dict[str, set[str]] = {}
+    for each in pod.allocations:
+        hint, device = hints.by_type.get(each.type), report.device(each)
+        if each.type not in hints.joint.types or device is None:
+            continue
+        if hint is None or hint.strategy != "ApplyForAll":  # such a one has no choice, and takes no part
+            found.setdefault(each.type, set()).add(device.place.pcie)
+    return {kind: frozenset(below) for kind, below in found.items()}
+
+
+def laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
+    """Those of this configuration."""
+    books = AllocationBooks()
+    return (
+        EnvironmentsAgree(books, config.nodes, config.hook_failure_policy),
+        GivenInHealth(books),
+        SumsFit(books),
+        GangsWhole(books),
+        JointHolds(books),
+        GivenIsBound(books),
+    )

@@ -1,0 +1,117 @@
+"""Permit holds a pod for as long as is configured, and no longer (contract kubecomp.md section 2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.faults import KubeCompFault
+from mews.systems.kubecomp.laws.board import POD_EVENTS, Board, LawPod
+from mews.systems.kubecomp.laws.consent import BY_DESIGN
+from mews.systems.kubecomp.laws.own_detach import LAG
+
+NEVER_CLEARED = "the published implementation never clears a pod's annotations (contract kubecomp.md 3, point 3)"
+SCHEDULER = "scheduler"
+"""The component's name."""
+SETTLE_S = 5.0
+"""Giving up is a few writes to the API."""
+
+BASE_S, PER_DEVICE_S, LIMIT_S = 60.0, 60.0, 900.0
+PUBLISHED_BASE_S, PUBLISHED_PER_DEVICE_S = 15.0, 5.0
+"""Reckoned here once more, and not by ``policy``, so that a mistake there is found."""
+
+_TIMEOUT = re.compile(r"rejected due to timeout after waiting (\S+) at plugin FalconResources")
+_PARTS = re.compile(r"([0-9.]+)(h|ms|m|s)")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+class _Hold(Struct, frozen=True):
+    """A pod at Permit: the line that says so, and what it lacks."""
+
+    line: Line
+    demand: int
+
+
+class PermitEnds(Invariant[RunState]):
+    """A pod that is annotated for a node is bound, or let go with its annotations cleared, within Permit's bound, which
+    grows with what it lacks; and one that is let go for that was held for just that bound."""
+
+    number = 35
+    name = "Permit's bound grows as configured, and ends"
+    events = POD_EVENTS | {
+        ("api", "event"),
+        *(("component", event) for event in ("started", "killed", "crashed")),
+    }
+
+    def __init__(self, config: KubeCompConfig, board: Board) -> None:
+        self._board = board
+        self._scheduler = config.scheduler_name
+        self._is_short = config.has(KubeCompFault.SHORT_PERMIT)
+        self._known = NEVER_CLEARED if config.has(KubeCompFault.STALE_DEMAND) else ""
+        self._up_s: float | None = 0.0
+        """Since when the scheduler runs; None while it does not."""
+        self._holds: dict[str, _Hold] = {}
+        self._last: dict[str, _Hold] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Start and stop the clocks; a timeout says how long it was."""
+        self._board.take(line)
+        if line.layer == "component":
+            self._component(line)
+        elif line.layer == "api" and line.event in ("annotations", "bound", "deleted", "phase"):
+            self._note(line)
+        elif line.event == "event" and line.fields.get("reason") == "FailedScheduling":
+            yield from self._timeout(line, state)
+
+    def _component(self, line: Line) -> None:
+        if line.actor.endswith(SCHEDULER):
+            self._up_s = line.t if line.event == "started" else None
+
+    def _bound_s(self, demand: int) -> float:
+        if self._is_short:
+            return PUBLISHED_BASE_S + PUBLISHED_PER_DEVICE_S * demand
+        return min(BASE_S + PER_DEVICE_S * demand, LIMIT_S)
+
+    def _note(self, line: Line) -> None:
+        pod = self._board.pods.get(line.actor)
+        if pod is None or not self._is_held(pod):
+            ended = self._holds.pop(line.actor, None)
+            if ended is not None:
+                self._last[line.actor] = ended
+        elif pod.noted is line:
+            self._holds[line.actor] = self._last[line.actor] = _Hold(line, pod.demand)
+
+    def _is_held(self, pod: LawPod) -> bool:
+        return bool(pod.target) and pod.bound is None and pod.ended is None and pod.demand > 0
+
+    def _timeout(self, line: Line, state: RunState) -> Iterator[Breach]:
+        match = _TIMEOUT.search(str(line.fields.get("message", "")))
+        hold = self._last.get(str(line.fields.get("object")))
+        if match is None or hold is None or line.actor.partition("/")[0] != self._scheduler:
+            return
+        named_s = sum(float(amount) * _UNITS[unit] for amount, unit in _PARTS.findall(match.group(1)))
+        bound_s, held_s = self._bound_s(hold.demand), line.t - hold.line.t
+        restarted = self._up_s is None or self._up_s > hold.line.t
+        short = held_s < bound_s - 1.0 - (state.bound_s(LAG) or 0.0) and not restarted
+        if abs(named_s - bound_s) > 0.5 or short:
+            what = f"{line.fields['object']} lacks {hold.demand} and was held for {min(named_s, held_s):g} s"
+            yield Breach(
+                (line.fields["object"], str(line.number)), f"{what} (bound {bound_s:g} s)", line, after=hold.line
+            )
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge the clocks."""
+        if self._up_s is None:
+            return
+        for actor, hold in self._holds.items():
+            bound_s = self._bound_s(hold.demand) + SETTLE_S + 2 * (state.bound_s(LAG) or 0.0)
+            if t - max(hold.line.t, self._up_s) <= bound_s:
+                continue
+            what = f"{actor} lacks {hold.demand} and is held for {t - hold.line.t:.1f} s (bound {bound_s:g} s)"
+            key = BY_DESIGN if self._known else (actor, str(hold.line.number))
+            yield Breach(key, what, hold.line, known=self._known)

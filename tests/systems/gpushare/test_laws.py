@@ -1,0 +1,250 @@
+"""The laws of GPU Share's protocol: streams that they must report, streams that they must not, and planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from mews.systems.gpushare import extender, ledger, names
+from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.journal import config_map_news, node_news
+from mews.systems.gpushare.laws import SEED_MATCH, laws
+from mews.systems.gpushare.promise_books import PromiseBooks
+from tests.harness.invariants.law_runs import Said, breaches, named, numbers, played
+
+MEMORY = names.MEMORY_RESOURCE
+
+
+def found(number: int, said: Iterable[Said], **config: Any) -> list[tuple[int | None, int | None]]:
+    """What that law says of the stream, the others taken in beside it."""
+    law = next(law for law in laws(GpuShareConfig(**config)) if law.number == number)
+    return numbers(breaches(law, said))
+
+
+def ledgers(t: float, event: str, **fields: Any) -> Said:
+    return (t, "gpushare/n1", event, fields)
+
+
+def gpus(t: float, *unusable: str) -> Said:
+    return ledgers(t, "gpus", gpus={"G0": 10, "G1": 10}, unusable=list(unusable))
+
+
+def promises(t: float, made: dict[str, tuple[str, int]], struck: tuple[str, ...] = ()) -> Said:
+    rows = {uid: {"pod": f"default/{uid}", "gpu": gpu, "memory": memory} for uid, (gpu, memory) in made.items()}
+    return ledgers(t, "promises", made=rows, struck=list(struck))
+
+
+def pod(t: float, uid: str, event: str, **fields: Any) -> Said:
+    return (t, f"pod/default/{uid}", event, {"uid": uid, **fields})
+
+
+def created(t: float, uid: str, asks: int = 6, **fields: Any) -> Said:
+    return pod(t, uid, "created", requests={MEMORY: asks}, **fields)
+
+
+def bound(t: float, uid: str) -> Said:
+    return pod(t, uid, "bound", node="n1")
+
+
+def noted(t: float, uid: str, **notes: str | None) -> Said:
+    return pod(t, uid, "annotations", annotations=notes)
+
+
+def on(t: float, uid: str, gpu: str) -> Said:
+    return noted(t, uid, **{names.UUID: gpu, names.INDEX: gpu[1:], names.ASSIGNED: "false"})
+
+
+def assigned(t: float, uid: str) -> Said:
+    return noted(t, uid, **{names.ASSIGNED: "true"})
+
+
+def allocated(t: float, uid: str, count: int) -> Said:
+    fields = {"pod": f"default/{uid}", "uid": uid, "container": "main", "resource": MEMORY}
+    return (t, "kubelet/n1", "allocated", {**fields, "devices": [f"G0-_-{n}" for n in range(count)]})
+
+
+def over(t: float, uid: str) -> Said:
+    return pod(t, uid, "phase", phase="Succeeded", reason="")
+
+
+def lives(uid: str, gpu: str = "G0", memory: int = 6, t: float = 1.0) -> list[Said]:
+    """A pod from its creation until it is called assigned."""
+    first = [created(t, uid, memory), promises(t, {uid: (gpu, memory)}), bound(t, uid), on(t, uid, gpu)]
+    return [*first, allocated(t, uid, memory), assigned(t, uid)]
+
+
+WHOLE = [gpus(0), *lives("a"), *lives("b", "G1"), over(5, "a"), promises(9, {"c": ("G0", 6)}, struck=("a",))]
+
+
+@pytest.mark.parametrize("number", [11, 40, 41, 42, 43, 44])
+def test_pods_that_live_and_end_break_no_law(number: int) -> None:
+    assert found(number, [created(0, "c"), *WHOLE, bound(9, "c"), on(9, "c", "G0")]) == []
+
+
+def test_more_promised_than_a_gpu_has_is_reported_as_the_second_pod_is_bound_with_the_last_promise() -> None:
+    said = [gpus(0), *lives("a"), *lives("b")]
+    assert found(40, said) == [(9, 8)]
+    assert found(40, [gpus(0), *lives("a", memory=4), *lives("b")]) == []
+
+
+def test_what_pods_exchange_in_one_write_is_judged_as_it_is_after_it() -> None:
+    both = [gpus(0), *lives("a"), *lives("b", "G1")]
+    assert found(40, [*both, promises(2, {"a": ("G1", 6), "b": ("G0", 6)})]) == []
+    assert found(40, [*both, promises(2, {"a": ("G1", 6)})]) == [(13, 8)]
+
+
+def test_with_the_designs_own_match_it_is_known_of_the_published_system() -> None:
+    law = next(law for law in laws(GpuShareConfig(match="seed")) if law.number == 40)
+    assert [breach.known for breach in breaches(law, [gpus(0), *lives("a"), *lives("b")])] == [SEED_MATCH]
+    law = next(law for law in laws(GpuShareConfig()) if law.number == 40)
+    assert [breach.known for breach in breaches(law, [gpus(0), *lives("a"), *lives("b")])] == [""]
+
+
+def test_an_annotation_before_its_promise_is_reported_with_the_binding_and_another_gpu_with_the_promise() -> None:
+    assert found(41, [created(0, "a"), bound(1, "a"), on(1, "a", "G0")]) == [(2, 1)]
+    assert found(41, [created(0, "a"), promises(1, {"a": ("G1", 6)}), bound(1, "a"), on(1, "a", "G0")]) == [(3, 1)]
+    late = [created(0, "a"), bound(1, "a"), on(1, "a", "G0"), promises(1, {"a": ("G0", 6)})]
+    assert found(41, late) == [(2, 1)]
+
+
+def test_annotations_that_a_pod_came_with_are_its_makers() -> None:
+    came = created(0, "a", annotated=[names.INDEX, names.UUID])
+    assert found(41, [came, on(0, "a", "G0")]) == []
+    assert found(42, [came, assigned(0, "a")]) == []
+
+
+def test_a_pod_called_assigned_before_all_of_it_is_allocated_is_reported() -> None:
+    begun = [created(0, "a"), bound(1, "a")]
+    assert found(42, [*begun, assigned(1, "a")]) == [(2, 1)]
+    assert found(42, [*begun, allocated(1, "a", 5), assigned(1, "a")]) == [(3, 1)]
+    assert found(42, [*begun, allocated(1, "a", 6), assigned(1, "a")]) == []
+
+
+def test_a_promise_of_a_withheld_gpu_is_reported_with_the_line_that_withholds_it() -> None:
+    withheld = ledgers(1, "withheld", gpus=["G0"])
+    assert found(43, [gpus(0), created(0, "a"), withheld, promises(1, {"a": ("G0", 6)})]) == [(3, 2)]
+    assert found(43, [gpus(0), created(0, "a"), withheld, promises(1, {"a": ("G1", 6)})]) == []
+    again = ledgers(2, "withheld", gpus=[])
+    assert found(43, [gpus(0), created(0, "a"), withheld, again, promises(3, {"a": ("G0", 6)})]) == []
+
+
+@pytest.mark.parametrize("broken", [gpus(1, "G1"), ledgers(1, "unhealthy", indices=[1])])
+def test_a_promise_of_a_broken_gpu_is_reported_once_it_must_have_been_seen(broken: Said) -> None:
+    assert found(43, [gpus(0), created(0, "a"), broken, promises(3.1, {"a": ("G1", 6)})]) == [(3, 2)]
+    assert found(43, [gpus(0), created(0, "a"), broken, promises(2.9, {"a": ("G1", 6)})]) == []
+    assert found(43, [gpus(0), created(0, "a"), bound(0, "a"), broken, promises(3.1, {"a": ("G1", 6)})]) == []
+
+
+def test_a_promise_that_leaves_one_of_an_ended_pod_is_reported_with_that_end() -> None:
+    ended = [gpus(0), *lives("a"), over(2, "a"), created(3, "b")]
+    assert found(44, [*ended, promises(4.1, {"b": ("G1", 6)})]) == [(9, 7)]
+    assert found(44, [*ended, promises(3.9, {"b": ("G1", 6)})]) == []
+    assert found(44, [*ended, promises(4.1, {"b": ("G1", 6)}, struck=("a",))]) == []
+
+
+def test_the_laws_share_their_books_and_each_may_be_first() -> None:
+    judged = laws(GpuShareConfig())
+    said = [gpus(0), *lives("a"), *lives("b")]
+    law = next(law for law in judged if law.number == 44)
+    breaches(law, said)
+    assert len({id(each._books) for each in judged if hasattr(each, "_books")}) == 1  # type: ignore[attr-defined]
+    assert law._books.promises.keys() == {"a", "b"}  # type: ignore[attr-defined]
+
+
+def test_the_books_forget_pods_that_are_gone_and_have_no_promise() -> None:
+    books, law = PromiseBooks(), next(law for law in laws(GpuShareConfig()) if law.number == 44)
+    law._books = books  # type: ignore[attr-defined]
+    breaches(law, [created(0, "a"), promises(0, {"a": ("G0", 6)}), pod(1, "a", "deleted")])
+    assert books.pods.keys() == {"a"}
+    breaches(law, [(9.0, "x/y", "created", {})] * 3 + [promises(2, {}, struck=("a",))])
+    assert not books.pods
+
+
+# What becomes of objects
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": data}
+
+
+def test_a_write_of_a_ledger_is_one_line_with_all_that_changed() -> None:
+    row = '{"index":0,"uuid":"G0","memory":6,"uid":"%s","namespace":"default","name":"%s","version":%d}'
+    before = config_map("gpushare-ledger-n1", pods=f"[{row % ('a', 'a', 1)},{row % ('b', 'b', 1)}]")
+    after = config_map("gpushare-ledger-n1", pods=f"[{row % ('b', 'b', 2)},{row % ('c', 'c', 1)}]", withheld='["G1"]')
+    assert list(config_map_news(before, after)) == [
+        ("gpushare/n1", "withheld", {"gpus": ["G1"]}),
+        ("gpushare/n1", "promises", {"made": {"c": {"pod": "default/c", "gpu": "G0", "memory": 6}}, "struck": ["a"]}),
+    ]
+    assert list(config_map_news(after, after)) == []
+    assert list(config_map_news(None, config_map("anything"))) == []
+
+
+def test_a_node_and_its_broken_gpus_are_lines_when_they_change() -> None:
+    node = {
+        "metadata": {
+            "name": "n1",
+            "annotations": {names.NODE_GPUS: '[{"index":0,"uuid":"G0","memory":9,"usable":false}]'},
+        }
+    }
+    assert list(node_news(None, node)) == [("gpushare/n1", "gpus", {"gpus": {"G0": 9}, "unusable": ["G0"]})]
+    assert list(node_news(node, node)) == []
+    marked = config_map("unhealthy-gpu-n1", gpus="0,2")
+    assert list(config_map_news(None, marked)) == [("gpushare/n1", "unhealthy", {"indices": [0, 2]})]
+
+
+# Planted
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def nothing_counts_as_used(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ledger, "used_memory", lambda gpus, uses: {})
+
+
+def another_gpu_is_annotated(patch: pytest.MonkeyPatch) -> None:
+    real = extender.decided
+    patch.setattr(extender, "decided", lambda *how: {**real(*how), names.UUID: "GPU-other"})
+
+
+def a_binding_is_called_assigned(patch: pytest.MonkeyPatch) -> None:
+    real = extender.decided
+    patch.setattr(extender, "decided", lambda *how: {**real(*how), names.ASSIGNED: "true"})
+
+
+def broken_gpus_are_promised(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(extender, "without", lambda gpus, _: [type(gpu)(gpu.index, gpu.uuid, gpu.memory) for gpu in gpus])
+    patch.setattr(extender, "unhealthy_indices", lambda config_map: frozenset())
+
+
+def every_promise_stands(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(extender, "stands", lambda *entry: True)
+
+
+PLANTED = [
+    (
+        nothing_counts_as_used,
+        40,
+        "gpushare/03",
+        "has 15, and 20 of it are promised",
+        "bound",
+        "promises",
+    ),
+    (another_gpu_is_annotated, 41, "gpushare/03", "the ledger promises it GPU-n1-0", "annotations", "promises"),
+    (a_binding_is_called_assigned, 42, "gpushare/03", "has allocated 0 of 5", "annotations", "bound"),
+    (broken_gpus_are_promised, 43, "gpushare/device-plugin-1929", "GPU-n1-0, which is broken", "promises", "gpus"),
+    (every_promise_stands, 44, "gpushare/extender-191", "for default/first, which has ended", "promises", "phase"),
+]
+
+
+@pytest.mark.parametrize(
+    ("plant", "number", "scenario", "says", "first", "after"), PLANTED, ids=[row[0].__name__ for row in PLANTED]
+)
+def test_the_law_finds_a_fault_of_one_line_and_names_the_lines(
+    monkeypatch: pytest.MonkeyPatch, plant: Plant, number: int, scenario: str, says: str, first: str, after: str
+) -> None:
+    plant(monkeypatch)
+    what, *lines = named(played(scenario), number)
+    assert says in what
+    assert lines == [first, after]

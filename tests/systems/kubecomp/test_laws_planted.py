@@ -1,0 +1,124 @@
+"""One line wrong in a component of KubeComp, and the law of its protocol that names the first wrong line."""
+
+import pytest
+
+from mews.systems.kubecomp import policy, rules
+from mews.systems.kubecomp.annotations import PodAnnotations
+from mews.systems.kubecomp.handover import Handover
+from mews.systems.kubecomp.host_steps import HostSteps
+from mews.systems.kubecomp.journal import MoveJournal
+from mews.systems.kubecomp.withdrawal import Withdrawals
+from tests.oracle.scenes import create, delete, fault, kill, scene
+
+
+def has_consent(consent, request, *, now_s, max_age_s):
+    return consent is not None and consent.request == request
+
+
+def is_held(report, gpuid, *, now_s, timing, request=None):
+    return gpuid in report.held
+
+
+def is_elsewhere(gpu, target, holdings):
+    return gpu.node != target
+
+
+async def nothing(*args, **kwargs):
+    return None
+
+
+async def refuses(*args):
+    return True
+
+
+ONE = [create(5, "a", 5, "host-1")]
+TWO = [create(5, "a", 6, "host-1")]
+SLOW = fault(1, kind="slow-operation", operation="attach", extra_s=20.0, count=1)
+USERS = [create(5 + n / 10, f"user-{n}", 1, f"host-{2 + n // 3}") for n in range(6)]
+
+FAULTS = [
+    pytest.param([(rules, "in_use", is_held)], ONE, 30, "detach-begun", "asked", id="no consent is waited for"),
+    pytest.param(
+        [(policy, "consent_is_fresh", has_consent)],
+        [SLOW, *TWO, kill(6, "device-manager/host-2", 90)],
+        30,
+        "detach-begun",
+        "consented",
+        id="an old consent counts",
+    ),
+    pytest.param([(HostSteps, "take_out", nothing)], ONE, 31, "detach-begun", "consented", id="nothing is taken out"),
+    pytest.param(
+        [(policy, "is_movable", is_elsewhere)],
+        [*USERS, create(90, "b", 6, "host-1")],
+        32,
+        "asked",
+        "allocated",
+        id="what pods hold is asked for",
+    ),
+    pytest.param(
+        [(Withdrawals, "ask_back", nothing)],
+        [*ONE, delete(40, "a"), create(60, "b", 6, "host-3")],
+        34,
+        "asked",
+        None,
+        id="nothing is asked back",
+    ),
+    pytest.param(
+        [(Withdrawals, "ask_back", nothing)],
+        [*ONE, delete(40, "a"), create(60, "b", 12, "host-3")],
+        33,
+        "asked",
+        "asked",
+        id="a device is asked for twice",
+    ),
+    pytest.param(
+        [(Withdrawals, "is_in_use", refuses), (Handover, "_give_back", nothing)],
+        [*ONE, delete(30, "a")],
+        34,
+        "asked-back",
+        None,
+        id="nothing is given back",
+    ),
+    pytest.param(
+        [(policy, "permit_bound_s", lambda shortfall: 60.0)],
+        [kill(2, "reconfig-manager", 400), *TWO],
+        35,
+        "event",
+        "annotations",
+        id="Permit's bound does not grow",
+    ),
+    pytest.param(
+        [(PodAnnotations, "clear", nothing)],
+        [kill(2, "reconfig-manager", 400), *TWO],
+        35,
+        "annotations",
+        None,
+        id="what Permit wrote is left",
+    ),
+    pytest.param(
+        [(rules, "remaining_demand", lambda view, pod, attached: pod.req)],
+        ONE,
+        36,
+        "detach-begun",
+        "attached",
+        id="more is moved than is lacking",
+    ),
+    pytest.param([(MoveJournal, "begin", nothing)], ONE, 37, "detach-begun", "asked", id="no move is written down"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "actions", "number", "first", "after"), FAULTS)
+def test_one_wrong_line_is_named_by_the_law_that_it_breaks(monkeypatch, wrong, actions, number, first, after):
+    for patch in wrong:
+        monkeypatch.setattr(*patch)
+    outcome = scene(actions, tail_s=400.0)
+    found = [each for each in outcome.violations if each.invariant == number]
+    assert found, [str(each) for each in outcome.violations]
+    assert (found[0].first.event, found[0].after and found[0].after.event) == (first, after)
+    assert found[0].after is None or found[0].after.number < found[0].first.number
+
+
+@pytest.mark.parametrize("actions", [ONE, TWO, [SLOW, *TWO, kill(6, "device-manager/host-2", 90)]])
+def test_the_right_components_break_none_of_them(actions):
+    outcome = scene(actions, tail_s=400.0)
+    assert [str(each) for each in outcome.violations if each.invariant >= 30] == []

@@ -145,6 +145,8 @@ def up(
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
     metrics: given.MetricsOption = None,
+    scheduler: given.SchedulerOption = None,
+    controllers: given.ControllersOption = None,
     allow_host_access: given.HostAccessOption = False,
     wait: given.WaitOption = "nodes",
     allow_outside: given.OutsideOption = False,
@@ -158,7 +160,7 @@ def up(
     _check_dialect(dialect)
     check_speed(speed)
 
-    from mews.harness.commands.up import UpArguments, UpImages, waited_for
+    from mews.harness.commands.up import UpArguments, UpImages, UpPrograms, waited_for
     from mews.harness.commands.up import up as bring_up
 
     serving = serving_options(
@@ -166,7 +168,7 @@ def up(
     )
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
-    outside, seen = allow_outside, (waited, web, snapshot, metrics)
+    outside, seen = allow_outside, (waited, web, snapshot, metrics, UpPrograms(scheduler, controllers))
     arguments = UpArguments(
         hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
     )

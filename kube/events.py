@@ -166,10 +166,14 @@ class EventRecorder:
     async def run(self) -> None:
         """Post what is queued, until cancelled. An event that cannot be posted is dropped after a while."""
         while True:
-            while self._queue:
-                await self._post(self._queue.popleft())
+            await self.post()
             self._queued.clear()
             await self._queued.wait()
+
+    async def post(self) -> None:
+        """Post what is queued: for who ends before ``run`` comes to it."""
+        while self._queue:
+            await self._post(self._queue.popleft())
 
     async def _post(self, sighting: _Sighting) -> None:
         for _ in range(_ATTEMPTS):

@@ -196,6 +196,11 @@ class ProcessesPort(Protocol):
         ...
 
     @property
+    def volumes(self) -> Path:
+        """The folder of the nodes' volumes; it goes with the cluster."""
+        ...
+
+    @property
     def names_file(self) -> Path:
         """A file in the form of /etc/hosts, where the processes look up the names of services."""
         ...

@@ -25,6 +25,14 @@ StackOption = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ours|real", help="whose default scheduler runs; default: the cluster's own"),
+]
+ControllersOption = Annotated[
+    str | None,
+    typer.Option("--controllers", metavar="ours|real", help="whose controllers run; default: the cluster's own"),
+]
 MetricsOption = Annotated[
     str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
 ]

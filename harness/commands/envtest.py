@@ -20,13 +20,13 @@ from mews.kube.system.command import Command, CommandContext
 SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
 USAGE = (
     "[--cluster embedded|control-plane] [--bare | --scenario FILE | --hardware FILE] [--stack NAME[,NAME]|none] "
-    "[--images FILE] [--speed N] [--wait nodes|devices] -- CMD…"
+    "[--images FILE] [--speed N] [--wait nodes|devices] [--scheduler ours|real] [--controllers ours|real] -- CMD…"
 )
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _BY_TERMINAL = 0x80
 """si_code of a signal that the kernel sent: the terminal's, which CMD got, too."""
 _DEATH_SIGNAL = 1  # prctl(PR_SET_PDEATHSIG)
-_OPTIONS = ("cluster", "scenario", "hardware", "stack", "images", "speed", "wait")
+_OPTIONS = ("cluster", "scenario", "hardware", "stack", "images", "speed", "wait", "scheduler", "controllers")
 _BARE = """\
 apiVersion: mews/v1
 kind: Scenario
@@ -37,7 +37,7 @@ hardware:
   metadata: {name: bare}
   hosts: []
   chassis: [{name: A, ports: {}, devices: []}]
-stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}, metrics: "off"}
+stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}, metrics: "off", storage: none}
 """
 """The API server alone, as controller-runtime's envtest has it: no nodes, no controllers, no scheduler."""
 
@@ -59,7 +59,11 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     if shutil.which(command[0]) is None:
         raise ValueError(f"{command[0]}: no such program")
     options = {name: getattr(chosen, name) for name in _OPTIONS if getattr(chosen, name) is not None}
-    beside = [name for name in ("scenario", "hardware", "stack") if chosen.bare and name in options]
+    beside = [
+        name
+        for name in ("scenario", "hardware", "stack", "scheduler", "controllers")
+        if chosen.bare and name in options
+    ]
     if beside:
         raise ValueError(f"--bare --{beside[0]}: only one of the two")
     if "stack" not in options and "scenario" not in options and not chosen.bare:
@@ -175,6 +179,8 @@ COMMAND = Command(
         "--images FILE": "images of yours, as images: of a scenario has them",
         "--speed N": "emulated seconds per second of wall-clock time",
         "--wait nodes|devices": "CMD starts when nodes are Ready, or devices there, too",
+        "--scheduler ours|real": "ours, or the kube-scheduler of this machine",
+        "--controllers ours|real": "ours, or the kube-controller-manager of this machine",
     },
     examples=("mews envtest -- go test ./...", "mews envtest --bare --cluster control-plane -- go test ./..."),
 )

@@ -26,6 +26,8 @@ OPTION_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "--stack",
             "--images",
             "--unknown-images",
+            "--scheduler",
+            "--controllers",
             "--set",
             "--seed",
             "--seeds",

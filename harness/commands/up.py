@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, field
 
 from mews.harness import terminal
-from mews.harness.backends import backend_of
+from mews.harness.backends import DEFAULT_BACKEND, backend_of
 from mews.harness.commands.down import clear, end
 from mews.harness.commands.instances import (
     MARK,
@@ -60,6 +60,13 @@ class UpImages(Struct, frozen=True):
     unknown: str | None = None
 
 
+class UpPrograms(Struct, frozen=True):
+    """Whose the default scheduler and the controllers are: ``ours``, ``real``; None: as the scenario has it."""
+
+    scheduler: str | None = None
+    controllers: str | None = None
+
+
 class UpArguments(Struct, frozen=True):
     """The options as given."""
 
@@ -78,6 +85,7 @@ class UpArguments(Struct, frozen=True):
     web: bool = False
     snapshot: Path | None = None
     metrics: str | None = None
+    programs: UpPrograms = field(default_factory=UpPrograms)
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -104,11 +112,14 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
     scenario = with_metrics(with_images(scenario, arguments.images), arguments.metrics)
+    scenario = with_programs(scenario, arguments.programs, arguments.cluster)
+    scenario = with_storage(scenario, arguments.cluster)
     _name_left_out(arguments.scenario, scenario, arguments.cluster)
     try:
         check_images(scenario)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
+    check_programs(arguments.programs)
     backend.check_available()  # Last: what was given wrong is as wrong on a machine without Docker.
     instance = _claim(arguments)
     sweep()
@@ -255,6 +266,46 @@ def with_metrics(scenario: Scenario, given: str | None) -> Scenario:
         return scenario
     check_choice("--metrics", given, ("on", "off"))
     return scenario.model_copy(update={"stack": scenario.stack.model_copy(update={"metrics": given})})
+
+
+def with_storage(scenario: Scenario, cluster: str) -> Scenario:
+    """The scenario with volumes for claims, unless it says what becomes of those: charts expect a default class."""
+    if scenario.stack.storage is not None or cluster != DEFAULT_BACKEND:
+        return scenario
+    return scenario.model_copy(update={"stack": scenario.stack.model_copy(update={"storage": "folder"})})
+
+
+_REAL = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
+
+
+def with_programs(scenario: Scenario, given: UpPrograms, cluster: str) -> Scenario:
+    """The scenario with Kubernetes' own programs, or ours, in the places of scheduler and controllers.
+
+    Raises BadInput.
+    """
+    stack = scenario.stack
+    for option, word in (("scheduler", given.scheduler), ("controllers", given.controllers)):
+        if word is None:
+            continue
+        check_choice(f"--{option}", word, ("ours", "real"))
+        if not backend_of(cluster).emulates_nodes:
+            raise BadInput(f"--{option} {word}: --cluster {cluster} runs its own")
+        program = _REAL[option] if word == "real" else "ours"
+        try:
+            stack = stack.with_program(option, program)
+        except ValueError as error:
+            raise BadInput(f"--{option} {word}: {error}") from error
+    return scenario.model_copy(update={"stack": stack})
+
+
+def check_programs(given: UpPrograms) -> None:
+    """Raise Lacks for a program that is asked for and not on this machine."""
+    from mews.harness.clusters.programs.finding import HOW_PROGRAMS, find
+
+    for option, word in (("scheduler", given.scheduler), ("controllers", given.controllers)):
+        if word == "real" and find(_REAL[option]) is None:
+            where = f"{_REAL[option]} is neither in KUBEBUILDER_ASSETS nor on PATH"
+            raise Lacks(f"--{option} real: {where}; {HOW_PROGRAMS.format(_REAL[option])}")
 
 
 def with_images(scenario: Scenario, given: UpImages) -> Scenario:

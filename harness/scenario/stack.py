@@ -40,7 +40,16 @@ from mews.systems import registry
 
 INSTANT = "instant"
 """The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
-OWN_COMPONENTS = (DEFAULT_SCHEDULER, "controller-manager", "service-names", "hosts", "admin", "recorder")
+VOLUME_PROVISIONER = "volume-provisioner"
+OWN_COMPONENTS = (
+    DEFAULT_SCHEDULER,
+    "controller-manager",
+    VOLUME_PROVISIONER,
+    "service-names",
+    "hosts",
+    "admin",
+    "recorder",
+)
 """What every cluster has: a component of a system of such a name is called by its system's name, too."""
 
 
@@ -96,10 +105,19 @@ class DefaultSchedulerOptions(Model):
         default_factory=lambda: {"cpu": 1, "memory": 1}, description="what counts in scores, and how much"
     )
     ignored_resource_groups: tuple[str, ...] = ()
+    program: Literal["ours", "kube-scheduler"] | None = Field(
+        default=None, description="by default ours on embedded, kube-scheduler on control-plane"
+    )
 
     def given(self) -> dict[str, Any]:
-        """What was said, without the defaults."""
-        return self.model_dump(exclude_unset=True)
+        """What was said of ours, without the defaults."""
+        return self.model_dump(exclude_unset=True, exclude={"program"})
+
+    @model_validator(mode="after")
+    def _program_takes_none(self) -> Self:
+        if self.program == "kube-scheduler" and self.given():
+            raise ValueError(f"program: kube-scheduler takes no options of ours, such as {next(iter(self.given()))}")
+        return self
 
 
 def _switch(value: Any) -> Any:
@@ -127,6 +145,10 @@ class Stack(Model):
     )
     profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
         default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
+    )
+    storage: Literal["folder", "none"] | None = Field(
+        default=None,
+        description="folder: a default StorageClass whose volumes are folders of this machine; the default of mews up",
     )
     replace: dict[str, Replacement] = Field(default_factory=dict)
     extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
@@ -211,6 +233,20 @@ class Stack(Model):
             if pooled is not None:
                 return pooled
         return None
+
+    def with_program(self, part: str, program: str) -> Self:
+        """The same with that program as its ``scheduler`` or ``controllers``.
+
+        Raises ValueError, one line, where it has options that the program does not take, or is not there.
+        """
+        if part == "controllers":
+            return self.model_copy(update={"controllers": self.controllers.model_copy(update={"program": program})})
+        options = self.default_scheduler
+        if options is None or DEFAULT_SCHEDULER in self.replace:
+            raise ValueError("the stack has no default scheduler of its own")
+        if program == "kube-scheduler" and options.given():
+            raise ValueError(f"the stack gives it options of ours: {', '.join(options.given())}")
+        return self.model_copy(update={"default_scheduler": options.model_copy(update={"program": program})})
 
     def of(self, names: Collection[str]) -> Self:
         """The same with these systems alone: those it has with its options, others with their defaults.

@@ -26,6 +26,7 @@ _FIXED: Mapping[str, KeyRule] = {
     "images": refused(f"{_NO_POD}; they last as long as the trace says"),
     "unknownImages": harmless(_NO_POD),
     "stack.dialect": refused("the chassis of a trace are asked in no dialect"),
+    "stack.storage": harmless("jobs of a trace have no claims"),
     "stack.controllers.**": harmless("no controller makes or changes jobs of a trace"),
     "stack.kubelet.**": refused("no kubelet runs in a trace"),
     "stack.metrics": harmless("no policy asks for pods' use"),

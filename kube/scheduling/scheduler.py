@@ -266,7 +266,7 @@ class Scheduler:
             if result.status.ok:
                 explanations = []
                 break
-            explanations.append(result.status.message)
+            explanations += [result.status.message] if result.status.message else []
             if not result.status.rejected:
                 explanations = explanations[-1:]
                 break

@@ -26,7 +26,7 @@ class GpuShareConfig(Struct, frozen=True):
     their end may take. ``nvml``: the library that a plugin in a container loads, "" for the machine's; ``envs`` and
     ``mounts`` are what containers with a GPU need besides."""
 
-    unit: str = "MiB"
+    unit: str = AUTO
     match: str = "pods"
     replicas: int = 1
     namespace: str = "kube-system"

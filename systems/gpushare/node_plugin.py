@@ -13,13 +13,15 @@ from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import Allocation, Endpoint, PluginError
 from mews.kube.deviceplugin.release import holder_annotation, may_ask
+from mews.kube.events import EventRecorder, node_reference
 from mews.kube.pulse import Pulse
 from mews.kube.system.nvml import ListedGpu, NvmlError
 from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare import names
 from mews.systems.gpushare.allocations import NodeAllocations
-from mews.systems.gpushare.config import AUTO, HOLDER, GpuShareConfig
+from mews.systems.gpushare.config import AUTO, HOLDER, UNITS, GpuShareConfig
 from mews.systems.gpushare.device_plugin import OPTIONS, SlicePlugin
+from mews.systems.gpushare.errors import GpuShareConfigError
 from mews.systems.gpushare.health import NodeHealth
 from mews.systems.gpushare.ledger import NodeLedgers
 from mews.systems.gpushare.over_use import MemoryUse
@@ -29,6 +31,8 @@ from mews.systems.gpushare.releases import GpuReleases, users_of
 from mews.systems.gpushare.slices import LIST_LIMIT, choose_unit, list_bytes, slices, units_of
 
 _REGISTER_RETRY_S = 1.0
+LIST_TOO_LONG, UNIT_CHOSEN = "DeviceListTooLong", "MemoryUnit"
+"""Reasons of events about the node."""
 
 
 class GpuShareNodePlugin:
@@ -56,7 +60,9 @@ class GpuShareNodePlugin:
         ledgers = NodeLedgers(context.kube, config.namespace)
         self._allocations = NodeAllocations(context, config, node, ledgers, self._pods, lambda: self._gpus)
         self._releases = GpuReleases(context, config, node, ledgers, lambda: self._gpus, self._nvml.close)
-        self._use = MemoryUse(context, config, node)
+        self._events = EventRecorder(context, "gpushare-device-plugin", node.name)
+        self._use = MemoryUse(context, config, self._events, node)
+        self._left_out: frozenset[str] = frozenset()
         self._asked = Pulse()
         self._nodes.on_change(self._node_changed)
         self._plugin = SlicePlugin(self._allocations.prefer, self._allocate)
@@ -73,7 +79,7 @@ class GpuShareNodePlugin:
                     group.create_task(informer.run())
                 for informer in informers:
                     await informer.synced()
-                group.create_task(self._use.run())
+                group.create_task(self._events.run())
                 group.create_task(self._look_on())
                 group.create_task(self._serve())
                 group.create_task(self._allocations.settle_on())
@@ -109,9 +115,7 @@ class GpuShareNodePlugin:
         if self._listed is None:
             return  # A GPU is on its way out, and nobody remembers which others there are.
         if not self._unit:
-            self._unit = choose_unit(self._config.unit, self._listed)
-            if self._config.unit == AUTO:
-                record(self._context.log, "unit", node=self._node.name, unit=self._unit)
+            self._unit = await self._chosen_unit(self._listed)
         self._allocations.unit = self._unit
         await self._announce(self._listed)
         self._ready.set()
@@ -124,6 +128,28 @@ class GpuShareNodePlugin:
         await self._health.write(self._listed)
         await self._patch_node()
 
+    async def _chosen_unit(self, listed: Sequence[ListedGpu]) -> str:
+        """The unit, for as long as this incarnation lives. What users cannot guess is an event on the node: that none
+        will do, and that it is not the MiB of the design.
+
+        Raises GpuShareConfigError.
+        """
+        try:
+            unit = choose_unit(self._config.unit, listed)
+        except GpuShareConfigError as error:
+            self._tell("Warning", LIST_TOO_LONG, f"GPU memory is not announced: {error}")
+            await self._events.post()
+            raise
+        if self._config.unit == AUTO:
+            record(self._context.log, "unit", node=self._node.name, unit=unit)
+        if self._config.unit == AUTO and UNITS[unit] > 1:
+            finer = f"in MiB the device list of {len(listed)} GPUs is longer than the {LIST_LIMIT} bytes of a kubelet"
+            self._tell("Normal", UNIT_CHOSEN, f"{self._config.memory_resource} counts units of {unit}: {finer}")
+        return unit
+
+    def _tell(self, kind: str, reason: str, message: str) -> None:
+        self._events.event(node_reference(self._node.name), kind, reason, message)
+
     async def _announce(self, listed: Sequence[ListedGpu]) -> None:
         self._gpus = tuple(without(self._fitting(listed), self._releases.withheld))
         if self._gpus != self._announced:
@@ -135,14 +161,21 @@ class GpuShareNodePlugin:
 
     def _fitting(self, listed: Sequence[ListedGpu]) -> tuple[SharedGpu, ...]:
         """The GPUs as they are announced: one that was plugged in last stays out if the list would be too long."""
-        found: list[SharedGpu] = []
+        found, left_out = list[SharedGpu](), list[str]()
         known = {gpu.uuid for gpu in self._gpus}
         for gpu in sorted(listed, key=lambda each: (each.uuid not in known, each.index)):
             shared = SharedGpu(gpu.index, gpu.uuid, units_of(gpu.memory_mib, self._unit), self._health.usable(gpu))
             if list_bytes((each.uuid, each.memory) for each in (*found, shared)) > LIST_LIMIT:
                 record(self._context.log, "list-too-long", node=self._node.name, gpu=gpu.uuid)
+                left_out.append(gpu.uuid)
                 continue
             found.append(shared)
+        if not self._left_out.issuperset(left_out):
+            text = (
+                f"GPU {', '.join(left_out)} is not announced: with it the device list in {self._unit} is longer than "
+            )
+            self._tell("Warning", LIST_TOO_LONG, f"{text}the {LIST_LIMIT} bytes of a kubelet")
+        self._left_out = frozenset(left_out)
         return tuple(sorted(found, key=lambda gpu: gpu.index))
 
     async def _patch_node(self) -> None:

@@ -16,7 +16,7 @@ class GpuShareOptions(OptionsModel):
     model_config = ConfigDict(alias_generator=to_camel)
 
     unit: Literal["MiB", "256MiB", "GiB", "auto"] = Field(
-        default="MiB", description="of gpu-mem: MiB as designed, GiB as published; auto: the finest that kubelets take"
+        default="auto", description="of gpu-mem: MiB as designed, GiB as published; auto: the finest that kubelets take"
     )
     match: Literal["pods", "seed"] = Field(
         default="pods", description="how Allocate finds its pod; seed: by amount and time of assumption alone"

@@ -36,17 +36,13 @@ class MemoryUse:
     """What the pods of one node use, against what they asked for: an event on a pod that uses more, once, and again
     after it has used less."""
 
-    def __init__(self, context: Context, config: GpuShareConfig, node: NodeAccess) -> None:
+    def __init__(self, context: Context, config: GpuShareConfig, events: EventRecorder, node: NodeAccess) -> None:
         self._context = context
         self._config = config
         self._files = node.files
-        self._events = EventRecorder(context, "gpushare-device-plugin", node.name)
+        self._events = events
         self._owners: dict[int, str] = {}
         self._over: set[str] = set()
-
-    async def run(self) -> None:
-        """Post the events, until cancelled."""
-        await self._events.run()
 
     async def look(self, gpus: Sequence[ListedGpu], unit: str, pods: Iterable[Object]) -> None:
         """Compare, by the newest reading."""

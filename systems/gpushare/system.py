@@ -140,6 +140,7 @@ _PLUGIN_DEPLOYMENT = ComponentDeployment(
         rule("", ["pods"], ["get", *_WATCH, "patch"]),  # annotations
         rule("", ["nodes"], [*_WATCH, "patch"]),  # the sizes of its GPUs
         rule("", ["nodes/status"], ["patch"]),  # their number
+        rule("", ["events"], ["create", "patch"]),
     ),
     in_others={_NAMESPACE: (_LEDGERS,)},
     security=ON_NODE,

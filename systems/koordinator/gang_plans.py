@@ -19,9 +19,10 @@ AskOf = Callable[[PodInfo], DeviceAsk | None]
 
 
 def gang_key(pod: Object) -> GangKey | None:
-    """The gang that a pod belongs to."""
-    name = labels_of(pod).get(POD_GROUP, "")
-    return (namespace_of(pod), name) if name else None
+    """The gang of the design that a pod belongs to."""
+    labels = labels_of(pod)
+    name = labels.get(POD_GROUP, "")
+    return (namespace_of(pod), name) if name and MIN_AVAILABLE in labels else None
 
 
 class GangPlan(Struct):

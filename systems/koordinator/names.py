@@ -61,7 +61,14 @@ FOUND = GROUP + "/devices-found"
 ``CHECKPOINTS``."""
 
 POD_GROUP, MIN_AVAILABLE = "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/min-available"
-"""Labels of a pod that is to be placed with others or not at all."""
+"""Labels of a pod that is to be placed with others on one node or not at all, as the design has it."""
+POD_GROUP_NAME, POD_GROUP_MATCH_POLICY = f"{POD_GROUP}/name", f"{POD_GROUP}/match-policy"
+GANG_PREFIX = "gang." + GROUP
+GANG_NAME, GANG_MIN, GANG_TOTAL = GANG_PREFIX + "/name", GANG_PREFIX + "/min-available", GANG_PREFIX + "/total-number"
+GANG_MODE, GANG_WAIT, GANG_GROUPS = GANG_PREFIX + "/mode", GANG_PREFIX + "/waiting-time", GANG_PREFIX + "/groups"
+GANG_MATCH_POLICY = GANG_PREFIX + "/match-policy"
+"""Annotations of Koordinator's own gangs (v1.6.0, apis/extension/coscheduling.go); those of a PodGroup likewise."""
+POD_GROUPS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 
 GPU_MODEL, GPU_VENDOR = "node.koordinator.sh/gpu-model", "node.koordinator.sh/gpu-vendor"
 GPU_DRIVER_VERSION = "node.koordinator.sh/gpu-driver-version"

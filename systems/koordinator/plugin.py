@@ -32,6 +32,7 @@ from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import allocations_text
 from mews.systems.koordinator.cache import NodeDeviceCache, exclusive_of
 from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.coscheduling import Coscheduling
 from mews.systems.koordinator.device_watch import DeviceWatch
 from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
 from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang_key, one_node, refusal
@@ -42,6 +43,7 @@ from mews.systems.koordinator.offers import still_offered
 from mews.systems.koordinator.pod_notes import DeviceNotes
 from mews.systems.koordinator.policy import NoDevices, insufficient
 from mews.systems.koordinator.requests import DeviceAsk, ask_of, device_type
+from mews.systems.koordinator.unsupported import unsupported
 from mews.systems.koordinator.usage import NodeUse, PodUse
 
 NAME = "DeviceShare"
@@ -93,6 +95,9 @@ class DeviceShare:
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Read and translate what is asked; what no node could serve is unresolvable. A gang is judged as one."""
+        refused = unsupported(pod.labels, annotations_of(pod.pod))
+        if refused:
+            return unresolvable(refused)
         try:
             ask, gang = self._ask_of(pod), self._gangs.state(pod)
             node = one_node(gang) if gang is not None else ""
@@ -420,5 +425,10 @@ def koordinator_profile(config: KoordinatorConfig, cache: NodeDeviceCache | None
     *plugins, binder = default_plugins(ignored_resource_groups=COUNTED_GROUPS)
     return SchedulerProfile(
         scheduler_name=config.scheduler_name,
-        plugins=(*plugins, partial(DeviceShare, config=config, cache=cache), binder),
+        plugins=(
+            *plugins,
+            partial(Coscheduling, config=config),
+            partial(DeviceShare, config=config, cache=cache),
+            binder,
+        ),
     )

@@ -34,7 +34,7 @@ from mews.kube.system.system import Component, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, SCHEDULER, SEED_NAMES
+from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, POD_GROUPS, SCHEDULER, SEED_NAMES
 from mews.systems.koordinator.options import KoordinatorOptions
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def _hooks(config: KoordinatorConfig) -> Mapping[str, HookPolicy]:
 
 
 def _kinds() -> Sequence[Object]:
-    from mews.systems.koordinator.device_crd import device_definition
+    from mews.systems.koordinator.device_crd import device_definition, pod_group_definition
 
-    return (device_definition(),)
+    return device_definition(), pod_group_definition()
 
 
 def _watched() -> Sequence[Watched]:
@@ -150,7 +150,7 @@ def _holds(config: KoordinatorConfig) -> Holds:
 def _swept() -> Sequence[Resource]:
     from mews.systems.koordinator.webhook import MUTATING, VALIDATING
 
-    return (DEVICES, MUTATING, VALIDATING)
+    return (DEVICES, POD_GROUPS, MUTATING, VALIDATING)
 
 
 def _invariants() -> Sequence[Invariant[RunState]]:
@@ -181,6 +181,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("events.k8s.io", ["events"], ["create", "patch"]),
         *SCHEDULER_CLAIM_RULES,
         rule(GROUP, ["devices"], ["get", *_WATCH]),
+        rule(POD_GROUPS.group, ["podgroups"], _WATCH),
         rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
     ),
     service_port=_PORT,

@@ -92,7 +92,7 @@ class KubernetesControlPlane:
         self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
     ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
-        if component == "default-scheduler" and not options:
+        if component == "default-scheduler" and options in ({}, {"program": "kube-scheduler"}):
             return kube_scheduler(self._folder, self._admin, extenders=extenders)
         if component != "controller-manager" or options.get("program") == "ours":
             return None

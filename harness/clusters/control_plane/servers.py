@@ -108,7 +108,7 @@ class Servers:
             *("--bind-address=127.0.0.1", f"--secure-port={secure}", "--endpoint-reconciler-type=none"),
             *(f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--cert-dir={self.folder}"),
             *(f"--token-auth-file={self.identity.tokens}", "--authorization-mode=RBAC"),
-            "--service-cluster-ip-range=10.96.0.0/16",
+            *("--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true"),  # as kubeadm and kind have it
             *(() if self._attended else ("--disable-admission-plugins=ServiceAccount",)),
             "--service-account-issuer=https://kubernetes.default.svc",
             *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),

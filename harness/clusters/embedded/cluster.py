@@ -6,13 +6,14 @@ or over sockets with the real one."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
+from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
+from mews.harness.clusters.embedded.first_objects import make_first_objects
 from mews.harness.clusters.embedded.host_power import PoweredHosts
 from mews.harness.clusters.embedded.late_measures import LateMeasures
 from mews.harness.clusters.embedded.readiness import nodes_ready, while_they_run
@@ -33,8 +34,6 @@ from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import INSTANT
 from mews.harness.systems import find_profile, find_program, images_of, watched_by
-from mews.kube.api.errors import AlreadyExists
-from mews.kube.api.resources import NAMESPACES
 from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
@@ -111,6 +110,7 @@ class EmbeddedCluster:
             systems=self.systems,
             replacements=self._replacements,
             measures=self._measures,
+            folders=scenario.stack.storage == "folder" and name == DEFAULT_BACKEND,
             environments=lambda host: self._machines[host].containerd.environments(),
         )
         kubelets.find = self.kubelet_of
@@ -141,7 +141,7 @@ class EmbeddedCluster:
                 await install_kind(self.kube, definition)
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
-        await self._make_namespaces()
+        await make_first_objects(self.kube, self.systems, folders=self._stack.folders)
         await self._apply_manifests()
         if devices:
             await self.announced()
@@ -194,12 +194,6 @@ class EmbeddedCluster:
                     there = wanted[host]
                     there[pooled.resource] = there.get(pooled.resource, 0) + 1
         return wanted
-
-    async def _make_namespaces(self) -> None:
-        named = (each.system.namespace(each.configuration) for each in self.systems)
-        for name in dict.fromkeys(filter(None, named)):
-            with contextlib.suppress(AlreadyExists):
-                await self.kube.create(NAMESPACES, {"metadata": {"name": name}})
 
     async def _apply_manifests(self) -> None:
         for given in self._replacements.objects():
@@ -286,10 +280,7 @@ class EmbeddedCluster:
         self.journal.write("component", component, "killed")
 
     async def start(self, component: str) -> None:
-        """Start a killed component anew; one that lives lives on.
-
-        Raises ValueError naming the components, and for one of a host that is switched off.
-        """
+        """Start a killed component anew; one that runs stays. Raises ValueError as ``kill``, or if its host is off."""
         self._power.check_on(component)
         if component in self._units:
             self._units[component].start()

@@ -119,15 +119,16 @@ class EmbeddedControlPlane:
     def program(
         self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
     ) -> Program | None:
-        """All of it is ours, but for a scheduler with extenders, and controllers that are asked for by the program's
-        name: those are Kubernetes' own where they are found."""
+        """All of it is ours, but for a scheduler with extenders, and what is asked for by the program's name: those are
+        Kubernetes' own where they are found."""
         kubeconfig = self._folder / "admin.kubeconfig"
-        if component == "default-scheduler" and extenders:
+        asked_for = options.get("program")
+        if component == "default-scheduler" and asked_for != "ours" and (extenders or asked_for == "kube-scheduler"):
             from mews.harness.clusters.programs.scheduler import kube_scheduler
 
             self.write_kubeconfig(kubeconfig)
             return kube_scheduler(self._folder, kubeconfig, extenders=extenders, content_type=_JSON)
-        if component == "controller-manager" and options.get("program") == "kube-controller-manager":
+        if component == "controller-manager" and asked_for == "kube-controller-manager":
             from mews.harness.clusters.programs.controllers import kube_controller_manager
 
             self.write_kubeconfig(kubeconfig)

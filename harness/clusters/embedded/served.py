@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,7 @@ class ServedPorts:
             self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
         )
         self.names_file = self.scratch / "hosts"
+        self.volumes = (folder or self.scratch).absolute() / "volumes"
         self.runtime: ProcessRuntime
         self._served_kubelets: ServedKubelets | None = None
         self._services: ServedServices
@@ -149,7 +151,9 @@ class ServedPorts:
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         access = InCluster(control_plane, self.scratch / "accounts")
         if self._engine is not None:
-            self._engine.serve(access, lambda: control_plane.kube("kubelet"), names=self.names_file)
+            self._engine.serve(
+                access, lambda: control_plane.kube("kubelet"), names=self.names_file, volumes=self.volumes
+            )
         return ProcessRuntime(
             self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access
         )
@@ -222,6 +226,7 @@ class ServedPorts:
         await self._chassis.close_clients()
         closing = [] if self._made is None else [self._made.close()]
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), *closing)
+        await asyncio.to_thread(shutil.rmtree, self.volumes, ignore_errors=True)
         self._kubeconfig.unlink(missing_ok=True)
         self._trust.remove()
         await asyncio.to_thread(self._owned.release)

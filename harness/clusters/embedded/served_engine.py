@@ -26,6 +26,7 @@ class ServedEngine:
         self._in_cluster: InCluster | None = None
         self._kube: Callable[[], KubeApi] | None = None
         self._names: Path | None = None
+        self._volumes: Path | None = None
 
     @classmethod
     def connect(cls, scratch: Path, wanted: str, *, host_allowed: bool = False) -> ServedEngine:
@@ -42,9 +43,9 @@ class ServedEngine:
         (scratch / ENGINE_FILE).touch()
         return cls(engine, scratch, host_allowed=host_allowed)
 
-    def serve(self, in_cluster: InCluster, kube: Callable[[], KubeApi], *, names: Path) -> None:
-        """What containers find of their cluster."""
-        self._in_cluster, self._kube, self._names = in_cluster, kube, names
+    def serve(self, in_cluster: InCluster, kube: Callable[[], KubeApi], *, names: Path, volumes: Path) -> None:
+        """What containers find of their cluster; ``volumes`` has the folders of its volumes."""
+        self._in_cluster, self._kube, self._names, self._volumes = in_cluster, kube, names, volumes
 
     def port(self, host: str, root: Path) -> EnginePort:
         """For the kubelet of a host whose files lie below ``root``."""
@@ -57,6 +58,7 @@ class ServedEngine:
             in_cluster=self._in_cluster,
             names=self._names,
             host_allowed=self._host_allowed,
+            provisioned=self._volumes,
         )
         return EnginePort(runtime, self._engine)
 

@@ -22,7 +22,7 @@ from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.ports.fence import Fence
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.model import Scenario
-from mews.harness.scenario.stack import DefaultSchedulerOptions
+from mews.harness.scenario.stack import VOLUME_PROVISIONER, DefaultSchedulerOptions
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import DevicePluginLink
@@ -80,6 +80,8 @@ class StackUnits:
     systems: Sequence[ConfiguredSystem]
     replacements: ReplacementProcesses
     measures: Mapping[str, Any]
+    folders: bool = False
+    """Claims of the default class get folders as volumes."""
     environments: Callable[[str], Sequence[RunningEnvironment]] = lambda host: ()
     """What the containers of a host run with now."""
 
@@ -112,6 +114,8 @@ class StackUnits:
         units = [Unit(name, self.run.journal, make) for name, make in self.replacements.extender_programs()]
         if self.scenario.stack.default_scheduler is not None:
             units += self._own_or(DEFAULT_SCHEDULER, self._default_scheduler)
+        if self.folders:
+            units.append(Unit(VOLUME_PROVISIONER, self.run.journal, self._provisioner))
         named = False
         for configured in self.systems:
             units += self._system(configured)
@@ -232,9 +236,15 @@ class StackUnits:
         plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
         extenders = [*self._own_extenders(), *self.replacements.extenders()]
         if plugin is None:
-            real = self.ports.program(DEFAULT_SCHEDULER, options.given(), extenders=extenders)
+            wanted = {} if options.program is None else {"program": options.program}
+            real = self.ports.program(DEFAULT_SCHEDULER, {**options.given(), **wanted}, extenders=extenders)
             if real is not None:
                 return Unit(DEFAULT_SCHEDULER, self.run.journal, real)
+        if options.program == "kube-scheduler":
+            raise Lacks(
+                "stack.defaultScheduler: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without plugins, and "
+                "wall-clock time"
+            )
         if self.replacements.extenders():
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
         profile = default_profile(options)
@@ -247,6 +257,16 @@ class StackUnits:
             return Scheduler(self.context(DEFAULT_SCHEDULER, fence), config, asked)
 
         return Unit(DEFAULT_SCHEDULER, self.run.journal, make)
+
+    def _provisioner(self, fence: Fence) -> Runnable:
+        from mews.kube.emulated.controllers.folder_provisioner import FolderProvisioner, NoFolders
+
+        context, processes = self.context(VOLUME_PROVISIONER, fence), self.ports.processes
+        if processes is None:
+            return FolderProvisioner(context, NoFolders())
+        from mews.harness.clusters.embedded.volume_folders import VolumeFolders
+
+        return FolderProvisioner(context, VolumeFolders(processes.volumes))
 
     def _own_extenders(self) -> list[dict[str, Any]]:
         """The extenders that the stack's systems bring, as kube-scheduler's configuration has them."""

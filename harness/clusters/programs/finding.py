@@ -12,6 +12,11 @@ SCHEDULER, CONTROLLERS = "kube-scheduler", "kube-controller-manager"
 
 HOW = "get them with `setup-envtest use 1.34.x` and set KUBEBUILDER_ASSETS to the folder it prints, or put them on PATH"
 
+HOW_PROGRAMS = (
+    "get it with `curl -LO https://dl.k8s.io/v1.34.2/bin/linux/amd64/{0}`, make it executable and put it on PATH"
+)
+"""How to get a program that envtest's archives do not have."""
+
 
 def find(program: str) -> str | None:
     """Where a program is: in the folder that KUBEBUILDER_ASSETS names, else on PATH; None when it is nowhere."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.scenario.accounts.account import HONOURED, KeyAccount, KeyRule, UnplayedKey, harmless, ignored
 from mews.harness.scenario.accounts.steps import EVERY_STEP, OF_SCENARIOS
 from mews.harness.scenario.model import Scenario
@@ -26,6 +27,9 @@ _EVERYWHERE = (
 _ON_STEPS = ("name", "timeout", "outputs.**", *EVERY_STEP, *OF_SCENARIOS)
 _OWN_SCHEDULER = "the kube-scheduler of the cluster runs as it is"
 _OWN_CONTROLLERS = "the cluster's kube-controller-manager runs all that it is configured to run"
+_OWN_CLASSES = ignored(
+    "only embedded clusters make folders: claims go to the classes that the cluster has", but=("none",)
+)
 _REAL: Mapping[str, KeyRule] = {
     "stack.defaultScheduler": ignored(_OWN_SCHEDULER),
     "stack.defaultScheduler.**": ignored(_OWN_SCHEDULER),
@@ -61,6 +65,7 @@ def _rules(cluster: str) -> Mapping[str, KeyRule]:
         **dict.fromkeys((*_EVERYWHERE, *steps), HONOURED),
         **{f"stack.{name}.**": HONOURED for name in registry.names()},
         **(_EMULATED if cluster in ("embedded", "control-plane") else _REAL),
+        "stack.storage": HONOURED if cluster == DEFAULT_BACKEND else _OWN_CLASSES,
     }
 
 

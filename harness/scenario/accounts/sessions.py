@@ -17,6 +17,7 @@ _STACK = (
     "controllers.program",
     "dialect",
     "profile",
+    "storage",
     "metrics",
     "kubelet.**",
 )

@@ -243,7 +243,7 @@ def test_a_system_that_needs_a_cluster_of_its_own_is_refused_in_somebodys_with_i
 def test_a_cluster_that_another_scenario_used_is_known_by_all_registered_systems(toy):
     swept = {resource.plural for deployment in deployments() for resource in deployment.swept()}
     webhooks = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
-    assert swept == {"devices", "tfjobs", "toys"} | webhooks
+    assert swept == {"devices", "podgroups", "tfjobs", "toys"} | webhooks
     assert default_namespaces() == ["kubecomp", "koordinator-system"]
 
 

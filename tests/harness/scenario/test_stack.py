@@ -6,10 +6,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from mews.harness.commands.up import scenario_of, with_stack
+from mews.harness.commands.up import UpPrograms, check_programs, scenario_of, with_programs, with_stack, with_storage
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.options import RunOptions
+from mews.harness.scenario.accounts.clusters import left_out
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.hardware import hardware_of
@@ -63,7 +64,7 @@ def toy(monkeypatch):
         ("{kubecomp: {schedulr: null}}", "stack.kubecomp.schedulr: unknown key; allowed: scheduler, reconfigManager"),
         ("{default_scheduler: {scorring: 1}}", "stack.default_scheduler.scorring: unknown key; allowed: scoring, "),
         ("{defaultScheduler: {scoring: best}}", "stack.defaultScheduler.scoring: 'best': input should be 'default' or"),
-        ("{kubelet: {}}", "stack.kubelet: unknown key; allowed: defaultScheduler, controllers, dialect, profile, "),
+        ("{kubelets: {}}", "stack.kubelets: unknown key; allowed: defaultScheduler, controllers, "),
         ("{kubecmp: null}", "stack.kubecmp: unknown key; allowed: "),
         ("{systems: {}}", "stack.systems: unknown key; allowed: "),
     ],
@@ -228,3 +229,78 @@ steps:
     run = Engine(RunOptions()).run(read("{kubecomp: null}", steps))
     assert (run.result.verdict, run.result.report) == ("passed", "")
     assert "reconfigurations" not in run.result.metrics
+
+
+def test_up_has_volumes_for_claims_unless_the_scenario_says_otherwise():
+    assert scenario_of(None, None).stack.storage is None
+    assert with_storage(scenario_of(None, None), "embedded").stack.storage == "folder"
+    assert with_storage(read("{storage: none}"), "embedded").stack.storage == "none"
+    for cluster in ("control-plane", "kind"):
+        assert with_storage(scenario_of(None, None), cluster).stack.storage is None
+
+
+@pytest.mark.parametrize(
+    ("cluster", "named"), [("embedded", False), ("control-plane", True), ("kind", True), ("kubeconfig", True)]
+)
+def test_clusters_that_make_no_folders_say_so(cluster, named):
+    keys = [each.key for each in left_out(read("{storage: folder}"), cluster)]
+    assert ("stack.storage" in keys) is named
+    assert "stack.storage" not in [each.key for each in left_out(read("{storage: none}"), cluster)]
+
+
+def test_up_puts_kubernetes_programs_in_the_place_of_ours():
+    given = with_programs(scenario_of(None, None), UpPrograms("real", "ours"), "embedded").stack
+    assert (given.default_scheduler.program, given.controllers.program) == ("kube-scheduler", "ours")
+    assert with_programs(scenario_of(None, None), UpPrograms(), "embedded").stack.default_scheduler.program is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "programs", "cluster", "says"),
+    [
+        ("{}", UpPrograms("theirs"), "embedded", "--scheduler theirs: must be one of ours, real"),
+        ("{}", UpPrograms(None, "real"), "kind", "--controllers real: --cluster kind runs its own"),
+        (
+            "{defaultScheduler: null}",
+            UpPrograms("real"),
+            "embedded",
+            "real: the stack has no default sched",
+        ),
+        ("{defaultScheduler: {scoring: random}}", UpPrograms("real"), "embedded", "gives it options of ours: scoring"),
+    ],
+)
+def test_programs_that_cannot_run_there_are_refused_in_one_line(stack, programs, cluster, says):
+    with pytest.raises(BadInput, match=says):
+        with_programs(read(stack), programs, cluster)
+
+
+def test_a_scenario_gives_kube_scheduler_no_options_of_ours():
+    with pytest.raises(ScenarioError, match="program: kube-scheduler takes no options of ours, such as strategy"):
+        read("{defaultScheduler: {program: kube-scheduler, strategy: MostAllocated}}")
+
+
+def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    with pytest.raises(Lacks, match=r"--controllers real: kube-controller-manager is neither .*dl\.k8s\.io") as lacks:
+        check_programs(UpPrograms("ours", "real"))
+    assert "\n" not in str(lacks.value)
+
+
+def test_a_claim_in_virtual_time_gets_its_volume_where_the_stack_has_storage():
+    steps = """\
+steps:
+  - apply:
+      kind: PersistentVolumeClaim
+      metadata: {name: c}
+      spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+  - apply:
+      kind: Pod
+      metadata: {name: a}
+      spec:
+        containers: [{name: main, image: mews/train, volumeMounts: [{name: v, mountPath: /v}]}]
+        volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]
+  - wait: {pod: {name: a, phase: Running}}
+"""
+    for stack, verdict in (("{storage: folder, kubecomp: null}", "passed"), ("{kubecomp: null}", "failed")):
+        result = Engine(RunOptions()).run(read(stack, steps)).result
+        assert result.verdict == verdict, result.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
-from tests.kube.emulated.apiserver.real_parts import missing
+from tests.kube.emulated.apiserver.real_parts import ground, missing
 from tests.kube.emulated.controllers.puppet import raise_stage
 from tests.kube.emulated.controllers.staging import Stage, smooth
 from tests.kube.emulated.controllers.telling import RUN, Story, title
@@ -39,6 +39,7 @@ from tests.kube.scheduling.world import default_profile
 
 _MISSING = missing(*NEEDED, "kube-controller-manager", "kube-scheduler")
 _ATTEMPTS = 3
+JSON = "application/json"
 _LUCK = re.compile(
     "Operation cannot be fulfilled|could not find v1[.]|waiting for pod|waiting for ephemeral volume controller"
 )
@@ -128,6 +129,21 @@ def theirs(stories: Sequence[Story], folder: Path) -> Told:
         servers.stop()
 
 
+def mixed(stories: Sequence[Story], folder: Path) -> Told:
+    """On our API server, with the real scheduler and controllers."""
+
+    async def main() -> Told:
+        async with ground(folder) as on:
+            programs = (
+                kube_controller_manager(folder, on.kubeconfig, run=RUN, flags=(f"--kube-api-content-type={JSON}",)),
+                kube_scheduler(folder, on.kubeconfig, content_type=JSON),
+            )
+            parts = [each(Fence()) for each in programs if each is not None]
+            return await _tell(on.kube, Clock.wall(), parts, stories)
+
+    return asyncio.run(main())
+
+
 def test_every_story_of_claims_comes_to_its_end() -> None:
     told = ours(STORIES)
     assert set(told) == {title(story) for story in STORIES}
@@ -136,12 +152,15 @@ def test_every_story_of_claims_comes_to_its_end() -> None:
 
 @pytest.mark.wall
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING or "-")
-def test_pods_with_claims_get_the_verdicts_and_words_of_the_real_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", [theirs, mixed], ids=["real", "real-on-embedded"])
+def test_pods_with_claims_get_the_verdicts_and_words_of_the_real_ones(
+    where: Callable[[Sequence[Story], Path], Told], tmp_path: Path
+) -> None:
     told, left = ours(STORIES), list(STORIES)
     for attempt in range(_ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        expected = theirs(left, folder)
+        expected = where(left, folder)
         left = [story for story in left if told[title(story)] != expected[title(story)]]
         if not left:
             return

@@ -99,6 +99,30 @@ def test_a_list_that_does_not_fit_is_refused_at_start_in_one_line() -> None:
     assert f"a kubelet takes {LIST_LIMIT}; must be 256MiB or GiB or auto" in crash.fields["cause"]
 
 
+def test_a_list_that_does_not_fit_is_an_event_on_the_node() -> None:
+    wanted = (
+        "{event: {reason: DeviceListTooLong, object: Node/box, type: Warning, "
+        'message: {$regex: "GPU memory is not announced: unit MiB: the device list of 8 GPUs"}}}'
+    )
+    ended = run(box(*[40960] * 8), "{unit: MiB}", f"  - sleep: 5s\n  - assert: {wanted}\n")
+    (step,) = [line for line in ended.lines if line.layer == "step" and line.event in ("passed", "failed")][1:2]
+    assert step.event == "passed", ended.result.reason
+
+
+def test_eight_gpus_of_40_gb_are_announced_in_units_that_a_kubelet_takes_by_default() -> None:
+    wanted = (
+        "{event: {reason: MemoryUnit, object: Node/box, type: Normal, message: {$regex: 'counts units of 256MiB'}}}"
+    )
+    steps = announced(8 * 160) + pod("p", 160) + "  - wait: {pod: {name: p, phase: Running}}\n    timeout: 1m\n"
+    ended = run(box(*[40960] * 8), "{}", f"{steps}  - assert: {wanted}\n")
+    assert ended.result.verdict == "passed", ended.result.reason
+
+
+def test_what_fits_in_mib_is_in_mib_by_default_and_says_nothing() -> None:
+    ended = run(box(300), "{}", f"{announced(300)}  - assert: {{event: {{reason: MemoryUnit, count: 0}}}}\n")
+    assert ended.result.verdict == "passed", ended.result.reason
+
+
 @pytest.mark.parametrize(("unit", "amount"), [("MiB", 300), ("256MiB", 1), ("GiB", 0)])
 def test_memory_is_counted_in_the_unit_that_was_chosen(unit: str, amount: int) -> None:
     ended = run(box(300), f"{{unit: {unit}}}", announced(amount) if amount else "  - sleep: 20s")

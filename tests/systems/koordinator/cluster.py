@@ -21,7 +21,7 @@ from mews.kube.system.kinds import install_kind
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_of
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.config import KoordinatorConfig
-from mews.systems.koordinator.device_crd import device_definition
+from mews.systems.koordinator.device_crd import device_definition, pod_group_definition
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, as_object
 from mews.systems.koordinator.names import DEVICES
 from mews.systems.koordinator.plugin import koordinator_profile
@@ -140,6 +140,7 @@ class DeviceWorld(World):
             await self.kube.get(CRDS, "devices.scheduling.koordinator.sh")
         except NotFound:
             await install_kind(self.kube, dict(device_definition()))
+            await install_kind(self.kube, dict(pod_group_definition()))
 
     async def koordinator(self, **options: Any) -> None:
         """Start a scheduler."""

@@ -57,8 +57,13 @@ def _path(group_version: GroupVersion) -> str:
 
 
 def digest(members: Sequence[Kind]) -> str:
-    """What the document of these kinds is named by."""
-    text = ";".join(f"{kind.plural}:{kind.resource.kind}:{kind.schema}" for kind in members)
+    """What the document of these kinds is named by: all that stands in it of a kind that may change while it is served.
+    Group and version are among that, for a definition's version may be renamed."""
+    text = ";".join(
+        f"{kind.resource.api_version}:{kind.resource.namespaced}:{kind.plural}:{kind.resource.kind}:"
+        f"{kind.verbs}:{[sub.name for sub in kind.subresources]}:{kind.schema}"
+        for kind in members
+    )
     return hashlib.sha512(text.encode()).hexdigest().upper()
 
 

@@ -34,7 +34,8 @@ _CLOSE_S = 30.0
 
 class EngineRuntime:
     """Starts the containers of one node; logs, volumes and hosts files lie below ``folder``. ``kube`` reads what
-    volumes are made of. ``host_allowed``: pods may ask for access to this machine."""
+    volumes are made of. ``host_allowed``: pods may ask for access to this machine; ``provisioned``: where the
+    volumes of claims lie."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class EngineRuntime:
         in_cluster: InCluster | None = None,
         names: Path | None = None,
         host_allowed: bool = False,
+        provisioned: Path | None = None,
     ) -> None:
         self._engine = engine
         self._host_allowed = host_allowed
@@ -53,7 +55,7 @@ class EngineRuntime:
         self._folder = folder
         self._in_cluster = in_cluster
         self._hosts = HostsFiles(folder, names)
-        self._volumes = PodVolumes(kube, folder, node.place, host_allowed=host_allowed)
+        self._volumes = PodVolumes(kube, folder, node.place, host_allowed=host_allowed, provisioned=provisioned)
         self._running: dict[EngineContainer, str] = {}
 
     async def start(self, launch: Launch) -> EngineContainer:

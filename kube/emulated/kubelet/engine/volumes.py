@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
-from mews.kube.api.objects import Object, annotations_of, labels_of, namespace_of, uid_of
-from mews.kube.api.resources import CONFIGMAPS, SECRETS
+from mews.kube.api.objects import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from mews.kube.api.resources import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.engine.creation import container_spec
@@ -32,12 +32,20 @@ _Entries = list[tuple[str, bytes, int]]
 
 class PodVolumes:
     """Makes them below ``root``; ``place`` says where the node's paths are on this machine. ``host_allowed``: a host
-    path that the node does not have may be one of this machine."""
+    path that the node does not have may be one of this machine. ``provisioned``: the folder in which the volumes of
+    claims lie, which need no such permission."""
 
     def __init__(
-        self, kube: Callable[[], KubeApi], root: Path, place: Callable[[str], Path], *, host_allowed: bool = False
+        self,
+        kube: Callable[[], KubeApi],
+        root: Path,
+        place: Callable[[str], Path],
+        *,
+        host_allowed: bool = False,
+        provisioned: Path | None = None,
     ) -> None:
         self._host_allowed = host_allowed
+        self._provisioned = provisioned
         self._kube = kube
         self._root = root
         self._place = place
@@ -64,6 +72,8 @@ class PodVolumes:
 
     async def _source(self, pod: Object, volume: Mapping[str, Any]) -> Path:
         kind = next((key for key in volume if key != "name"), "emptyDir")
+        if kind in ("persistentVolumeClaim", "ephemeral"):
+            return await self._claimed(pod, volume)
         if kind not in _KINDS:
             text = f"containers of emulated nodes have no such volumes; allowed: {', '.join(_KINDS)}"
             raise StartError(_REASON, f'volume "{volume["name"]}": {kind}: {text}')
@@ -84,6 +94,31 @@ class PodVolumes:
             file.write_bytes(data)
             file.chmod(mode)
         return folder
+
+    async def _claimed(self, pod: Object, volume: Mapping[str, Any]) -> Path:
+        """The folder of the volume that the claim is bound to."""
+        name, namespace = str(volume["name"]), namespace_of(pod)
+        claim_name = next(claim for mounted, claim in _claims_by_volume(pod) if mounted == name)
+        try:
+            claim = await self._kube().get(PERSISTENT_VOLUME_CLAIMS, claim_name, namespace=namespace)
+            bound = await self._kube().get(PERSISTENT_VOLUMES, str(claim["spec"].get("volumeName")))
+        except (ApiError, Unavailable) as error:
+            raise StartError(_REASON, f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
+        source = bound["spec"].get("hostPath") or bound["spec"].get("local")
+        if source is None:
+            text = "containers of emulated nodes have no such volumes; allowed: hostPath, local"
+            raise StartError(_REASON, f'volume "{name}": PersistentVolume {name_of(bound)}: {text}')
+        return self._own(str(source["path"])) or self._host_path(name, source)
+
+    def _own(self, place: str) -> Path | None:
+        """A folder that a provisioner of this cluster made, None for any other path."""
+        if self._provisioned is None:
+            return None
+        path = Path(place).resolve()
+        if self._provisioned.resolve() not in path.parents:
+            return None
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     def _host_path(self, name: str, volume: Mapping[str, Any]) -> Path:
         """Of the node where it has that path, else of this machine."""
@@ -147,6 +182,14 @@ def _within(volume: Path, path: str, whose: str) -> Path:
     if not found.exists():
         found.mkdir(parents=True)
     return found
+
+
+def _claims_by_volume(pod: Object) -> Iterator[tuple[str, str]]:
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            yield str(volume["name"]), str(volume["persistentVolumeClaim"]["claimName"])
+        elif "ephemeral" in volume:
+            yield str(volume["name"]), f"{name_of(pod)}-{volume['name']}"
 
 
 def _bytes(kind: str, obj: Object) -> Iterator[tuple[str, bytes]]:

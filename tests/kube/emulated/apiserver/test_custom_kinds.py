@@ -21,7 +21,7 @@ from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types.custom import formats, trees
 from mews.kube.emulated.apiserver.types.custom.structural import structural_faults
 from mews.kube.emulated.apiserver.types.custom.values import value_faults
-from mews.kube.emulated.apiserver.wire.openapi import document, swagger
+from mews.kube.emulated.apiserver.wire.openapi import document, index, swagger
 from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 
 Body = dict[str, Any]
@@ -348,6 +348,28 @@ def test_the_document_of_version_2_is_named_by_its_content_and_sent_once(store):
     assert (second.status, second.headers["ETag"] != tag) == (200, True)
     assert isinstance(second.body, bytes)
     assert b"test.x.v1.Task" in second.body
+
+
+@pytest.mark.parametrize(("part", "value"), [("name", "v3"), ("served", False)])
+def test_the_documents_follow_a_version_that_is_renamed_or_no_longer_served(store, part, value):
+    def versions(**changed):
+        first = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        return [first, {**first, "name": "v2", "storage": False, **changed}]
+
+    cache = SwaggerCache()
+    _define(store, *versions())
+    before, known = cache.answer(store.kinds, ""), index(store.kinds)["paths"]
+    assert b"test.x.v2.Task" in before.body
+    changed = {"spec": {"versions": versions(**{part: value})}}
+    patch(store, _crds(store), "", "tasks.x.test", changed, patch_kind=Patch.MERGE)
+    after, paths = cache.answer(store.kinds, before.headers["ETag"]), index(store.kinds)["paths"]
+    assert after.status == 200
+    assert b"test.x.v2.Task" not in after.body
+    assert (b"test.x.v3.Task" in after.body) == (part == "name")
+    assert "apis/x.test/v2" not in paths
+    # Each document is named by what is in it, its version as well.
+    shown = [each["serverRelativeURL"].partition("hash=")[2] for each in (known | paths).values()]
+    assert len(shown) == len(set(shown))
 
 
 def test_a_deleted_definition_waits_for_objects_with_finalizers_and_takes_no_more(store):

@@ -25,6 +25,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOU
 from mews.kube.emulated.apiserver.objects.rules.priority_classes import preemption_faults
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults
 from mews.kube.emulated.apiserver.objects.rules.security_faults import (
+    host_process_faults,
     linux_faults,
     pod_security_faults,
     windows_pod_faults,
@@ -79,6 +80,7 @@ def _spec_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     yield from _dns_faults(spec, f"{path}.dnsConfig")
     yield from _gate_faults(spec, path)
     yield from _spread_faults(items(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
+    yield from host_process_faults(spec, path)
     yield from _host_user_faults(spec, path)
     yield from _name_faults(spec, path)
     yield from _late_faults(spec, path)

@@ -128,6 +128,31 @@ _OF_HOSTS = {
 }
 
 
+def host_process_faults(spec: Part, path: str) -> Iterator[FieldError]:
+    """validateWindowsHostProcessPod, with privileged containers allowed: all containers are HostProcess, or none is."""
+    of_pod, count, running = _host_process(spec), 0, 0
+    for place in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(items(spec, place)):
+            own = _host_process(container)
+            if None not in (of_pod, own) and own != of_pod:
+                here = f"{path}.{place}[{index}].securityContext.windowsOptions.hostProcess"
+                text = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
+                yield refusals.bad(here, own, text)
+            count, running = count + 1, running + bool(of_pod if own is None else own)
+    if running and running != count:
+        text = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
+        yield refusals.bad(path, "", text)
+    if running and not spec.get("hostNetwork"):
+        text = "hostNetwork must be true if pod contains any hostProcess containers"
+        yield refusals.bad(f"{path}.hostNetwork", False, text)
+
+
+def _host_process(holder: Part) -> bool | None:
+    options = checks.part_of(checks.part_of(holder, "securityContext"), "windowsOptions")
+    found: bool | None = options.get("hostProcess")
+    return found
+
+
 def _sysctl_faults(given: Any, path: str, spec: Part) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, sysctl in enumerate(given):

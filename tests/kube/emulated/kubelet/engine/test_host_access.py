@@ -148,3 +148,38 @@ def test_a_sub_path_stays_in_its_volume_whatever_links_a_container_left_there(tm
     assert not (node.machine / "further").exists()
     (inside,) = node.mounts(pod_with({"emptyDir": {}}, subPath="in/side"))
     assert inside.host_path == str(volume / "in" / "side")
+
+
+def test_a_claim_s_folder_is_mounted_and_nothing_else_of_this_machine(tmp_path: Path) -> None:
+    node, provisioned = Node(tmp_path), tmp_path / "volumes"
+    pod = pod_with({"persistentVolumeClaim": {"claimName": "c"}})
+
+    def mounted(path: Path, *, allowed: bool = False) -> Any:
+        volumes = PodVolumes(
+            lambda: BoundClaim(path),  # type: ignore[arg-type, return-value]
+            tmp_path / "pods",
+            node.place,
+            host_allowed=allowed,
+            provisioned=provisioned,
+        )
+        return asyncio.run(volumes.mounts(pod, "main"))
+
+    own = provisioned / "host-1" / "pvc-1"
+    assert [each.host_path for each in mounted(own)] == [str(own)]
+    assert own.is_dir()
+    for elsewhere in (node.machine, provisioned / ".." / "machine"):
+        with pytest.raises(StartError, match=r"hostPath: .*--allow-host-access"):
+            mounted(elsewhere)
+    assert [each.host_path for each in mounted(node.machine, allowed=True)] == [str(node.machine)]
+
+
+class BoundClaim:
+    """An API with one claim and its volume."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def get(self, resource: Any, name: str, *, namespace: str | None = None) -> dict[str, Any]:
+        if resource.kind == "PersistentVolume":
+            return {"metadata": {"name": "v"}, "spec": {"hostPath": {"path": str(self._path)}}}
+        return {"metadata": {"name": "c"}, "spec": {"volumeName": "v"}}

@@ -57,7 +57,7 @@ def main() -> int:
         return 1
     sys.stdout.write(f"seed {chosen.seed}\n")
     if chosen.sample is not None:
-        kept = [each for each in kept if each.world.scenario]
+        kept = [each for each in kept if each.finder.startswith(("found", "named by "))]
         return _sample(random.Random(f"{chosen.seed}/sample").sample(kept, min(chosen.sample, len(kept))), chosen.jobs)
     worlds = fixed_set(tuple(range(1, chosen.seeds + 1)))
     clean = _clean(worlds, chosen.jobs, chosen.clean)

@@ -8,7 +8,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
 
-.PHONY: constraints validate-redfish validation fuzz crash-points planted gpushare-sequences demo test test-nightly test-fuse test-containers \
+.PHONY: constraints validate-redfish validation fuzz crash-points planted kills gpushare-sequences demo test test-nightly test-fuse test-containers \
   test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
@@ -107,6 +107,12 @@ crash-points: $(BIN)/.installed
 # which are found, and whose first wrong line is named; ends in a JSON object a room. 20 are among the tests
 planted: $(BIN)/.installed
 	$(BIN)/python -m tests.planted --seed $(or $(SEED),1)
+
+# Every component killed at every line of three worlds with pods of all four systems, and a thousand random worlds with one
+# to five kills each; samples are among the tests
+kills: $(BIN)/.installed
+	$(BIN)/python -m tests.crash_points --scenarios mixed --delay drawn --pairs 0
+	$(BIN)/python -m tests.crash_points.random_worlds --worlds 1000
 
 # GPU Share through sequences of chance, ten thousand of them; 60 are among the tests
 gpushare-sequences: $(BIN)/.installed

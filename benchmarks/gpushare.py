@@ -1,5 +1,6 @@
 """GPU Share: the extender's filter call at 5,000 nodes x 8 GPUs, what a device list costs in MiB units, and sequences
-of chance (``MEWS_GPUSHARE_SEQUENCES``, by default 200; ``MEWS_GPUSHARE_FIRST``, by default 0).
+of chance (``MEWS_GPUSHARE_SEQUENCES``, by default 200; ``MEWS_GPUSHARE_FIRST``, by default 0; ``MEWS_KUBELET_FAULTS``:
+a fault of the kubelets, none by default).
 usage: python -m benchmarks.gpushare [sequences]"""
 
 from __future__ import annotations
@@ -116,15 +117,15 @@ def list_cost() -> None:
 
 
 def sequences() -> None:
-    from tests.systems.gpushare.chaos import OPERATIONS, play
+    from tests.systems.gpushare.chaos import drawn, play
 
     wanted, first = (int(os.environ.get(f"MEWS_GPUSHARE_{name}", default)) for name, default in SEQUENCES.items())
     progress(f"gpushare: {wanted} sequences of crashes, restarts, stale watches, and writes refused, lost or late")
+    faults = tuple(filter(None, [os.environ.get("MEWS_KUBELET_FAULTS", "")]))
     begun, found = time.perf_counter(), 0
     for seed in range(first, first + wanted):
-        rng = random.Random(seed)
-        chosen = [(rng.choice(OPERATIONS), rng.randrange(12), rng.randrange(12)) for _ in range(rng.randrange(5, 25))]
-        wrong = play(chosen, seed)
+        chosen = drawn(seed)
+        wrong = play(chosen, seed, faults=faults)
         if wrong:
             found += 1
             progress(f"gpushare: sequence {seed}: {chosen}: {wrong}")

@@ -225,15 +225,16 @@ COMMAND = Command(
 
 
 def main() -> int:
-    """``kubectl inspect gpushare``: the executable ``kubectl-inspect_gpushare``."""
+    """``kubectl inspect-gpushare``: the executable ``kubectl-inspect_gpushare``, whose underscore kubectl reads as a
+    hyphen."""
     try:
         request = parse(sys.argv[1:])
         if request.instance:
             raise ValueError("--name: is for `mews inspect gpushare`; kubectl has --kubeconfig")
         return _run(request, request.kubeconfig or None, sys.stdout.write)
     except ValueError as error:
-        sys.stderr.write(f"kubectl inspect gpushare: {error}\n")
+        sys.stderr.write(f"kubectl inspect-gpushare: {error}\n")
         return 2
     except LookupError as error:
-        sys.stderr.write(f"kubectl inspect gpushare: {error.args[0]}\n")
+        sys.stderr.write(f"kubectl inspect-gpushare: {error.args[0]}\n")
         return 3

@@ -54,15 +54,18 @@ class Outcome:
     """Faults that met no operation."""
 
 
-def try_point(scenario: Scenario, point: CrashPoint, *, pending: Sequence[str] = (), seed: int = 1) -> Outcome:
+def try_point(
+    scenario: Scenario, point: CrashPoint, *, pending: Sequence[str] = (), seed: int = 1, rest_s: float | None = None
+) -> Outcome:
     """Play it in virtual time. ``pending``: pods that do not run even where nothing crashes."""
-    return in_own_loop(lambda: _trial(scenario, point, frozenset(pending), seed), virtual=True)
+    at_most_s = REST_S if rest_s is None else rest_s
+    return in_own_loop(lambda: _trial(scenario, point, frozenset(pending), seed, at_most_s), virtual=True)
 
 
-async def _trial(scenario: Scenario, point: CrashPoint, pending: frozenset[str], seed: int) -> Outcome:
+async def _trial(scenario: Scenario, point: CrashPoint, pending: frozenset[str], seed: int, rest_s: float) -> Outcome:
     cluster = await open_cluster(scenario, seed=seed)
     try:
-        return await _Trial(scenario, cluster, point, pending).run()
+        return await _Trial(scenario, cluster, point, pending, rest_s).run()
     finally:
         await cluster.close()
 
@@ -116,7 +119,10 @@ class _Incidents:
 
 
 class _Trial:
-    def __init__(self, scenario: Scenario, cluster: Cluster, point: CrashPoint, pending: frozenset[str]) -> None:
+    def __init__(
+        self, scenario: Scenario, cluster: Cluster, point: CrashPoint, pending: frozenset[str], rest_s: float
+    ) -> None:
+        self._rest_s = rest_s
         self._scenario = scenario
         self._cluster = cluster
         self._point = point
@@ -165,8 +171,8 @@ class _Trial:
 
     async def _rest(self, look: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + REST_S
-        while (self._incidents.pending() or await look() or self._incidents.overdue()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
+        incidents, deadline = self._incidents, loop.time() + self._rest_s
+        while (incidents.pending() or await look() or incidents.overdue()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
             await asyncio.sleep(LOOK_S)
 
     async def _unsettled(self) -> bool:

@@ -226,7 +226,7 @@ def _sample(kept: Sequence[KeptFault], jobs: int) -> int:
     """Each in the world that is recorded as its finder's; 1 where one is not found as it is recorded."""
     _warm_up()
     bad = 0
-    for number, sights in said([partial(_try_kept, each) for each in kept], jobs=jobs, limit_s=60):
+    for number, sights in said([partial(_try_kept, each) for each in kept], jobs=jobs, limit_s=600):
         each = kept[number]
         verdict = verdict_of(each.fault, [sight for sight in sights if not isinstance(sight, str)])
         complaint = _complaint(each, verdict)
@@ -251,7 +251,7 @@ def _complaint(each: KeptFault, verdict: Verdict) -> str:
 def _try_kept(each: KeptFault, say: Say) -> None:
     """Its world without the fault first, in a process of its own."""
     played: list[Played] = []
-    for _, seen in said([lambda tell: tell(play(each.world, trace=True))], jobs=1, limit_s=60):
+    for _, seen in said([lambda tell: tell(play(each.world, trace=True))], jobs=1, limit_s=300):
         played += seen
     search(each.fault, [each.world], {each.world: played[0]}, 1, say)
 

@@ -28,7 +28,7 @@ def planted(*options, seconds=600):
 
 
 def test_twenty_of_the_faults_kept_by_hand_are_found_as_recorded():
-    done = planted("--sample", "20", "--seed", "1", seconds=240)
+    done = planted("--sample", "20", "--seed", "1", seconds=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("20 planted, 20 as they are recorded\n")
 

@@ -45,22 +45,23 @@ class PoweredHosts:
                 unit.cut()  # now: what is on its way out is lost
         else:
             self._is_off.discard(host)
-        self._work[host] = asyncio.get_running_loop().create_task(self._follow(host, self._work.get(host)))
+        following = self._follow(host, line.event == ON, self._work.get(host))
+        self._work[host] = asyncio.get_running_loop().create_task(following)
 
     def _of(self, host: str) -> Sequence[Unit]:
         return [unit for name, unit in self._units.items() if name.partition("/")[2] == host]
 
-    async def _follow(self, host: str, before: asyncio.Task[None] | None) -> None:
-        """Bring the host's programs where its power is; one switch after the other."""
+    async def _follow(self, host: str, on: bool, before: asyncio.Task[None] | None) -> None:
+        """Bring the host's programs where its power went; one switch after the other, however fast they come."""
         if before is not None:
             await before
-        if host in self._is_off:
+        if not on:
             for unit in self._of(host):
                 await unit.kill()
             await self._machines[host].reboot()
-            return
-        for unit in self._of(host):
-            unit.start()
+        elif host not in self._is_off:  # it may be off again already
+            for unit in self._of(host):
+                unit.start()
 
     async def close(self) -> None:
         """Listen no more; what has begun is given up."""

@@ -112,9 +112,10 @@ class StatusManager:
                 self._again(pod, status)
                 return
             except Unavailable:
+                if uid_of(pod) not in self._wanted:
+                    await rest(_RETRY_S)
                 if uid_of(pod) in self._wanted:
                     return  # a newer status follows
-                await rest(_RETRY_S)
 
     async def _patch(self, pod: Object, status: dict[str, Any]) -> None:
         kube, name, namespace = self._context.kube, name_of(pod), namespace_of(pod)

@@ -81,6 +81,7 @@ class Situation:
     then: Sequence[Mapping[str, Any]] = ()
     settle: float = SETTLE_S
     nightly: bool = False
+    alone: bool = False
     title: str = ""
 
 

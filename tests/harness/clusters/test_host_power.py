@@ -25,6 +25,7 @@ class FakeMachine:
         self.reboots: list[list[str]] = []
 
     async def reboot(self) -> None:
+        await asyncio.sleep(0.1)
         self.reboots.append([name for name, unit in self.units.items() if unit.running])
 
 
@@ -73,6 +74,7 @@ def test_switched_on_it_starts_them_again_after_its_containers_have_ended() -> N
         ("host-1", "powered-off"), ("host-1", "powered-on"), ("host-1", "powered-off"), ("host-1", "powered-on")
     )
     assert found["running"] == ["kubelet/host-1", "manager/host-1", *OTHERS]
+    assert found["reboots"] == [OTHERS, OTHERS]  # each time, and nothing of the host ran before it was over
     assert found["off"] == []
 
 

@@ -2,11 +2,14 @@
 
 import pytest
 
+from mews.harness.engine import Engine
 from mews.harness.invariants import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.stranded import COUNTED, Stranded
+from mews.harness.options import RunOptions
+from mews.harness.scenario.loader import parse_scenario, shipped
 from mews.kube.system.invariant import ClusterObjects
 from tests.harness.invariants.stream import Stream
 from tests.harness.invariants.test_scheduled import node, pod
@@ -115,3 +118,37 @@ def test_what_a_plugin_listed_before_it_or_its_kubelet_began_anew_says_nothing()
     stream = Stream({})
     seen.take(stream.journal.write("component", "kubelet/host-1", "killed"))
     assert judged(Scheduled(SCHEDULERS), seen, [uses("waits", 1)], 0) == []
+
+
+SHARED = """
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: stranded}
+hardware: seed-001
+stack: {kubecomp: null, gpushare: {unit: GiB, nodes: [n1]}}
+steps:
+  - wait: {object: {kind: Node, metadata: {name: n1}, status: {allocatable: {aliyun.com/gpu-mem: "30"}}}}
+    timeout: 1m
+  - apply:
+      - {kind: Pod, metadata: {name: holds}, spec: {nodeSelector: {kubernetes.io/hostname: n1}, containers: [
+          {name: c0, image: mews/gpu-hold, resources: {limits: {aliyun.com/gpu-mem: "10"}}}]}}
+  - wait: {pod: {name: holds, phase: Running}}
+    timeout: 2m
+  - fault: {host: n1, add: {kind: xid, device: "n1-0", xid: 48}}
+  - wait: {object: {kind: Node, metadata: {name: n1}, status: {allocatable: {aliyun.com/gpu-mem: "15"}}}}
+    timeout: 2m
+  - apply:
+      - {kind: Pod, metadata: {name: waits}, spec: {nodeSelector: {kubernetes.io/hostname: n1}, containers: [
+          {name: c0, image: mews/gpu-hold, resources: {limits: {aliyun.com/gpu-mem: "8"}}}]}}
+  - hold: {for: 60s, check: {pod: {name: waits, phase: Pending}}}
+"""
+
+
+def test_one_xid_strands_what_its_pods_hold_and_the_run_reports_it_and_passes():
+    path = shipped("hardware", "demo").parent / "stranded.yaml"
+    run = Engine(RunOptions()).run(parse_scenario(SHARED, path), 1)
+    assert (run.result.verdict, run.result.reason) == ("passed", "")
+    [known] = run.result.known
+    assert (known["invariant"], known["known"], known["first"]["event"]) == (19, COUNTED, "devices")
+    assert known["what"].startswith("default/holds hold 10 aliyun.com/gpu-mem of GPU-n1-0 on n1, which is broken")
+    assert known["what"].endswith("as much that is healthy is stranded, and default/waits would fit")

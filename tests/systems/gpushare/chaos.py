@@ -4,6 +4,7 @@ lost, or arrive after their writer's death."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from mews.kube.api.errors import NotFound, ServerError, Unavailable
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, node_name_of, phase_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, WatchEvent
+from mews.kube.clock import rest
+from mews.kube.deviceplugin.port import PluginError
 from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 from mews.kube.system.invariant import Breach, ClusterObjects
 from mews.kube.system.journal import Line
@@ -47,6 +50,8 @@ PARTS = (
     "default-scheduler",
 )
 PAUSES_S = (0.0, 0.05, 0.5, 3.0)
+LOOKS_S = 0.2
+"""How often somebody asks the kubelets which pods hold devices."""
 BOUND_S = 480.0
 """After all trouble: what fits runs by then. kube-scheduler looks at what it put aside after five minutes."""
 SCENARIO = """
@@ -54,7 +59,7 @@ apiVersion: mews/v1
 kind: Scenario
 metadata: {name: chaos}
 hardware: demo
-stack: {kubecomp: null, gpushare: {unit: GiB, replicas: 2, pollS: 2}}
+stack: {kubecomp: null, gpushare: {unit: GiB, replicas: 2, pollS: 2}, kubelet: {faults: FAULTS}}
 """
 
 
@@ -141,19 +146,51 @@ class TroubledKube:
             yield event
 
 
-def play(operations: Sequence[Operation], seed: int = 1) -> list[str]:
-    """Do all of it, let things come to rest, and say what was wrong at any moment."""
-    return run_virtual(lambda: _play(operations, seed))
+def drawn(seed: int) -> list[Operation]:
+    """The operations of that number."""
+    rng = random.Random(seed)
+    return [(rng.choice(OPERATIONS), rng.randrange(12), rng.randrange(12)) for _ in range(rng.randrange(5, 25))]
 
 
-async def _play(operations: Sequence[Operation], seed: int) -> list[str]:
-    chaos = ChaosCluster(seed)
+class Holders:
+    """Who holds which device IDs, as the kubelets' journal has it. ``twice``: those given while they were held."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], dict[tuple[str, str], frozenset[str]]] = {}
+        self.twice: list[str] = []
+
+    def on_line(self, line: Line) -> None:
+        """One more line."""
+        uid = str(line.fields.get("uid"))
+        if line.event in ("pod-ended", "rejected", "deleted") or line.fields.get("phase") in ("Succeeded", "Failed"):
+            for held in self._held.values():
+                for holder in [each for each in held if each[0] == uid]:
+                    del held[holder]
+        elif line.event == "allocated" and line.layer == "kubelet":
+            self._given(line, uid)
+
+    def _given(self, line: Line, uid: str) -> None:
+        held = self._held.setdefault((line.actor, line.fields["resource"]), {})
+        devices = frozenset(line.fields["devices"])
+        both = sorted(device for ids in held.values() for device in ids & devices)
+        if both:
+            self.twice.append(f"{line.actor} gave {both[0]} to {line.fields['pod']}, which another container held")
+        held[uid, str(line.fields["container"])] = devices
+
+
+def play(operations: Sequence[Operation], seed: int = 1, *, faults: Sequence[str] = ()) -> list[str]:
+    """Do all of it, let things come to rest, and say what was wrong at any moment. ``faults``: of the kubelets."""
+    return run_virtual(lambda: _play(operations, seed, faults))
+
+
+async def _play(operations: Sequence[Operation], seed: int, faults: Sequence[str]) -> list[str]:
+    chaos = ChaosCluster(seed, faults)
     await chaos.open()
     try:
         for operation in operations:
             await chaos.do(*operation)
         await chaos.recover()
-        return chaos.wrong
+        return chaos.wrong + chaos.holders.twice
     finally:
         await chaos.close()
 
@@ -162,7 +199,8 @@ class ChaosCluster:
     """One cluster in trouble. ``wrong``: all that ever was, judged at each line of the journal and each write of a
     pod."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, faults: Sequence[str] = ()) -> None:
+        self.holders = Holders()
         run = begin_run(RunOptions(), seed=seed, dialect="h3api")
         self._rng = run.rng("trouble")
         self._trouble = Trouble()
@@ -177,7 +215,7 @@ class ChaosCluster:
             return mine  # type: ignore[no-any-return]
 
         self._cluster = EmbeddedCluster(
-            parse_scenario(SCENARIO, Path("chaos.yaml")), built,
+            parse_scenario(SCENARIO.replace("FAULTS", f"[{', '.join(faults)}]"), Path("chaos.yaml")), built,
             name="embedded", run=run, ports=replace(ports, kube=kube), kubelets=kubelets,
         )  # fmt: skip
         self._invariant = MemoryAsked()
@@ -186,14 +224,14 @@ class ChaosCluster:
         self._made = 0
         self._dying = 0
         self._deaths: set[asyncio.Task[None]] = set()
-        self._judging: asyncio.Task[None] | None = None
+        self._judging: asyncio.Future[Any] | None = None
         self.wrong: list[str] = []
 
     async def open(self) -> None:
         """Until both nodes announce their memory."""
         await self._cluster.open()
         self._cluster.journal.listen(self._line)
-        self._judging = asyncio.create_task(self._judge_pods())
+        self._judging = asyncio.gather(self._judge_pods(), self._monitor())
         async with asyncio.timeout(60.0):
             await asyncio.sleep(1.0)
             while await self._unrest():  # noqa: ASYNC110 -- of virtual time
@@ -209,12 +247,21 @@ class ChaosCluster:
     # Judging
 
     def _line(self, line: Line) -> None:
+        self.holders.on_line(line)
         if line.layer == "kubelet" and line.event == "allocated" and self._dying:
             self._dying -= 1
             self._dies(f"gpushare-device-plugin/{line.actor.partition('/')[2]}")
         if line.event == "container-started" and line.fields.get("env", {}).get(names.INDEX) == "-1":
             self._without.add(str(line.fields["uid"]))
         self._note(self._invariant.on_line(line, None))  # type: ignore[arg-type]
+
+    async def _monitor(self) -> None:
+        """Ask the kubelets who holds what, as exporters of metrics do; that makes them collect ended pods' devices."""
+        while True:
+            await rest(LOOKS_S)
+            for host in "ab":
+                with contextlib.suppress(PluginError, Unavailable, LookupError):
+                    await self._cluster.pod_resources(host)
 
     async def _judge_pods(self) -> None:
         listed = await self._cluster.kube.list(PODS)

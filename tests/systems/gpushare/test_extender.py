@@ -281,6 +281,6 @@ def test_a_kubeconfig_that_cannot_be_used_is_one_line_for_mews_and_for_kubectl(
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(": kubeconfig ")[0] for line in lines] == [
         "mews inspect gpushare",
-        "kubectl inspect gpushare",
+        "kubectl inspect-gpushare",
     ]
     assert all(str(file) in line for line in lines)

@@ -1,0 +1,380 @@
+"""The laws of KubeComp's protocol, by lines: what they must report, what they must not, and which line they name."""
+
+import pytest
+from msgspec.structs import replace
+
+from mews.harness.invariants.systems import judged_systems
+from mews.kube.system.configured import ConfiguredSystem
+from mews.systems.kubecomp.board_lines import board_news
+from mews.systems.kubecomp.policy import Consent
+from mews.systems.kubecomp.records import (
+    Intent,
+    NodeReport,
+    WithdrawRequest,
+    intent_data,
+    report_data,
+    withdraw_data,
+)
+from mews.systems.kubecomp.system import SYSTEM
+from tests.harness.invariants.stream import Stream
+from tests.systems.kubecomp.world import config_of, hardware
+
+GPU = "falcon.com/gpu"
+NOTES = ("use_falcon", "dst_node", "gpu_demand")
+
+
+class Story(Stream):
+    """Device a is on host-2, and host-1 wants it for pod p; each step writes the lines that it makes."""
+
+    def __init__(self, devices=None, **config):
+        self.config = replace(config_of(hardware(4, 4)), **config)
+        systems = judged_systems((ConfiguredSystem(SYSTEM, SYSTEM.options(), self.config),), ())
+        super().__init__(devices or {"a": "2", "b": "2"}, systems, allocatable_s=30.0)
+        rows = {f"0-{d}": {"gpuid": f"0-{d}", "uuid": f"GPU-{d}", "kind": "GPU", "healthy": True} for d in self.ports}
+        self.journal.write("host", "host/host-2", "table", devices=rows)
+        self.announce("host-2", *self.ports)
+
+    def api(self, actor, event, **fields):
+        return self.journal.write("api", actor, event, **fields)
+
+    def announce(self, host, *devices):
+        healthy = [f"0-{device}" for device in devices]
+        return self.kubelet(host, "devices", resource=GPU, healthy=healthy, unhealthy=[])
+
+    def at(self, t):
+        self.t = t
+        self.judge.pass_time(t)
+
+    def withdrawal(self, event, device="a", request="r", node="host-2", **more):
+        return self.api(f"withdrawal/0-{device}", event, node=node, gpuid=f"0-{device}", request=request, **more)
+
+    def begin(self, device="a", request="r", target="1"):
+        more = {"origin": "2", "origin_node": "host-2", "target": target, "target_node": "host-1", "pool": "pool-0"}
+        return self.api(
+            f"move/0-{device}", "move-begun", gpuid=f"0-{device}", request=request, pod="default/p", uid="p", **more
+        )
+
+    def end_move(self, device="a", request="r"):
+        return self.api(f"move/0-{device}", "move-ended", gpuid=f"0-{device}", request=request)
+
+    def take_out(self, device="a", host="host-2"):
+        row = {"gpuid": f"0-{device}", "uuid": f"GPU-{device}", "kind": "GPU", "healthy": False}
+        return self.journal.write("host", f"host/{host}", "function-removed", **row)
+
+    def create(self, name="p", asks=1, node=""):
+        who = {"uid": name, "scheduler": "kubecomp-scheduler", "node": node, "phase": "Pending"}
+        return self.api(f"pod/default/{name}", "created", **who, requests={GPU: asks})
+
+    def bind(self, name="p", node="host-1"):
+        return self.api(f"pod/default/{name}", "bound", uid=name, node=node)
+
+    def note(self, name="p", node="host-1", lacks=1):
+        values = ("true", node, str(lacks)) if node else (None, None, None)
+        return self.api(
+            f"pod/default/{name}", "annotations", uid=name, annotations=dict(zip(NOTES, values, strict=True))
+        )
+
+    def moves(self, *leave_out):
+        """A reconfiguration as it should be, but for the steps that are left out."""
+        steps = {
+            "asked": lambda: self.withdrawal("asked"),
+            "taken out": self.take_out,
+            "consented": lambda: self.withdrawal("consented"),
+            "move-begun": self.begin,
+            "detached": lambda: self.detach("a"),
+            "attached": lambda: self.attach("a", "1"),
+            "move-ended": self.end_move,
+            "asked-back": lambda: self.withdrawal("asked-back"),
+        }
+        lines = {}
+        for name, step in steps.items():
+            if name not in leave_out:
+                self.at(self.t + 1.0)
+                lines[name] = step()
+        self.at(self.t + 1.0)
+        return lines
+
+    def found(self, number):
+        return [
+            (each.first.event, each.after and each.after.event)
+            for each in self.judge.violations
+            if each.invariant == number
+        ]
+
+
+def a_story(**config):
+    story = Story(**config)
+    story.create()
+    story.note()
+    return story
+
+
+def test_a_reconfiguration_as_it_should_be_breaks_no_law():
+    story = a_story()
+    story.moves()
+    story.announce("host-1", "a")
+    story.bind()
+    story.note(node="")
+    story.at(400.0)
+    assert [str(each) for each in story.judge.violations] == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "number", "named"),
+    [
+        (("consented",), 30, ("detach-begun", "asked")),
+        (("asked", "consented", "asked-back"), 30, ("detach-begun", "move-begun")),
+        (("taken out",), 31, ("detach-begun", "consented")),
+        (("move-begun", "move-ended"), 37, ("detach-begun", "asked")),
+    ],
+)
+def test_a_step_that_is_left_out_is_named_with_the_one_before(left_out, number, named):
+    story = a_story()
+    story.moves(*left_out)
+    assert story.found(number)[0] == named
+    assert {each for each in story.numbers() if each >= 17} == {number}
+
+
+def test_consent_holds_for_its_time_for_its_request_and_until_it_is_taken_back():
+    story = a_story()
+    story.withdrawal("asked")
+    story.take_out()
+    story.withdrawal("consented")
+    story.at(10.0)
+    story.withdrawal("consented")
+    story.at(24.0)
+    story.begin()
+    story.chassis("detach-begun", "a", None)
+    story.at(26.0)
+    assert story.found(30) == []
+    story.chassis("detach-begun", "a", None)
+    story.at(27.0)
+    assert story.found(30) == [("detach-begun", "consented")]
+
+
+def test_what_a_node_refused_or_took_back_is_not_detached():
+    for event in ("refused", "consent-ended"):
+        story = a_story()
+        story.withdrawal("asked")
+        story.take_out()
+        story.withdrawal("consented")
+        story.at(1.0)
+        story.withdrawal(event, **({"reason": "in use"} if event == "refused" else {}))
+        story.at(3.0)
+        story.begin()
+        story.chassis("detach-begun", "a", None)
+        story.at(4.0)
+        assert story.found(30) == [("detach-begun", event)]
+
+
+def test_what_an_operator_detaches_is_none_of_it():
+    story = a_story()
+    story.detach("a")
+    story.withdrawal("asked", "b")
+    story.journal.write("step", "s", "begun", step=1, do="chassis")
+    story.chassis("detach-begun", "b", None)
+    story.at(5.0)
+    assert [each for each in story.numbers() if each >= 17] == []
+
+
+def test_nothing_is_withdrawn_that_a_pod_holds():
+    story = a_story()
+    story.run("host-2", "user", ["a"])
+    story.withdrawal("asked")
+    story.at(1.0)
+    assert story.found(32) == []  # Reconfig-Mgr did not know it yet.
+    story.withdrawal("consented")
+    story.at(2.0)
+    assert story.found(32) == [("consented", "allocated")]
+
+
+def test_what_has_been_held_for_long_is_not_asked_for():
+    story = a_story()
+    story.run("host-2", "user", ["a"])
+    story.at(61.0)
+    story.withdrawal("asked")
+    story.at(62.0)
+    assert story.found(32) == [("asked", "allocated")]
+
+
+@pytest.mark.parametrize(("bound_first", "named"), [(True, [("consented", "bound")]), (False, [])])
+def test_nothing_is_withdrawn_that_pods_bound_before_will_need(bound_first, named):
+    story = a_story()
+    story.create("user", asks=2)
+    if bound_first:
+        story.bind("user", "host-2")
+    story.at(1.0)
+    story.withdrawal("asked")
+    story.at(2.0)
+    if not bound_first:
+        story.bind("user", "host-2")
+    story.withdrawal("consented")
+    story.at(3.0)
+    assert story.found(32) == named
+
+
+def test_a_device_is_asked_for_once_at_a_time():
+    story = a_story()
+    story.withdrawal("asked")
+    story.withdrawal("asked-back")
+    story.withdrawal("asked", request="s")
+    assert story.found(33) == []
+    story.withdrawal("asked", request="t", node="host-3")
+    assert story.found(33) == [("asked", "asked")]
+
+
+def test_a_request_that_was_refused_gets_no_consent():
+    story = a_story()
+    story.withdrawal("asked")
+    story.withdrawal("refused", reason="")
+    story.withdrawal("consented")
+    assert story.found(33) == [("consented", "refused")]
+
+
+@pytest.mark.parametrize(("announced", "named"), [(True, []), (False, [("asked-back", None)])])
+def test_what_is_asked_back_is_announced_again(announced, named):
+    story = a_story()
+    story.withdrawal("asked")
+    story.announce("host-2", "b")
+    story.at(10.0)
+    story.withdrawal("asked-back")
+    story.at(30.0)
+    if announced:
+        story.announce("host-2", "a", "b")
+    story.at(45.0)
+    assert story.found(34) == named
+
+
+def test_no_request_stands_for_ever():
+    story = a_story()
+    story.withdrawal("asked")
+    story.at(299.0)
+    story.withdrawal("consented")
+    assert story.found(34) == []
+    story.at(301.0)
+    assert story.found(34) == [("asked", None)]
+
+
+@pytest.mark.parametrize(("lacks", "bound_s"), [(1, 120), (2, 180), (20, 900)])
+def test_permit_ends_with_its_bound(lacks, bound_s):
+    story = a_story()
+    story.note(lacks=lacks)
+    story.at(bound_s + 4.0)
+    assert story.found(35) == []
+    story.at(bound_s + 6.0)
+    assert story.found(35) == [("annotations", None)]
+
+
+@pytest.mark.parametrize(
+    ("config", "waited", "named"),
+    [
+        ({}, "2m0s", []),
+        ({}, "1m0s", [("event", "annotations")]),
+        ({"mode": "public", "faults": ("short-permit",), "removal": "surprise"}, "2m0s", [("event", "annotations")]),
+    ],
+)
+def test_a_pod_that_is_given_up_was_held_for_as_long_as_configured(config, waited, named):
+    story = a_story(**config)
+    story.at(120.0)
+    story.note(node="")
+    message = f"0/1 nodes are available: 1 rejected due to timeout after waiting {waited} at plugin FalconResources."
+    who = {"type": "Warning", "reason": "FailedScheduling", "object": "pod/default/p"}
+    story.api("kubecomp-scheduler", "event", **who, message=message)
+    assert story.found(35)[-1:] == named
+
+
+@pytest.mark.parametrize("happens", ["bind", "delete", "clear", "enough"])
+def test_nothing_is_detached_for_a_pod_that_does_not_wait_or_lacks_nothing(happens):
+    story = a_story()
+    match happens:
+        case "bind":
+            story.bind()
+        case "delete":
+            story.api("pod/default/p", "deleted", uid="p")
+        case "clear":
+            story.note(node="")
+        case "enough":
+            story.announce("host-1", "c")
+    story.at(5.0)
+    story.moves()
+    after = {"bind": "bound", "delete": "deleted", "clear": "annotations", "enough": "devices"}[happens]
+    assert story.found(36) == [("detach-begun", after)]
+
+
+def test_the_event_is_about_a_pod_that_is_annotated():
+    story = Story()
+    story.create()
+    who = {"type": "Normal", "reason": "Reconfig", "object": "pod/default/p", "message": "Pod p needs reconfiguration"}
+    story.api("kubecomp-scheduler", "event", **who)
+    story.at(5.0)
+    assert story.found(36) == [("event", "created")]
+
+
+def test_a_device_goes_where_its_move_was_written_to():
+    story = a_story()
+    story.begin()
+    story.chassis("attach-begun", "a", "3")
+    story.at(1.0)
+    assert story.found(37) == [("attach-begun", "move-begun")]
+
+
+@pytest.mark.parametrize(
+    ("fault", "number", "left_out"),
+    [
+        ("unasked-move", 30, ("consented",)),
+        ("no-journal", 37, ("move-begun", "move-ended")),
+        ("no-journal", 31, ("taken out",)),
+    ],
+)
+def test_what_is_published_so_is_known_with_its_source(fault, number, left_out):
+    story = a_story(mode="public", faults=(fault,), removal="surprise", partial=True)
+    story.moves(*left_out)
+    assert number not in story.numbers()
+    [known] = [each for each in story.judge.known if each.invariant == number]
+    assert "contract" in known.known
+
+
+def board(name, data):
+    return {"metadata": {"name": name, "namespace": "kubecomp"}, "data": data}
+
+
+def news(old, new):
+    return [(actor, event, fields.get("request")) for actor, event, fields in board_news(old, new)]
+
+
+def test_requests_are_lines_and_their_renewals_are_none():
+    def asked(request, until_s):
+        return board("withdraw-host-2", withdraw_data({"0-a": WithdrawRequest(request, until_s)}))
+
+    gone = ("withdrawal/0-a", "asked-back", "r")
+    assert news(None, asked("r", 1.0)) == [("withdrawal/0-a", "asked", "r")]
+    assert news(asked("r", 1.0), asked("r", 2.0)) == []
+    assert news(asked("r", 1.0), asked("s", 2.0)) == [gone, ("withdrawal/0-a", "asked", "s")]
+    assert news(asked("r", 1.0), None) == [gone]
+
+
+def test_answers_are_lines_and_heartbeats_are_none():
+    def says(heartbeat_s, time_s=None, **more):
+        consents = {} if time_s is None else {"0-a": Consent("r", time_s)}
+        return board("node-host-2", report_data(NodeReport(heartbeat_s=heartbeat_s, consents=consents, **more)))
+
+    consented = ("withdrawal/0-a", "consented", "r")
+    assert news(says(1.0), says(2.0)) == []
+    assert news(says(1.0), says(2.0, 1.0)) == news(says(1.0, 1.0), says(2.0, 2.0)) == [consented]
+    assert news(says(1.0, 1.0), says(2.0)) == [("withdrawal/0-a", "consent-ended", "r")]
+    refused = says(2.0, refused={"0-a": "r"}, reasons={"0-a": "in use"})
+    [(_, event, fields)] = board_news(says(1.0), refused)
+    assert (event, fields["reason"]) == ("refused", "in use")
+
+
+def test_moves_are_lines():
+    intent = Intent("pool-0", "r", "0-a", "A", "a", "2", "host-2", "1", "host-1", "default/p", "p")
+    written = board("reconfig-journal", {"0-a": intent_data(intent)})
+    assert news(None, written) == [("move/0-a", "move-begun", "r")]
+    assert news(written, board("reconfig-journal", {})) == [("move/0-a", "move-ended", "r")]
+
+
+def test_config_maps_of_others_are_no_news():
+    assert news(None, board("kube-root-ca.crt", {"ca.crt": "x"})) == []
+    assert news(None, board("node-local-dns", {"Corefile": "x"})) == []
+    assert news(None, board("withdraw-me", {"requests": "nothing that is JSON"})) == []

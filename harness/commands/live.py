@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mews.harness import terminal
-from mews.harness.commands.instances import running
+from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, client_of
 from mews.harness.errors import BadInput
 from mews.harness.journal import LAYERS
 from mews.harness.kubeconfig_file import write_own
-from mews.harness.live.client import NotAnswering, SessionClient, line_of, session_of
+from mews.harness.live.client import line_of
 from mews.harness.live.explanation import pod_named
 from mews.harness.report.line import plain
 from mews.harness.scenario.yamlfile import read_yaml
 from mews.kube.system.command import Command, CommandContext
 
-NAME = "[--name NAME]"
 _OF_A_STEPS_FILE = ("apiVersion", "kind", "metadata", "steps")
 """Keys of a file whose steps are done; of others it is said that they are not played."""
-
-
-class ArgumentWords(argparse.ArgumentParser):
-    """Words after a command's name; what is wrong with them is a ValueError in one line. All have ``--name``."""
-
-    def __init__(self, prog: str, *, allow_abbrev: bool = False) -> None:
-        super().__init__(prog=f"mews {prog}", add_help=False, allow_abbrev=allow_abbrev)
-        self.add_argument("--name", default="mews")
-
-    def error(self, message: str) -> Any:
-        """As argparse calls it."""
-        raise ValueError(message)
-
-
-def client_of(name: str) -> SessionClient:
-    """Of the running session of that name.
-
-    Raises LookupError, in one line, where none runs or is up yet.
-    """
-    instance = running(name)
-    try:
-        return SessionClient(session_of(Path(instance.folder)))
-    except NotAnswering as error:
-        raise LookupError(str(error)) from error
-
-
-def answered(run: Callable[[Sequence[str], CommandContext], int]) -> Callable[[Sequence[str], CommandContext], int]:
-    """A session that does not answer is what the environment lacks."""
-
-    def wrapped(words: Sequence[str], context: CommandContext) -> int:
-        try:
-            return run(words, context)
-        except NotAnswering as error:
-            raise LookupError(str(error)) from error
-
-    return wrapped
 
 
 @answered
@@ -340,7 +302,6 @@ def _write_file(out: str, text: str) -> None:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 
 
-NAMED = {"--name NAME": "the `mews up` of that name; default: mews"}
 _AS_JSON = {"--json": "for programs"}
 
 LIVE = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from mews.harness.commands.live import NAME, NAMED, ArgumentWords, answered, client_of
+from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, client_of
 from mews.kube.system.command import Command, CommandContext
 
 _PARTS = ("early", "pods", "others", "late")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.commands.instances import running
-from mews.harness.commands.live import ArgumentWords
+from mews.harness.commands.session_words import ArgumentWords
 from mews.harness.live.client import SessionClient
 from mews.kube.system.command import Command, CommandContext
 

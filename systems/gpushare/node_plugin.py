@@ -137,17 +137,17 @@ class GpuShareNodePlugin:
         try:
             unit = choose_unit(self._config.unit, listed)
         except GpuShareConfigError as error:
-            self._tell("Warning", LIST_TOO_LONG, f"GPU memory is not announced: {error}")
+            self._report("Warning", LIST_TOO_LONG, f"GPU memory is not announced: {error}")
             await self._events.post()
             raise
         if self._config.unit == AUTO:
             record(self._context.log, "unit", node=self._node.name, unit=unit)
         if self._config.unit == AUTO and UNITS[unit] > 1:
             finer = f"in MiB the device list of {len(listed)} GPUs is longer than the {LIST_LIMIT} bytes of a kubelet"
-            self._tell("Normal", UNIT_CHOSEN, f"{self._config.memory_resource} counts units of {unit}: {finer}")
+            self._report("Normal", UNIT_CHOSEN, f"{self._config.memory_resource} counts units of {unit}: {finer}")
         return unit
 
-    def _tell(self, kind: str, reason: str, message: str) -> None:
+    def _report(self, kind: str, reason: str, message: str) -> None:
         self._events.event(node_reference(self._node.name), kind, reason, message)
 
     async def _announce(self, listed: Sequence[ListedGpu]) -> None:
@@ -174,7 +174,7 @@ class GpuShareNodePlugin:
             text = (
                 f"GPU {', '.join(left_out)} is not announced: with it the device list in {self._unit} is longer than "
             )
-            self._tell("Warning", LIST_TOO_LONG, f"{text}the {LIST_LIMIT} bytes of a kubelet")
+            self._report("Warning", LIST_TOO_LONG, f"{text}the {LIST_LIMIT} bytes of a kubelet")
         self._left_out = frozenset(left_out)
         return tuple(sorted(found, key=lambda gpu: gpu.index))
 

@@ -12,6 +12,8 @@ from mews.systems.kubecomp.records import DEMAND, DST_NODE, GPU_DEMAND, USE_FALC
 
 KEPT = 4
 """Of each device's withdrawals and moves so many are remembered: a line may come ``lag_s`` late."""
+ENDED_KEPT = 500
+"""Of the pods that ended: a cluster may stay up for days."""
 BY_HAND = "chassis"
 """The step of a scenario that operates a chassis in an operator's place."""
 
@@ -94,6 +96,7 @@ class Board:
         self._withdrawals: dict[str, deque[Withdrawal]] = {}
         self._moves: dict[str, deque[Move]] = {}
         self._hands: dict[int, Line] = {}
+        self._ended: deque[tuple[str, str]] = deque()
         self._taken = -1
 
     def take(self, line: Line) -> None:
@@ -218,8 +221,15 @@ class Board:
         pod = self.pods.get(actor)
         if pod is not None and pod.uid == uid and pod.ended is None:
             pod.ended = line
+            self._ended.append((actor, uid))
+            if len(self._ended) > ENDED_KEPT:
+                self._forget(*self._ended.popleft())
             for node in {pod.node, pod.target} - {""}:
                 self.eased[node] = line
+
+    def _forget(self, actor: str, uid: str) -> None:
+        if actor in self.pods and self.pods[actor].uid == uid:
+            del self.pods[actor]
 
     def _withdrawal(self, line: Line) -> None:
         fields = line.fields

@@ -97,6 +97,8 @@ class NeedsAreKept(Invariant[RunState]):
             there = self._there.pop((line.fields["gpuid"], line.fields["request"]), None)
             if there is not None:  # The first word of this consent.
                 self._doubts.append((line, there))
+        elif line.event == "asked-back":
+            self._there.pop((line.fields["gpuid"], line.fields["request"]), None)
         return iter(())
 
     def _healthy(self, node: str) -> tuple[str, ...]:

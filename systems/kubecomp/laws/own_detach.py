@@ -43,6 +43,11 @@ class OwnOperations:
         """One that begins."""
         self._doubts.append((line, self._board.by_hand))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether none is left to be judged."""
+        return not self._doubts
+
     def due(self, t: float, state: RunState) -> list[OwnOperation]:
         """Those that can be judged by now."""
         if not self._doubts:

@@ -81,7 +81,9 @@ class PermitEnds(Invariant[RunState]):
         pod = self._board.pods.get(line.actor)
         if pod is None or not self._is_held(pod):
             ended = self._holds.pop(line.actor, None)
-            if ended is not None:
+            if line.event == "deleted":
+                self._last.pop(line.actor, None)
+            elif ended is not None:
                 self._last[line.actor] = ended
         elif pod.noted is line:
             self._holds[line.actor] = self._last[line.actor] = _Hold(line, pod.demand)

@@ -87,6 +87,8 @@ class OffItsHost(Invariant[RunState]):
         """Judge what was."""
         for own in self._own.due(t, state):
             yield from self._judge(own, state.bound_s(LAG) or 0.0)
+        if self._seen and self._own.is_idle:
+            self._seen.clear()  # What is left is an operator's doing.
         if self._blocked:
             yield from self._judge_blocked(t, state.bound_s(LAG) or 0.0)
 

@@ -90,6 +90,8 @@ class OnlyForShortage(Invariant[RunState]):
             sated = self._sums.pop(own.line.number, None)
             if own.move is not None:
                 yield from self._moved(own, own.move, sated, lag_s)
+        if self._sums and self._own.is_idle:
+            self._sums.clear()  # What is left is an operator's doing.
         if self._events:
             due = [line for line in self._events if t - line.t > lag_s]
             self._events = [line for line in self._events if t - line.t <= lag_s]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import pytest
@@ -44,7 +44,8 @@ def _lacking() -> str:
 
 @cache
 def verdicts(kind: str) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
-    """Theirs and ours, of all that runs today: on one cluster each."""
+    """Theirs and ours, of all that runs today: on one cluster each. What differs is played once more with the real
+    programs, which a busy machine may keep from their heartbeats; what differs then is a difference."""
     if why := _lacking():
         pytest.skip(why)
     everything, daily = {"situations": (SITUATIONS, TODAY), "fields": (FIELDS, FIELDS_TODAY)}[kind]
@@ -53,8 +54,14 @@ def verdicts(kind: str) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
     together = [each for each in chosen if not each.alone]
     for some in (together, *([each] for each in chosen if each.alone)):
         ours |= run_virtual(lambda some=some: play_all(some, RunOptions()))
-        real |= asyncio.run(play_all(some, RunOptions("control-plane", "wall"), expected=ours))
+        real |= _real(some, ours)
+        again = [each for each in some if real[each.name] != ours[each.name]]
+        real |= _real(again, ours) if again else {}
     return real, ours
+
+
+def _real(chosen: Sequence[Situation], ours: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    return asyncio.run(play_all(chosen, RunOptions("control-plane", "wall"), expected=ours))
 
 
 def _marked(names: Sequence[str], daily: set[str]) -> list[object]:

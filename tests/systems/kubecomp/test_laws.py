@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from mews.harness.invariants.systems import judged_systems
 from mews.kube.system.configured import ConfiguredSystem
 from mews.systems.kubecomp.board_lines import board_news
+from mews.systems.kubecomp.laws.board import ENDED_KEPT, Board
 from mews.systems.kubecomp.policy import Consent
 from mews.systems.kubecomp.records import (
     Intent,
@@ -332,6 +333,17 @@ def test_what_is_published_so_is_known_with_its_source(fault, number, left_out):
     assert number not in story.numbers()
     [known] = [each for each in story.judge.known if each.invariant == number]
     assert "contract" in known.known
+
+
+def test_pods_that_ended_are_forgotten_in_time():
+    story = Story()
+    for number in range(ENDED_KEPT + 10):
+        story.create(f"pod-{number}")
+        story.api(f"pod/default/pod-{number}", "deleted", uid=f"pod-{number}")
+    known = Board()
+    for line in story.journal.lines():
+        known.take(line)
+    assert len(known.pods) == ENDED_KEPT
 
 
 def board(name, data):

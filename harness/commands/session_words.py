@@ -1,0 +1,51 @@
+"""What the commands on a running ``mews up`` have in common: ``--name``, and the session that answers to it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.harness.commands.instances import running
+from mews.harness.live.client import NotAnswering, SessionClient, session_of
+from mews.kube.system.command import CommandContext
+
+NAME = "[--name NAME]"
+NAMED = {"--name NAME": "the `mews up` of that name; default: mews"}
+
+
+class ArgumentWords(argparse.ArgumentParser):
+    """Words after a command's name; what is wrong with them is a ValueError in one line. All have ``--name``."""
+
+    def __init__(self, prog: str, *, allow_abbrev: bool = False) -> None:
+        super().__init__(prog=f"mews {prog}", add_help=False, allow_abbrev=allow_abbrev)
+        self.add_argument("--name", default="mews")
+
+    def error(self, message: str) -> Any:
+        """As argparse calls it."""
+        raise ValueError(message)
+
+
+def client_of(name: str) -> SessionClient:
+    """Of the running session of that name.
+
+    Raises LookupError, in one line, where none runs or is up yet.
+    """
+    instance = running(name)
+    try:
+        return SessionClient(session_of(Path(instance.folder)))
+    except NotAnswering as error:
+        raise LookupError(str(error)) from error
+
+
+def answered(run: Callable[[Sequence[str], CommandContext], int]) -> Callable[[Sequence[str], CommandContext], int]:
+    """A session that does not answer is what the environment lacks."""
+
+    def wrapped(words: Sequence[str], context: CommandContext) -> int:
+        try:
+            return run(words, context)
+        except NotAnswering as error:
+            raise LookupError(str(error)) from error
+
+    return wrapped

@@ -60,11 +60,12 @@ class Agreement(Invariant[ObservedState]):
         uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
         known = {*devices, *(device.uuid for device in devices.values())}
         lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}
+        by_design = state.systems.parts_known if any(h.parts_of for h in held) else ""
         naming = {name: ids for name, ids in lists.items() if any(id_ in known for id_ in ids)}
         if gpuids and not naming and not any(h.container == "" for h in held):  # else they may go by their indexes
             what = f"no variable of {line.fields['pod']} ({container}) names its devices {', '.join(gpuids)}"
             struck = (gpuid for gpuid in gpuids if state.windows.excused(self.number, line.t, gpuid))
-            yield Breach((uid, container, "env"), what, line, next(struck, None))
+            yield Breach((uid, container, "env"), what, line, next(struck, None), known=by_design)
         for name, ids in naming.items():
             if sorted(ids) not in (gpuids, uuids):
                 holds = ", ".join(gpuids) or "none"
@@ -72,7 +73,7 @@ class Agreement(Invariant[ObservedState]):
                 unnamed = [gpuid for gpuid in gpuids if gpuid not in ids and devices[gpuid].uuid not in ids]
                 excusing: list[str | None] = [*unnamed] or [None]
                 for gpuid in excusing:
-                    yield Breach((uid, container, "env", gpuid or ""), what, line, gpuid)
+                    yield Breach((uid, container, "env", gpuid or ""), what, line, gpuid, known=by_design)
 
     def _checkpoint(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]

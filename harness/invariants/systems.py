@@ -24,6 +24,7 @@ def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[s
         schedulers=tuple(schedulers),
         holds=tuple(rule for rule in holds if rule is not None),
         part_of=tuple(each.system.part_of for each in systems if each.system.part_of is not None),
+        parts_known=next(filter(None, (each.system.parts_known(each.configuration) for each in systems)), ""),
         invariants=tuple(
             law for each in systems for law in (*each.system.invariants(), *each.system.laws(each.configuration))
         ),

@@ -118,7 +118,9 @@ class System(Struct, frozen=True):
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
     ``laws(configuration)``: the laws of its protocol as it is configured, made anew for each run and judged like
     ``invariants``; what a published mode breaks by design is ``Breach.known``.
-    ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none.
+    ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none;
+    ``parts_known(configuration)``: why a container may be given parts of other devices than it is told, where the
+    published system has that by design, "" where that is no excuse.
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
     ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
     to let go of one that it has agreed to give.
@@ -155,6 +157,7 @@ class System(Struct, frozen=True):
     laws: Callable[[Any], Sequence[Invariant[RunState]]] = lambda configuration: ()
     holds: Callable[[Any], Holds | None] = lambda configuration: None
     part_of: Callable[[str], str] | None = None
+    parts_known: Callable[[Any], str] = lambda configuration: ""
     lends: Callable[[Any], Sequence[str]] | None = None
     release_s: Callable[[Any], float] = lambda configuration: 0.0
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()

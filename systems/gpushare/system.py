@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from mews.kube.system.simulation import TracePolicy
 
 SERVICE = "gpushare-extender"
+SEED_SLICES = (
+    "match: seed prefers no slices, as the published design does, so that the kubelet takes those of any GPU, and the "
+    "container is told the GPU of its annotation"
+)
+"""Contract gpushare.md section 3."""
 
 
 def configure(options: GpuShareOptions, facility: Facility) -> GpuShareConfig:
@@ -184,6 +189,7 @@ SYSTEM = System(
     document=_document,
     extenders=_extenders,
     part_of=gpu_of_slice,
+    parts_known=lambda config: SEED_SLICES if config.match == "seed" else "",
     lends=_nodes,
     release_s=_release_s,
     laws=_laws,

@@ -33,10 +33,9 @@ class JobBooks:
     ``before``: the job of the last line as it was before it.
     """
 
-    events = frozenset(
-        {("api", event) for event in (*_JOB_EVENTS, "created", "deleted", "condition", "taints", "unschedulable")}
-        | {("api", "allocatable")}
-    )
+    events = frozenset(("api", event) for event in (*_JOB_EVENTS, "created", "deleted"))
+    of_nodes = frozenset(("api", event) for event in ("condition", "taints", "unschedulable", "allocatable"))
+    """What else a law must be given that looks at weights."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}

@@ -88,7 +88,7 @@ class HeavierFirst(_JobLaw):
 
     number = 62
     name = "workers are taken from jobs that are no heavier than the one that they are for"
-    events = frozenset({("api", "event"), *JobBooks.events})
+    events = frozenset({("api", "event"), *JobBooks.events, *JobBooks.of_nodes})
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge the event of a scale-in, which says for whom it is."""

@@ -43,7 +43,7 @@ def module(folder: Path, source: Path) -> None:
     for path in sorted((source / PACKAGE).glob("*.go")):
         if not path.name.endswith("_test.go"):
             shutil.copyfile(path, own / path.name)
-    for name, place in (("devices_in_flight", own), ("choices", own), ("phases", phase)):
+    for name, place in (("devices_in_flight", own), ("choices", own), ("admissions", own), ("phases", phase)):
         shutil.copyfile(OURS / f"{name}_test.go", place / f"{name}_test.go")
     whole = (source / "pkg/kubelet/kubelet_pods.go").read_text(encoding="utf-8")
     begun = whole.index("func getPhase(")
@@ -77,7 +77,9 @@ def test_upstream_gives_a_device_of_an_unanswered_allocate_to_a_second_pod(judge
     assert "the second pod is refused" in shown
 
 
-@pytest.mark.parametrize(("name", "package"), [("choices", "devicemanager"), ("phases", "phase")])
+@pytest.mark.parametrize(
+    ("name", "package"), [("choices", "devicemanager"), ("admissions", "devicemanager"), ("phases", "phase")]
+)
 def test_the_recorded_situations_are_what_upstream_makes_of_them(judged, name, package):
     written = judged / f"{name}.csv"
     run(judged, package, **{f"MEWS_{name.upper()}": str(written)})

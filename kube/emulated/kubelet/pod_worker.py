@@ -8,6 +8,7 @@ from mews.kube.api.objects import Object, init_containers_of, is_deleting, is_te
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
 from mews.kube.emulated.kubelet.container_resources import resources_now
+from mews.kube.emulated.kubelet.dynamic_resources import prepared
 from mews.kube.emulated.kubelet.hooks import kill_container
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodPlan, PodState, container_of, decide, is_sidecar
 from mews.kube.emulated.kubelet.podstatus import gates_of, status_of
@@ -163,7 +164,12 @@ class PodWorker:
             return
         self._publish()
         if plan.sandbox:
-            if not await mounted(self._tools, self.pod, self._pause) or not await self._make_sandbox():
+            if not await mounted(self._tools, self.pod, self._pause):
+                return
+            if not await prepared(self._tools, self.pod):
+                self._sync_later()
+                return
+            if not await self._make_sandbox():
                 return
             before = self.state()
             plan = decide(before)

@@ -74,4 +74,4 @@ def without_line(said: Iterable[Said], event: str) -> list[Said]:
     return [each for each in said if each[2] != event]
 
 
-__all__ = ["Said", "breaches", "layer_of", "named", "numbers", "played", "without_line"]
+__all__ = ["ROOT", "Said", "breaches", "layer_of", "named", "numbers", "played", "without_line"]

@@ -6,7 +6,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from mews.harness.commands.up import UpPrograms, check_programs, scenario_of, with_programs, with_stack, with_storage
+from mews.harness.commands.up import (
+    UpPrograms,
+    check_programs,
+    scenario_of,
+    with_metrics,
+    with_programs,
+    with_stack,
+    with_storage,
+)
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.options import RunOptions
@@ -304,3 +312,17 @@ steps:
     for stack, verdict in (("{storage: folder, kubecomp: null}", "passed"), ("{kubecomp: null}", "failed")):
         result = Engine(RunOptions()).run(read(stack, steps)).result
         assert result.verdict == verdict, result.reason
+
+
+@pytest.mark.parametrize(("given", "expected"), [("on", "on"), ("off", "off"), ('"off"', "off"), ("true", "on")])
+def test_the_metrics_api_is_switched_by_words_that_yaml_reads_as_booleans(given, expected):
+    assert read(f"{{metrics: {given}}}").stack.metrics == expected
+    assert with_metrics(read("{metrics: off}"), None).stack.metrics == "off"
+    assert with_metrics(read("{metrics: off}"), "on").stack.metrics == "on"
+
+
+def test_the_metrics_api_is_on_or_off():
+    with pytest.raises(ScenarioError, match=r"stack.metrics: 'perhaps'"):
+        read("{metrics: perhaps}")
+    with pytest.raises(BadInput, match="--metrics perhaps: must be one of on, off"):
+        with_metrics(read("{}"), "perhaps")

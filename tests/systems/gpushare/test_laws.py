@@ -12,7 +12,7 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.journal import config_map_news, node_news
 from mews.systems.gpushare.laws import SEED_MATCH, laws
 from mews.systems.gpushare.promise_books import PromiseBooks
-from tests.harness.invariants.law_runs import Said, breaches, named, numbers, played
+from tests.harness.invariants.law_runs import ROOT, Said, breaches, named, numbers, played
 
 MEMORY = names.MEMORY_RESOURCE
 
@@ -248,3 +248,14 @@ def test_the_law_finds_a_fault_of_one_line_and_names_the_lines(
     what, *lines = named(played(scenario), number)
     assert says in what
     assert lines == [first, after]
+
+
+def test_slices_of_other_gpus_are_known_of_the_designs_own_match() -> None:
+    text = (ROOT / "gpushare/23-pool-arrives.yaml").read_text()
+    seed = text.replace("gpushare: {", "gpushare: {match: seed, ")
+    assert seed != text
+    result = played(seed)
+    assert (result.verdict, result.violations) == ("passed", ())
+    what, first, _ = named(result, 6)
+    assert what == "default/dev-b (main) has NVIDIA_VISIBLE_DEVICES=GPU-3 and holds 0-000200, 0-000300"
+    assert first == "container-started"

@@ -168,6 +168,26 @@ def test_what_a_node_refused_or_took_back_is_not_detached():
         assert story.found(30) == [("detach-begun", event)]
 
 
+@pytest.mark.parametrize(("asked", "named"), [(True, [("waiting", "draining")]), (False, [])])
+def test_a_removal_that_blocks_was_written_without_a_look(asked, named):
+    story = a_story()
+    if asked:
+        story.withdrawal("asked")
+    row = {"gpuid": "0-a", "uuid": "GPU-a", "kind": "GPU", "healthy": True}
+    story.journal.write("host", "host/host-2", "draining", **row, on=True)
+    story.journal.write("host", "host/host-2", "waiting", **row, what="remove 0-a")
+    story.at(1.0)
+    assert story.found(31) == named
+
+
+def test_where_a_fault_lets_events_come_late_nobody_can_say_what_came_first():
+    story = a_story()
+    fired = {"fault": "f1", "kind": "events-out-of-order", "excuses": {"10": 5.0}}
+    story.journal.write("fault", "chassis/A", "fired", **fired)
+    story.moves("consented")
+    assert story.found(30) == []
+
+
 def test_what_an_operator_detaches_is_none_of_it():
     story = a_story()
     story.detach("a")

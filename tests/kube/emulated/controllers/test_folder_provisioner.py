@@ -23,7 +23,7 @@ from mews.kube.api.resources import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
 )
-from mews.kube.api.volumes import PROVISIONED_BY, SELECTED_NODE
+from mews.kube.api.volumes import PROVISIONED_BY, PROVISIONERS, SELECTED_NODE
 from mews.kube.client.port import Patch
 from mews.kube.clock import Pace, stream
 from mews.kube.component import Context
@@ -306,6 +306,17 @@ def test_a_folder_that_cannot_be_made_is_reported_on_the_claim() -> None:
         await asyncio.sleep(5.0)
         text = 'failed to provision volume with StorageClass "standard": No space left on device'
         assert ("ProvisioningFailed", text) in await ground.said("c")
+
+    told(story)
+
+
+def test_nothing_is_made_before_a_node_is_chosen_whatever_a_claim_says() -> None:
+    async def story(ground: Ground) -> None:
+        claim = await ground.claim("c")
+        asked = {**claim, "metadata": {**claim["metadata"], "annotations": {PROVISIONERS[-1]: PROVISIONER}}}
+        await ground.kube.replace(PERSISTENT_VOLUME_CLAIMS, asked, namespace="default")
+        await asyncio.sleep(20.0)
+        assert (await ground.volumes(), await ground.said("c")) == ([], [])
 
     told(story)
 

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mews.harness.clock import run_virtual
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
+from mews.kube.emulated.kubelet.devices import AdmissionRejected
 from mews.kube.emulated.kubelet.devices.choice import Need, begin, complete
 from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
 from mews.kube.emulated.kubelet.podstate import PodState, phase_of
 from mews.kube.emulated.kubelet.probe import Health
 from tests.kube.emulated.kubelet.bench import pod
+from tests.kube.emulated.kubelet.devices.stand import FakePlugin, Stand, a_pod, container, sidecar
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -96,3 +99,41 @@ def test_a_container_gets_the_devices_that_upstream_gives_it() -> None:
         if (f"any {len(outcome)}" if left_to_chance else outcome) != expected:
             wrong.append((*row.values(), outcome))
     assert wrong == []
+
+
+# Admissions: Allocate of the same file, for one container after the other.
+
+
+async def given_to(shape: str, devices: int) -> str:
+    """Containers: "i" a plain init container, "s" a sidecar, "m" a main one, each with how many devices it asks for."""
+    stand = await Stand().start()
+    stand.node = {"example.com/res": str(devices)}
+    plugin = FakePlugin("abcdef"[:devices])
+    await stand.plug(plugin)
+    inits, mains = list[dict[str, Any]](), list[dict[str, Any]]()
+    for at in range(0, len(shape), 2):
+        name, count = f"c{at // 2}", int(shape[at + 1])
+        made = sidecar(name, count) if shape[at] == "s" else container(name, count)
+        (mains if shape[at] == "m" else inits).append(made)
+    body = a_pod("pod", *mains, inits=inits)
+    stand.pods["pod"] = body
+    try:
+        await stand.manager.admit(body)
+    except AdmissionRejected as refused:
+        return refused.message.removeprefix("Pod was rejected: Allocate failed due to ").removesuffix(
+            ", which is unexpected"
+        )
+    table = stand.manager._ledger.holdings
+    held = [table.of_resource("uid-pod", str(each["name"]), "example.com/res") for each in (*inits, *mains)]
+    return " ".join("".join(sorted(each.ids)) if each else "" for each in held)
+
+
+def test_containers_get_and_take_over_the_devices_that_upstream_gives_them() -> None:
+    situations = list(rows("admissions.csv"))
+    assert len(situations) > 500
+
+    async def main() -> list[tuple[str, ...]]:
+        found = [(*row.values(), await given_to(row["containers"], int(row["devices"]))) for row in situations]
+        return [each for each in found if each[-1] != each[-2]]
+
+    assert run_virtual(main) == []

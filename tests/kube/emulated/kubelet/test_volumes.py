@@ -14,6 +14,7 @@ from mews.kube.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESOURCE_CLAIMS,
     SECRETS,
     Resource,
 )
@@ -158,6 +159,35 @@ def test_a_pod_that_waits_for_its_volumes_can_be_deleted() -> None:
             await bench.pod("p", containers=MOUNT, volumes=volume(configMap={"name": "x"}))
             await asyncio.sleep(40.0)
             await bench.kube.delete(PODS, "p", namespace="default", options=DeleteOptions(grace_period_s=5))
+            await asyncio.sleep(5.0)
+            assert (await bench.kube.list(PODS, namespace="default")).items == []
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"resourceClaimName": "x"}, 'fetch ResourceClaim x: resourceclaims.resource.k8s.io "x" not found'),
+        ({"resourceClaimTemplateName": "x"}, 'pod "default/p": ResourceClaim not created yet'),
+        ({"resourceClaimName": "there"}, "pod p (POD) is not allowed to use ResourceClaim there (CLAIM)"),
+    ],
+)
+def test_a_pod_with_resource_claims_does_not_run_even_where_it_names_its_node(entry: Any, words: str) -> None:
+    async def main() -> None:
+        bench = Bench()
+        claim = await make(bench, RESOURCE_CLAIMS, "there", spec={})
+        async with bench.running():
+            made = await bench.pod("p", ["sleep", "9"], resourceClaims=[{"name": "r", **entry}])
+            await asyncio.sleep(40.0)
+            assert (await bench.get("p"))["status"]["phase"] == "Pending"
+            text = words.replace("POD", made["metadata"]["uid"]).replace("CLAIM", claim["metadata"]["uid"])
+            ((kind, reason, message, count),) = await bench.events("p")
+            assert (kind, reason) == ("Warning", "FailedPrepareDynamicResources")
+            assert message == f"Failed to prepare dynamic resources: prepare dynamic resources: {text}"
+            assert count in (3, 4)  # again every 10 to 15 s
+            await bench.kube.delete(PODS, "p", namespace="default", options=DeleteOptions(grace_period_s=1))
             await asyncio.sleep(5.0)
             assert (await bench.kube.list(PODS, namespace="default")).items == []
         await bench.containerd.close()

@@ -97,6 +97,12 @@ class StrictConnection(HTTPConnection):
 
     def communicate(self) -> bool:
         """Answer requests; whether the connection stays open, for others to come later."""
+        try:
+            return self._communicate()
+        finally:
+            self.server.requests.finished()
+
+    def _communicate(self) -> bool:
         if not self._greeted:
             self.server.deadlines.begin(self.socket)
             if not shake_hands(self.socket):

@@ -10,6 +10,7 @@ import contextlib
 import re
 import socket
 import threading
+from collections.abc import Callable
 from typing import IO, Any
 
 from cheroot.server import HeaderReader, HTTPConnection, HTTPRequest
@@ -79,7 +80,8 @@ class ChunkedBody:
 
 
 class Deadlines:
-    """Ends connections whose request does not come: a thread that reads one is never lost to a slow sender."""
+    """Ends connections whose request does not come: a thread that reads one is never lost to a slow sender. Whenever
+    it looks after them it calls ``on_look``, too."""
 
     def __init__(self, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
@@ -87,6 +89,7 @@ class Deadlines:
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
         self._thread = threading.Thread(target=self._watch, name="http deadlines", daemon=True)
+        self.on_look: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Watch, on a thread of its own."""
@@ -110,6 +113,7 @@ class Deadlines:
 
     def _watch(self) -> None:
         while self._clock.pause(self._deadline_s / 10):
+            self.on_look()
             now_s = self._clock.real_s()
             with self._lock:
                 overdue = [connection for connection, due_s in self._open.items() if due_s <= now_s]

@@ -23,6 +23,8 @@ from mews.emulator.waking import wake_while
 LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
 """Threads that stand ready beyond the requests that wait."""
+KEPT = 16
+"""Threads that stay for the next requests."""
 MOST = 1200
 """Threads at the most: so many requests at once, slow ones among them, are answered or read."""
 BACKLOG = 1024
@@ -30,15 +32,41 @@ BACKLOG = 1024
 
 
 class _Pool(ThreadPool):
-    """Grows while requests wait: each one that is being timed holds a thread."""
+    """A thread for each connection that is read or answered, and some to spare; what is no longer needed is given
+    back. cheroot guesses what is idle by looking at its threads, and so lets a connection wait behind slow ones."""
 
-    _queue: Any
     _threads: list[Any]
+    _pending_shutdowns: Any
+
+    def __init__(self, server: Any, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._counting = threading.Lock()
+        self._open = 0
 
     def put(self, obj: Any) -> None:
+        with self._counting:
+            self._open += 1
         super().put(obj)
-        if self.idle < self._queue.qsize() + SPARE and len(self._threads) < self.max:
+        while self._staying() < min(self._open + SPARE, self.max):
             self._threads.append(self._spawn_worker())
+
+    def finished(self) -> None:
+        """A thread is done with a connection, for good or until its next request."""
+        with self._counting:
+            self._open -= 1
+
+    def trim(self) -> None:
+        """Give back the threads that nobody has needed lately."""
+        spare = self._staying() - self._open - KEPT
+        if spare > 0:
+            self.shrink(spare + len(self._pending_shutdowns))
+        alive = {thread.name for thread in self._threads}
+        known: dict[str, Any] = self.server.stats["Worker Threads"]
+        for name in [name for name in known if name not in alive]:
+            del known[name]
+
+    def _staying(self) -> int:
+        return len(self._threads) - len(self._pending_shutdowns)
 
     def _spawn_worker(self) -> WorkerThread:
         """A thread that does not keep a process alive which forgot to stop its server."""
@@ -99,7 +127,8 @@ class HttpServer:
             self._server.ssl_adapter = WorkerTls(tls)
         self._server.gateway = _Gateway
         self._server.max_request_header_size = MAX_HEADER
-        self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
+        self._server.requests = pool = _Pool(self._server, min=SPARE, max=MOST)
+        self._server.deadlines.on_look = pool.trim
         self._server.error_log = _log  # type: ignore[method-assign]
         self._server.prepare()
         # cheroot leaves it out for port 0; without it the connections that a killed process leaves keep its successor

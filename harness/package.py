@@ -24,7 +24,7 @@ def sources() -> Iterator[tuple[str, Path]]:
     out."""
     top = Path(mews.__file__).parent
     yield from ((path.name, path) for path in sorted(top.iterdir()) if path.is_file())
-    for name in ROOMS:
+    for name in (*ROOMS, "listening"):
         root = room(name)
         for folder, folders, names in os.walk(root):
             folders[:] = sorted(name for name in folders if name != "__pycache__")

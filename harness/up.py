@@ -85,6 +85,7 @@ async def run_up(
                 if restored is not None:
                     await _restore(server.session, restored)
                 ready["devices_s"] = round(age_s(), 2)
+                ready["services"] = cluster.ready().get("services", {})  # components have come up meanwhile
                 publish()
             await ended.wait()
     finally:

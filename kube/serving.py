@@ -13,13 +13,15 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.callers import callers
 from mews.kube.clock import rest
 from mews.kube.system.services import HttpHandler
+from mews.listening.connections import whole_body
+from mews.listening.http import HttpListener, in_plain_text
+from mews.listening.ports import listening
 
 _LOOK_S, _ANSWER_S, _AGAIN_S = 1.0, 5.0, 0.2
-BODY_LIMIT = 256 * 1024 * 1024
-"""Bytes of a request: a scheduler without our cache sends all nodes."""
+BODY_LIMIT = 64 * 1024 * 1024
+"""Bytes of a request: a scheduler without our cache sends all nodes, 5,000 of them in 50 MB."""
 
 
 class ServedCertificate:
@@ -91,12 +93,11 @@ class HttpService:
 
     async def serve(self, handler: HttpHandler) -> None:
         """Answer with it until cancelled. Raises OSError where the port is taken."""
-        listening = socket.create_server((self._host, self._port))
-        runner = await serve_on(listening, handler, tls=self._tls, names=self._names)
+        listener = await serve_on(listening(self._host, self._port), handler, tls=self._tls, names=self._names)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            await runner.cleanup()
+            await listener.close()
 
     async def reached(self) -> None:
         """Return once it answers by the first of its names: through the Service, that a webhook is asked by."""
@@ -133,26 +134,18 @@ class HttpService:
 
 async def serve_on(
     listening: socket.socket, handler: HttpHandler, *, tls: ssl.SSLContext | None = None, names: Iterable[str] = ()
-) -> web.AppRunner:
-    """Answer what comes in on that socket; ``cleanup()`` of what is returned ends it. A ConnectionError of the handler
-    is a bad gateway. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``)."""
-    app = web.Application(client_max_size=BODY_LIMIT)
-    admitted = callers(listening.getsockname()[0], names)
+) -> HttpListener:
+    """Answer what comes in on that socket; ``close()`` of what is returned ends it. A ConnectionError of the handler
+    is a bad gateway."""
 
-    async def answer(request: web.Request) -> web.Response:
-        refusal = admitted.refusal(
-            {name.lower(): value for name, value in request.headers.items()}, secure=tls is not None
-        )
-        if refusal is not None:
-            return web.Response(status=403, text=refusal)
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        body = await whole_body(request, BODY_LIMIT)
         try:
-            reply = await handler(request.method, request.path_qs, await request.read())
+            reply = await handler(request.method, request.path_qs, body)
         except ConnectionError as gone:
-            return web.Response(status=502, text=str(gone))
+            return in_plain_text(request, 502, str(gone))
         return web.Response(status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type})
 
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, listening, ssl_context=tls).start()
-    return runner
+    listener = HttpListener(answer, names=names)
+    await listener.open_on(listening, tls=tls)
+    return listener

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote
 from msgspec import Struct, field
 
 from mews.emulator.chassis.operation import Answer, Operation
+from mews.listening.reading import read_like_go
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.emulated_chassis import EmulatedChassis
@@ -119,8 +120,8 @@ def read_object(body: bytes) -> dict[str, Any]:
     Raises BadJson.
     """
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        value = read_like_go(body)
+    except ValueError as error:
         raise BadJson(str(error)) from error
     if value is None:
         return {}

@@ -35,6 +35,7 @@ from mews.emulator.nvml.requests import (
 )
 from mews.emulator.nvml.state import state_beside, write_state
 from mews.emulator.waking import wake_while
+from mews.listening.local import LocalThreads
 
 _CODES: dict[type[HostRefusal], Return] = {DeviceInUse: Return.IN_USE, NoSuchDevice: Return.NOT_FOUND}
 
@@ -49,7 +50,7 @@ class NvmlFolder:
         self._dev_root = dev_root
         self._path = socket_path(self._state)
         self._path.unlink(missing_ok=True)
-        self._server = _Server(str(self._path), _Handler)
+        self._server = _Server(self._path, _Handler)
         self._server.rack, self._server.host = rack, host
         self._thread = threading.Thread(target=self._server.serve_forever, name=f"nvml {host}", daemon=True)
 
@@ -71,9 +72,7 @@ class NvmlFolder:
         self._path.unlink(missing_ok=True)
 
 
-class _Server(socketserver.ThreadingUnixStreamServer):
-    daemon_threads = True
-    request_queue_size = 256
+class _Server(LocalThreads):
     rack: HostRack
     host: str
     numbers = itertools.count(1)

@@ -2,17 +2,17 @@
 
 It listens on loopback and lets nobody in without the session's token, in ``Authorization: Bearer …``; the page itself
 holds no secrets and gets the token from the fragment of its own address, which no browser sends anywhere. Plain HTTP: a
-browser would refuse the run's own authority, and what crosses loopback only root can read. Requests by another name
-than that of this machine are refused, so that no page of somebody else's gets here by a name of its own.
+browser would refuse the run's own authority, and what crosses loopback only root can read. Names, origins, sizes and
+times are the listener's business (``mews.listening.http``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
+import re
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -21,15 +21,22 @@ from mews.harness.journal import Line
 from mews.harness.live.explanation import pod_named
 from mews.harness.live.session import LiveSession
 from mews.kube.api.errors import ApiError, Unavailable
+from mews.listening.connections import BodyError, begin_stream, whole_body
+from mews.listening.http import HttpListener
+from mews.listening.reading import bears, read_json, readable, whole_number
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _KEEP_ALIVE_S = 15.0
 _BEHIND = 20_000
 """Lines that a reader may be behind before it is let go; it asks again from the last that it has."""
-_MOST_BYTES = 256 * 1024 * 1024
-"""Of a request: a snapshot of thousands of pods is one."""
+_STEP_BYTES = 4 * 1024 * 1024
+"""Of a step: an object that it applies has three MiB at the most."""
+_SNAPSHOT_BYTES = 64 * 1024 * 1024
+"""Of a snapshot: thousands of pods are 20 MiB."""
+_PAGE_FILE = re.compile(r"/([a-z_.-]*)")
+_SYSTEM = re.compile(r"/metrics/([^/]+)")
+_POD = re.compile(r"/v1/explain/pod/([^/]+)/([^/]+)")
 _SECURITY = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -43,6 +50,10 @@ def shown(line: Line) -> dict[str, Any]:
     return {"number": line.number, **line.as_dict()}
 
 
+class NothingThere(Exception):
+    """No such path."""
+
+
 class SessionServer:
     """``await start()``; then ``url`` and ``token`` say how to reach it. ``page`` is asked for the file of that name
     that the live page consists of: (text, media type), None for what there is not."""
@@ -53,43 +64,36 @@ class SessionServer:
         self.session = session
         self._page = page
         self._port = port
-        self._runner: web.AppRunner | None = None
+        self._listener = HttpListener(self._handle, refuse=lambda _, *why: _refusal(*why), admit=self._admit)
         self._ending = asyncio.Event()
         self.token = secrets.token_urlsafe(24)
         self.url = ""
+        self._routes: Mapping[str, Mapping[str, Handler]] = {
+            "/v1/session": {"GET": self._about},
+            "/v1/status": {"GET": self._status},
+            "/v1/verdict": {"GET": self._verdict},
+            "/v1/journal": {"GET": self._journal},
+            "/v1/events": {"GET": self._events},
+            "/v1/hardware": {"GET": self._hardware},
+            "/v1/faults": {"GET": self._faults},
+            "/v1/recording": {"GET": self._recording},
+            "/v1/snapshot": {"GET": self._snapshot, "POST": self._restore},
+            "/v1/steps": {"POST": self._steps},
+        }
 
     async def start(self) -> None:
         """Listen.
 
         Raises OSError where the port is taken.
         """
-        app = web.Application(middlewares=[self._guarded], client_max_size=_MOST_BYTES)
-        app.router.add_get("/v1/session", self._about)
-        app.router.add_get("/v1/status", self._status)
-        app.router.add_get("/v1/verdict", self._verdict)
-        app.router.add_get("/metrics/{system}", self._metrics)
-        app.router.add_get("/v1/journal", self._journal)
-        app.router.add_get("/v1/events", self._events)
-        app.router.add_get("/v1/hardware", self._hardware)
-        app.router.add_get("/v1/faults", self._faults)
-        app.router.add_get("/v1/recording", self._recording)
-        app.router.add_get("/v1/snapshot", self._snapshot)
-        app.router.add_post("/v1/snapshot", self._restore)
-        app.router.add_post("/v1/steps", self._steps)
-        app.router.add_get("/v1/explain/pod/{namespace}/{name}", self._explain)
-        app.router.add_get("/{file:[a-z_.-]*}", self._file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
+        await self._listener.open(port=self._port)
+        host, port = self._listener.address
         self.url = f"http://{host}:{port}"
 
     async def close(self) -> None:
         """End every stream, and listen no more."""
         self._ending.set()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._listener.close()
 
     def ready(self) -> dict[str, str]:
         """``session`` of ready.json."""
@@ -99,71 +103,88 @@ class SessionServer:
         """``metrics`` of ready.json: where Prometheus finds those of each system, with the session's token."""
         return {name: f"{self.url}/metrics/{name}" for name in self.session.cluster.exposing()}
 
-    @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.host.rpartition(":")[0] not in _NAMES and request.host not in _NAMES:
-            return _refusal(421, f"{request.host}: this is not its name; it is {self.url}")
-        if request.path.startswith(("/v1/", "/metrics")):
-            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
-                return _refusal(401, "Authorization: Bearer TOKEN is missing or wrong; ready.json has it under session")
+    def _admit(self, request: web.BaseRequest, headers: Mapping[str, str]) -> str | None:
+        """All but the page itself, which holds no secrets, is for those who have the token."""
+        if not request.path.startswith(("/v1/", "/metrics")) or bears(headers, self.token):
+            return None
+        return "Authorization: Bearer TOKEN is missing or wrong; ready.json has it under session"
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        verbs = self._verbs(request.path)
+        if verbs is None:
+            return _refusal(404, f"{request.method} {request.path}: Not Found")
+        if request.method not in verbs:
+            return _refusal(405, f"{request.method} {request.path}: must be {', '.join(verbs)}")
         try:
-            return await handler(request)
-        except web.HTTPException as error:
-            return _refusal(error.status, f"{request.method} {request.path}: {error.reason}")
+            return await verbs[request.method](request)
+        except NothingThere:
+            return _refusal(404, f"{request.method} {request.path}: Not Found")
+        except BodyError:
+            raise
         except ValueError as error:
             return _refusal(400, str(error))
         except (ApiError, Unavailable, OSError, RuntimeError) as error:
-            return _refusal(502, f"{type(error).__name__}: {error}")
+            return _refusal(503, f"{type(error).__name__}: {error}")
 
-    async def _about(self, _: web.Request) -> web.Response:
+    def _verbs(self, path: str) -> Mapping[str, Handler] | None:
+        if path in self._routes:
+            return self._routes[path]
+        if _SYSTEM.fullmatch(path):
+            return {"GET": self._metrics}
+        if _POD.fullmatch(path):
+            return {"GET": self._explain}
+        return {"GET": self._file} if _PAGE_FILE.fullmatch(path) else None
+
+    async def _about(self, _: web.BaseRequest) -> web.Response:
         return _answer(self.session.about() | {"t": round(self.session.journal.elapsed_s, 3)})
 
-    async def _status(self, _: web.Request) -> web.Response:
+    async def _status(self, _: web.BaseRequest) -> web.Response:
         return _answer({**await self.session.status(), "metrics": self.metrics()})
 
-    async def _verdict(self, _: web.Request) -> web.Response:
+    async def _verdict(self, _: web.BaseRequest) -> web.Response:
         return _answer((await self.session.judged()).as_dict())
 
-    async def _metrics(self, request: web.Request) -> web.Response:
-        body = await self.session.cluster.exposition(request.match_info["system"])
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
+        system = _matched(_SYSTEM, request)[0]
+        body = await self.session.cluster.exposition(system)
         return web.Response(body=body, headers={**_SECURITY, "Content-Type": "text/plain; version=0.0.4"})
 
-    async def _journal(self, request: web.Request) -> web.Response:
+    async def _journal(self, request: web.BaseRequest) -> web.Response:
         journal = self.session.journal
         lines = [shown(line) for line in journal.lines(_since(request))]
         return _answer({"next": len(journal), "lines": lines})
 
-    async def _hardware(self, _: web.Request) -> web.Response:
+    async def _hardware(self, _: web.BaseRequest) -> web.Response:
         return _answer(await self.session.hardware())
 
-    async def _recording(self, request: web.Request) -> web.Response:
+    async def _recording(self, request: web.BaseRequest) -> web.Response:
         return _answer({"scenario": self.session.record(request.query.get("name") or self.session.name)})
 
-    async def _faults(self, _: web.Request) -> web.Response:
+    async def _faults(self, _: web.BaseRequest) -> web.Response:
         return _answer({"faults": [fault.as_dict() for fault in await self.session.faults()]})
 
-    async def _explain(self, request: web.Request) -> web.Response:
-        namespace, name = pod_named(f"pod/{request.match_info['namespace']}/{request.match_info['name']}")
+    async def _explain(self, request: web.BaseRequest) -> web.Response:
+        namespace, name = pod_named("/".join(["pod", *_matched(_POD, request)]))
         return _answer((await self.session.explain(namespace, name)).as_dict())
 
-    async def _snapshot(self, request: web.Request) -> web.Response:
+    async def _snapshot(self, request: web.BaseRequest) -> web.Response:
         return _answer(await self.session.snapshot(request.query.get("name") or self.session.name))
 
-    async def _restore(self, request: web.Request) -> web.Response:
-        problems = await self.session.restore(await _json_of(request))
+    async def _restore(self, request: web.BaseRequest) -> web.Response:
+        problems = await self.session.restore(await _json_of(request, _SNAPSHOT_BYTES))
         return _answer({"verdict": "failed" if problems else "passed", "reason": "; ".join(problems)})
 
-    async def _steps(self, request: web.Request) -> web.Response:
-        given = await _json_of(request)
+    async def _steps(self, request: web.BaseRequest) -> web.Response:
+        given = await _json_of(request, _STEP_BYTES)
         if not isinstance(given, dict):
             raise ValueError("the body must be a step of a scenario, a JSON object")
         answer = await self.session.perform(given)
         return _answer({"verdict": answer.verdict, "reason": answer.reason, "text": answer.text})
 
-    async def _events(self, request: web.Request) -> web.StreamResponse:
+    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         last = request.headers.get("Last-Event-ID", "")
-        since = int(last) + 1 if last.isdecimal() else _since(request)
+        since = whole_number(last, "Last-Event-ID") + 1 if last else _since(request)
+        begin_stream(request)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **_SECURITY})
         await response.prepare(request)
         journal, grown = self.session.journal, asyncio.Event()
@@ -191,10 +212,10 @@ class SessionServer:
             ending.cancel()
         return response
 
-    async def _file(self, request: web.Request) -> web.Response:
-        found = self._page(request.match_info["file"] or "page.html")
+    async def _file(self, request: web.BaseRequest) -> web.Response:
+        found = self._page(_matched(_PAGE_FILE, request)[0] or "page.html")
         if found is None:
-            raise web.HTTPNotFound
+            raise NothingThere
         text, kind = found
         return web.Response(text=text, content_type=kind, headers=_SECURITY)
 
@@ -203,18 +224,19 @@ def _event(line: Line) -> bytes:
     return f"id: {line.number}\ndata: {json.dumps(shown(line), ensure_ascii=False)}\n\n".encode()
 
 
-async def _json_of(request: web.Request) -> Any:
-    try:
-        return await request.json()
-    except ValueError as error:
-        raise ValueError(f"the body is not JSON: {error}") from error
+def _matched(pattern: re.Pattern[str], request: web.BaseRequest) -> tuple[str, ...]:
+    match = pattern.fullmatch(request.path)
+    if match is None:
+        raise NothingThere
+    return match.groups()
 
 
-def _since(request: web.Request) -> int:
-    text = request.query.get("since") or "0"
-    if not text.isdecimal():
-        raise ValueError(f"since={text!r}: must be the number of a line")
-    return int(text)
+async def _json_of(request: web.BaseRequest, limit: int) -> Any:
+    return read_json(await whole_body(request, limit))
+
+
+def _since(request: web.BaseRequest) -> int:
+    return whole_number(request.query.get("since") or "0", "since")
 
 
 def _answer(value: Any) -> web.Response:
@@ -222,4 +244,4 @@ def _answer(value: Any) -> web.Response:
 
 
 def _refusal(status: int, text: str) -> web.Response:
-    return web.json_response({"error": text}, status=status, headers=_SECURITY)
+    return web.json_response({"error": readable(text)}, status=status, headers=_SECURITY)

@@ -117,7 +117,7 @@ def _asked(method: str, path: str, query: Mapping[str, str], conditions: Mapping
     """Login bodies are told apart by nothing: passwords are in no recording."""
     try:
         value: Any = json.loads(body) if body else ""
-    except ValueError:
+    except (ValueError, RecursionError):
         value = body
     if isinstance(value, dict) and "Password" in value:
         value = "credentials"

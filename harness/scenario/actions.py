@@ -381,6 +381,9 @@ class Step(Model):
             found = " and ".join(given) or "none"
             allowed = ", ".join((*names, *STEPS.others()))
             raise ValueError(f"a step has exactly one action ({found} given); allowed: {allowed}")
+        empty = [name for name in given if name in own and own[name] is None]
+        if empty:
+            raise ValueError(f"{empty[0]}: must have a value")
         step = handler(own)
         step._given = registered[0] if registered else None
         if step.outputs and step.action not in GIVING:

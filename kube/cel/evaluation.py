@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, EvaluationPace, work_of
 from mews.kube.cel.functions import FUNCTIONS
 from mews.kube.cel.operators import NO_OVERLOAD
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
@@ -20,13 +21,17 @@ _TYPES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "nu
 
 
 class Frame:
-    """The variables of a run and the steps that are left."""
+    """The variables of a run, and the steps that are left: of this slice, ``later`` of those to come, ``work`` of its
+    own (``kube/cel/budgets.py``)."""
 
-    __slots__ = ("left", "names")
+    __slots__ = ("later", "left", "names", "pace", "work")
 
-    def __init__(self, names: dict[str, Any], limit: int) -> None:
+    def __init__(self, names: dict[str, Any], limit: int, pace: EvaluationPace | None = None) -> None:
         self.names = names
-        self.left = limit
+        self.pace = pace
+        self.left = limit if pace is None else min(limit, SLICE)
+        self.later = limit - self.left
+        self.work = WORK_LIMIT
 
     def spend(self, steps: int) -> None:
         """Count steps.
@@ -34,8 +39,25 @@ class Frame:
         Raises ``CelError`` when none are left.
         """
         self.left -= steps
-        if self.left < 0:
-            raise CostExceeded("operation cancelled: actual cost limit exceeded")
+        while self.left < 0:
+            if not self.later or self.pace is None:
+                raise CostExceeded(_EXCEEDED)
+            self.pace.go_on(SLICE)
+            more = min(self.later, SLICE)
+            self.left += more
+            self.later -= more
+
+    def toil(self, name: str, values: list[Any]) -> None:
+        """Count the work of a call before it is done.
+
+        Raises ``CelError`` when it is too much.
+        """
+        done = work_of(name, values, self.work)
+        self.work -= done
+        if self.work < 0:
+            raise CostExceeded(_EXCEEDED)
+        if self.pace is not None and done > SLICE:
+            self.pace.go_on(done // _WORK_PER_STEP)
 
 
 class CostExceeded(CelError):
@@ -43,6 +65,11 @@ class CostExceeded(CelError):
 
 
 Run = Callable[[Frame], Any]
+_WALKING = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
+"""Functions of lists that Kubernetes charges by their length (apiserver, cel/library/cost.go)."""
+_EXCEEDED = "operation cancelled: actual cost limit exceeded"
+_WORK_PER_STEP = 10
+"""Members that are touched in the time of a step."""
 
 
 class Program:
@@ -56,9 +83,12 @@ class Program:
 
         Raises ``CelError``.
         """
-        frame = Frame(dict(names), limit)
+        pace = PACE.get()
+        frame = Frame(dict(names), limit, pace)
         value = self._run(frame)
-        return value, limit - frame.left
+        if pace is not None:
+            pace.go_on(SLICE - frame.left)
+        return value, limit - frame.left - frame.later
 
 
 def _compiled(node: Node) -> Run:
@@ -160,6 +190,7 @@ def _plain_call(name: str, args: list[Run]) -> Run:
     def run(frame: Frame) -> Any:
         values = [arg(frame) for arg in args]
         frame.spend(_cost(name, values))
+        frame.toil(name, values)
         try:
             return function(*values)
         except (TypeError, AttributeError):
@@ -177,7 +208,14 @@ def _cost(name: str, values: list[Any]) -> int:
     if name == "@in" and isinstance(values[1], list):
         return len(values[1])
     first = values[0] if values else None
+    if name in _WALKING and isinstance(first, list):
+        return _traversal(first[0]) * len(first) if first else 1
     return len(first) // 10 + 1 if isinstance(first, (str, bytes)) else 1
+
+
+def _traversal(item: Any) -> int:
+    """Kubernetes' library/cost.go: what one member costs is that of the first."""
+    return len(item) // 10 + 1 if isinstance(item, (str, bytes)) else 1
 
 
 def _logical(one: Run, other: Run, *, stop: bool) -> Run:
@@ -303,6 +341,9 @@ class _Inner(Frame):
 
     def spend(self, steps: int) -> None:
         self.outer.spend(steps)
+
+    def toil(self, name: str, values: list[Any]) -> None:
+        self.outer.toil(name, values)
 
 
 def _rounds(node: Fold, values: Any, frame: Frame) -> Any:

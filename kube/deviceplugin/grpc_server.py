@@ -15,6 +15,7 @@ from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
 from mews.kube.deviceplugin.pb import podresources_v1_pb2 as resources
 from mews.kube.deviceplugin.port import DevicePlugin, PluginError, PodResources
 from mews.kube.deviceplugin.sockets import beside, publish, remove_own, url
+from mews.listening.rpc import rpc_server
 
 T = TypeVar("T")
 
@@ -62,12 +63,7 @@ async def serve_handlers(
     """The same for whatever answers calls. Raises SocketPathTooLong, OSError."""
     url(path)
     bound = beside(path)
-    server = grpc.aio.server(options=(("grpc.so_reuseport", 0), *options))
-    server.add_generic_rpc_handlers(tuple(handlers))
-    try:
-        server.add_insecure_port(url(bound))
-    except RuntimeError as error:
-        raise OSError(f"{path}: cannot be served: {error}") from error
+    server = rpc_server(url(bound), handlers, options)
     await server.start()
     return SocketServer(server, path, publish(bound, path), closing or asyncio.Event())
 

@@ -14,7 +14,7 @@ MOST = 1_000_000
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def check_extent(text: str | bytes) -> None:
+def check_extent(text: str | bytes, most: int = MOST) -> None:
     """Walk the text's events, which takes neither stack nor memory.
 
     Raises yaml.YAMLError, also for what is no YAML.
@@ -38,5 +38,5 @@ def check_extent(text: str | bytes) -> None:
             total += extents.get(event.anchor or "", 1)
         else:
             total += 1
-        if total > MOST:
-            raise yaml.YAMLError(f"too large: more than {MOST} values, aliases expanded")
+        if total > most:
+            raise yaml.YAMLError(f"too large: more than {most} values, aliases expanded")

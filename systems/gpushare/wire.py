@@ -3,13 +3,13 @@ the case in which the caller writes them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from mews.kube.api.objects import Object, name_of
+from mews.listening.reading import read_like_go
 
 
 class BadCall(ValueError):
@@ -41,7 +41,7 @@ class BindCall(Struct, frozen=True):
 
 def _read(body: bytes) -> tuple[dict[str, Any], bool]:
     try:
-        read = json.loads(body)
+        read = read_like_go(body)
     except ValueError as error:
         raise BadCall(f"the body is no JSON: {error}") from error
     if not isinstance(read, dict):

@@ -14,6 +14,7 @@ from mews.kube.api.resources import PODS, Resource
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.system.services import ServicePort, ServiceReply
+from mews.listening.reading import read_like_go
 from mews.systems.koordinator.admission import json_patch, mutated, refused_binding
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.errors import InvalidRequest
@@ -115,7 +116,7 @@ class KoordWebhook:
     async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
         """Answer one AdmissionReview."""
         try:
-            review = json.loads(body)
+            review = read_like_go(body)
             request = review["request"]
             uid = request["uid"]
         except (KeyError, TypeError, ValueError):

@@ -32,6 +32,8 @@ class Face:
     address: tuple[str, int]
     seeds: list[Sent]
     tls: ssl.SSLContext | None = None
+    refusing: bytes = b""
+    """What the body of a 500 begins with where its protocol demands one: gpushare's extender so refuses to bind."""
 
 
 @dataclass(slots=True)
@@ -42,9 +44,15 @@ class Account:
     statuses: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
 
+    @property
+    def answered(self) -> int:
+        """How many requests got an answer in HTTP."""
+        return sum(count for status, count in self.statuses.items() if status[:1].isdigit())
+
     def __str__(self) -> str:
         counts = ", ".join(f"{status} {count}" for status, count in sorted(self.statuses.items()))
-        return f"{self.face}: {sum(self.statuses.values())} requests: {counts}; {len(self.findings)} findings"
+        asked = sum(self.statuses.values())
+        return f"{self.face}: {asked} requests, {self.answered} answers: {counts}; {len(self.findings)} findings"
 
 
 def exchange(face: Face, sent: Sent) -> str:
@@ -60,7 +68,7 @@ def exchange(face: Face, sent: Sent) -> str:
                     wire.shutdown(socket.SHUT_WR)
             except OSError:
                 pass  # it has answered before the end
-            return _status(wire, _first_of(wire))
+            return _status(wire, _first_of(wire), face.refusing)
         except TimeoutError:
             return "silent"
         except OSError:
@@ -84,7 +92,7 @@ def _first_of(wire: socket.socket) -> bytes:
         return wire.recv(4096)
 
 
-def _status(wire: socket.socket, answer: bytes) -> str:
+def _status(wire: socket.socket, answer: bytes, refusing: bytes) -> str:
     while answer and b"\r\n" not in answer and (more := wire.recv(4096)):
         answer += more
     if not answer:
@@ -96,6 +104,8 @@ def _status(wire: socket.socket, answer: bytes) -> str:
         while more := wire.recv(4096):
             answer += more
         if b'"kind":"Status"' in answer and b'"reason"' not in answer:
+            return UPSTREAMS
+        if refusing and answer.partition(b"\r\n\r\n")[2].startswith(refusing):
             return UPSTREAMS
     return words[1].decode("latin-1")
 

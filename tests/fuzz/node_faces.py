@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
 from mews.emulator.hostd.serve import HostServer
@@ -28,6 +27,7 @@ from mews.kube.metrics_server import MetricsServer
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StreamSession
 from mews.kube.streaming.usage import PodUsage
+from mews.listening.http import HttpListener
 from tests.fuzz.faces import TOKEN, address_of, as_json, on_a_loop
 from tests.fuzz.judge import Face
 from tests.fuzz.requests import Sent
@@ -269,19 +269,17 @@ class NoPodResources:
 @contextmanager
 def agents() -> Iterator[list[Face]]:
     """The agent of a real node."""
-    with on_a_loop(_agent, web.ServerRunner.cleanup) as runner:
-        host, port = runner.addresses[0][:2]
+    with on_a_loop(_agent, HttpListener.close) as listener:
+        host, port = listener.address
         yield [
             Face("agent with the token", (host, port), agent(TOKEN)),
             Face("agent without it", (host, port), agent("another")),
         ]
 
 
-async def _agent() -> web.ServerRunner:
+async def _agent() -> HttpListener:
     story = AgentEvents()
     story.notify("record", record={"event": "a"})
-    server = AgentServer(story, NoPodResources(), TOKEN)
-    runner = web.ServerRunner(server.server(), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    return runner
+    listener = AgentServer(story, NoPodResources(), TOKEN).listener()
+    await listener.open()
+    return listener

@@ -77,6 +77,7 @@ _CHUNKS = (
 )
 _HEADERS = (
     ("Content-Type", "application/json; charset=\ufffd"),
+    ("Content-Type", "application/json; charset=utf-99"),
     ("Content-Type", "text/plain"),
     ("Content-Type", "/"),
     ("Content-Type", "application/merge-patch+json"),

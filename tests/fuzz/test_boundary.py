@@ -3,6 +3,7 @@
 import socket
 import ssl
 import struct
+import threading
 import time
 from contextlib import ExitStack, suppress
 
@@ -246,3 +247,29 @@ def test_a_websocket_key_that_is_no_ascii_is_refused_by_a_kubelet(faces):
         "GET", "/exec/default/p/c?command=id", {**UPGRADE, "Sec-WebSocket-Key": "\u00e9AAAAAAAAAAAAAAAAAAAAA=="}
     )
     assert exchange(faces["kubelet with the certificate"], sent) == "400"
+
+
+def http_threads():
+    return sum(thread.name.startswith("Thread-") for thread in threading.enumerate())
+
+
+def test_slow_heads_let_every_other_request_through_and_give_their_threads_back(faces):
+    face, before = faces["h3api and resource-pool"], http_threads()
+    slow = [socket.create_connection(face.address, timeout=30) for _ in range(SLOW)]
+    try:
+        took = []
+        for number, each in enumerate(slow):
+            each.sendall(b"GET /resources HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+            if number % 5 == 0:
+                began = time.monotonic()
+                assert exchange(face, Sent("GET", "/resources")) == "200"
+                took.append(time.monotonic() - began)
+        assert max(took) < 5, "the slow are given up after 10 s: nobody waited for that"
+        assert http_threads() > before + SLOW // 2, "they hold threads, or this tests nothing"
+    finally:
+        for each in slow:
+            each.close()
+    ends = time.monotonic() + 30
+    while http_threads() > before + 40 and time.monotonic() < ends:
+        time.sleep(0.2)
+    assert http_threads() <= before + 40

@@ -27,12 +27,12 @@ def test_web_pages_and_foreign_names_are_refused(headers, status):
             return ServiceReply(200, b"{}")
 
         listening = socket.create_server(("127.0.0.1", 0))
-        runner = await serve_on(listening, handler)
+        listener = await serve_on(listening, handler)
         try:
             url = f"http://127.0.0.1:{listening.getsockname()[1]}/filter"
             async with aiohttp.ClientSession() as session, session.post(url, data=b"{}", headers=headers) as reply:
                 return reply.status
         finally:
-            await runner.cleanup()
+            await listener.close()
 
     assert asyncio.run(ask()) == status

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from aiohttp import web
 
-from mews.callers import callers
 from mews.kube.api.errors import ApiError
 from mews.kube.clock import Clock
-from mews.kube.emulated.apiserver.wire.boundary import guarded_server
 from mews.kube.emulated.apiserver.wire.kubelet_face import answer_as_kubelet
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.listening.http import Answer, HttpListener
 
-_CALLERS = callers("127.0.0.1")
 _CLOCK = Clock.wall()
 
 
@@ -25,34 +23,27 @@ class KubeletServers:
     def __init__(self, directory: KubeletDirectory, context: ssl.SSLContext) -> None:
         self._directory = directory
         self._context = context
-        self._runners: dict[str, web.ServerRunner] = {}
+        self._listeners: dict[str, HttpListener] = {}
 
     async def open(self, hosts: Sequence[str]) -> None:
         """Listen for each host."""
         for host in hosts:
-            runner = web.ServerRunner(guarded_server(self._handler(host)), shutdown_timeout=1.0)
-            self._runners[host] = runner  # before it has anything open: what is begun is closed
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._context).start()
+            listener = HttpListener(self._handler(host))
+            self._listeners[host] = listener  # before it has anything open: what is begun is closed
+            await listener.open(tls=self._context)
 
     def address(self, host: str) -> tuple[str, int] | None:
         """Where that host's kubelet is asked."""
-        if host not in self._runners:
-            return None
-        address, port = self._runners[host].addresses[0][:2]
-        return str(address), int(port)
+        return self._listeners[host].address if host in self._listeners else None
 
     async def close(self) -> None:
         """Stop listening."""
-        for runner in self._runners.values():
-            await runner.cleanup()
-        self._runners.clear()
+        for listener in self._listeners.values():
+            await listener.close()
+        self._listeners.clear()
 
-    def _handler(self, host: str) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+    def _handler(self, host: str) -> Answer:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            refusal = _CALLERS.refusal({name.lower(): value for name, value in request.headers.items()}, secure=True)
-            if refusal is not None:
-                return web.Response(status=403, text=f"{refusal}\n")
             kubelet = self._directory.kubelet_of(host)
             if kubelet is None:
                 # A dead kubelet refuses connections; to hang up is what comes nearest while others share the process.

@@ -17,9 +17,9 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, PODS, SERVICES, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock
-from mews.kube.emulated.apiserver.wire.boundary import guarded_server
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.streaming.metrics import GROUP, VERSION, listed, node_metrics, one, pod_metrics
+from mews.listening.http import HttpListener
 
 NAME, NAMESPACE = "metrics-server", "kube-system"
 _APIS = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
@@ -36,13 +36,13 @@ class AggregatedMetrics:
         self._kubelets = kubelets
         self._context = context
         self._authority = authority
-        self._runner = web.ServerRunner(guarded_server(self._answer), shutdown_timeout=1.0)
+        names = [f"{NAME}.{NAMESPACE}{rest}" for rest in ("", ".svc", ".svc.cluster.local")]
+        self._listener = HttpListener(self._answer, refuse=_refused, names=names)
 
     async def open(self) -> None:
         """Listen, and let the API server know where."""
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._context).start()
-        port = int(self._runner.addresses[0][1])
+        await self._listener.open(tls=self._context)
+        _, port = self._listener.address
         service = {"metadata": {"name": NAME}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
         api = {
             "metadata": {"name": f"{VERSION}.{GROUP}"},
@@ -63,7 +63,7 @@ class AggregatedMetrics:
 
     async def close(self) -> None:
         """Stop listening."""
-        await self._runner.cleanup()
+        await self._listener.close()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         base, parts = f"/apis/{GROUP}/{VERSION}", [part for part in request.path.split("/") if part]
@@ -105,3 +105,8 @@ def _resources() -> dict[str, Any]:
 def _status(message: str, code: int = 404, reason: str = "NotFound") -> dict[str, Any]:
     head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return {**head, "message": message, "reason": reason, "code": code}
+
+
+def _refused(request: web.BaseRequest, status: int, text: str) -> web.StreamResponse:
+    reasons = {403: "Forbidden", 429: "TooManyRequests", 500: "InternalError"}
+    return web.json_response(_status(text, status, reasons.get(status, "BadRequest")), status=status)

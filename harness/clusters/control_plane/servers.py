@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -18,6 +17,7 @@ from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, m
 from mews.harness.clusters.programs.finding import HOW, needed
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
+from mews.listening.ports import free_ports
 
 _READY_S = 90.0
 _LOOK_S = 0.05
@@ -85,7 +85,7 @@ class Servers:
         return bool(self._processes) and all(process.poll() is None for process in self._processes)
 
     def _start(self, programs: dict[str, str]) -> None:
-        client, peer, secure = _free_ports(3)
+        client, peer, secure = free_ports(3)
         store, peers = f"https://127.0.0.1:{client}", f"https://127.0.0.1:{peer}"
         certificate, key = self.identity.certificate, self.identity.key
         self._etcd = Etcd(store, self.identity.holder_context())
@@ -181,14 +181,3 @@ class Servers:
         with self._busy:
             self._end()
             self._owned.release()
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

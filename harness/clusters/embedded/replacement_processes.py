@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from mews.harness.scenario.requirements import check_images, image_argv
 from mews.kube.component import Runnable
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.facility import Facility
+from mews.listening.ports import free_port
 
 if TYPE_CHECKING:
     from mews.harness.clusters.programs.control_plane import Program
@@ -107,9 +107,7 @@ class ReplacementProcesses:
     def port(self, whose: int | str) -> int:
         """A free port of loopback: an extender's, by its number, or that of a component with a service."""
         if whose not in self._free_ports:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self._free_ports[whose] = int(probe.getsockname()[1])
+            self._free_ports[whose] = free_port()
         return self._free_ports[whose]
 
     def _places(self, host: str | None, system: str = "") -> dict[str, str]:

@@ -198,6 +198,7 @@ class ServedPorts:
             "logs": str(self.scratch),
             **self._chassis.ready(),
             "hosts": self._hosts.control_ready(),
+            "services": self._services.ready(),
             "nodes": {host.name: self._node(host.name) for host in self._hardware.hosts},
         }
 

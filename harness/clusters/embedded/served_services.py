@@ -7,7 +7,7 @@ import random
 import shutil
 import socket
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mews.certificates import Certificates, certificates_in
 from mews.harness.manifests.kube_scheduler import extender_place
@@ -15,12 +15,8 @@ from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServicePort, LocalServices
 from mews.kube.serving import ServedCertificate, serve_on
 from mews.kube.system.services import HttpHandler, ServiceReply
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-
-_LOOPBACK = "127.0.0.1"
+from mews.listening.http import HttpListener
+from mews.listening.ports import LOOPBACK, held_port
 
 
 class ServedServices:
@@ -33,27 +29,30 @@ class ServedServices:
         self._shown: dict[str, ServedCertificate] = {}
         self._open: dict[str, asyncio.Event] = {}
         self._sockets: dict[str, socket.socket] = {}
-        self._runners: dict[str, web.AppRunner] = {}
+        self._listeners: dict[str, HttpListener] = {}
 
     def port(self, service: str, fence: Fence) -> ServedServicePort:
         """Where one incarnation of a component serves."""
+        self._url(service)  # its address is known from now on, whenever it listens
         return ServedServicePort(self, self._local.port(service, fence), service)
+
+    def ready(self) -> dict[str, str]:
+        """Where each service listens once it is asked for, as ready.json says it."""
+        return {service: self._url(service) for service in sorted(self._sockets)}
 
     def _url(self, service: str) -> str:
         """On a free port of loopback, the same for as long as the cluster lives."""
         if service not in self._sockets:
             # Bound now, so that nobody else gets the port; it listens once there is somebody to answer.
-            held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            held.bind((_LOOPBACK, 0))
-            self._sockets[service] = held
+            self._sockets[service] = held_port()
         scheme = "http" if self._certificates is None else "https"
-        return f"{scheme}://{_LOOPBACK}:{self._sockets[service].getsockname()[1]}"
+        return f"{scheme}://{LOOPBACK}:{self._sockets[service].getsockname()[1]}"
 
     def place(self, service: str, path: str) -> dict[str, Any]:
         """As an extender's entry says it; under TLS the certificates must be made by now."""
         made = self.files(service)
         authority = None if made is None else made.authority.read_text(encoding="ascii")
-        return extender_place(f"{self._url(service)}{path}", authority, _LOOPBACK)
+        return extender_place(f"{self._url(service)}{path}", authority, LOOPBACK)
 
     def client_config(self, service: str, path: str) -> dict[str, Any]:
         """As a webhook's entry says it. Raises ValueError without TLS."""
@@ -112,13 +111,13 @@ class ServedServices:
         opened = self._open[service] = asyncio.Event()
         self._url(service)
         tls = None if self._certificates is None else self._certificate(service).context
-        self._runners[service] = await serve_on(self._sockets[service], partial(self._local.call, service), tls=tls)
+        self._listeners[service] = await serve_on(self._sockets[service], partial(self._local.call, service), tls=tls)
         opened.set()
 
     async def close(self) -> None:
         """Stop listening."""
-        for runner in self._runners.values():
-            await runner.cleanup()
+        for listener in self._listeners.values():
+            await listener.close()
         for held in self._sockets.values():
             held.close()
 

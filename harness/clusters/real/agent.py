@@ -22,19 +22,20 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from mews.callers import Callers, callers
+from mews.callers import callers
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.port import PluginError, PodDevices
-from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, from_text
 from mews.kube.emulated.kubelet.devices.errors import CheckpointError
+from mews.listening.connections import begin_stream
+from mews.listening.http import HttpListener
 
 TOKEN_HEADER = "X-Mews-Token"
 TOKEN = "MEWS_CONTROL_TOKEN"
@@ -149,10 +150,7 @@ def shown(pods: Sequence[PodDevices]) -> list[dict[str, Any]]:
 class AgentServer:
     """The HTTP side."""
 
-    def __init__(
-        self, story: AgentEvents, pod_resources: GrpcPodResources, token: str, let_in: Callers | None = None
-    ) -> None:
-        self._callers = let_in or callers("localhost")
+    def __init__(self, story: AgentEvents, pod_resources: GrpcPodResources, token: str) -> None:
         self._story = story
         self._pod_resources = pod_resources
         self._token = token
@@ -162,18 +160,15 @@ class AgentServer:
             "/v1/pod-resources": self._list,
         }
 
-    def server(self) -> web.Server:
-        """What answers, for a runner."""
-        return guarded_server(self._handle)
+    def listener(self) -> HttpListener:
+        """What answers, not yet open."""
+        return HttpListener(self._handle, refuse=lambda _, *why: _refused(*why), admit=self._admit, ends_s=0.1)
+
+    def _admit(self, _: web.BaseRequest, headers: Mapping[str, str]) -> str | None:
+        given = headers.get(TOKEN_HEADER.lower(), "").encode("utf-8", "surrogateescape")
+        return None if hmac.compare_digest(given, self._token.encode()) else f"{TOKEN_HEADER} is required"
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        refusal = self._callers.refusal(headers)
-        if refusal is not None:
-            return _refused(403, refusal)
-        given = request.headers.get(TOKEN_HEADER, "").encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(given, self._token.encode()):
-            return _refused(401, f"{TOKEN_HEADER} is required")
         handler = self._handlers.get(request.path)
         if handler is None:
             return _refused(404, f"{request.path}: there are {', '.join(self._handlers)}")
@@ -222,10 +217,8 @@ async def serve(options: argparse.Namespace) -> None:
     story = AgentEvents()
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     # By way of the API server's proxy a request bears the Host by which the client calls that server.
-    server = AgentServer(story, pod_resources, os.environ.get(TOKEN, ""), callers(_ANYWHERE, options.allow_host))
-    runner = web.ServerRunner(server.server(), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, _ANYWHERE, options.port).start()
+    listener = AgentServer(story, pod_resources, os.environ.get(TOKEN, "")).listener()
+    await listener.open(_ANYWHERE, options.port, let_in=callers(_ANYWHERE, options.allow_host))
     looking = asyncio.create_task(NodeObserver(story, options.device_plugins / CHECKPOINT, options.records).run())
     try:
         await asyncio.wait([looking, asyncio.ensure_future(ended.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -233,7 +226,7 @@ async def serve(options: argparse.Namespace) -> None:
             looking.result()
     finally:
         looking.cancel()
-        await runner.cleanup()
+        await listener.close()
         await pod_resources.close()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from mews.listening.streams import serve_streams
 from mews.systems.kod2.trainer.checkpoint import CheckpointFile
 from mews.systems.kod2.trainer.network import initial
 from mews.systems.kod2.trainer.settings import TrainerSettings, slice_of
@@ -33,7 +34,7 @@ class Server:
 
     async def serve(self, host: str, port: int) -> None:
         """Accept workers and evaluators until cancelled."""
-        server = await asyncio.start_server(self._talk, host, port)
+        server = await serve_streams(self._talk, host, port)
         log.info("serving %d parameters on %s:%d", len(self._parameters), host, port)
         async with server:
             await server.serve_forever()
@@ -45,7 +46,7 @@ class Server:
                 await self._show(reader, writer)
             else:
                 await self._train(hello, reader, writer)
-        except (EOFError, OSError, ValueError, KeyError) as error:
+        except (EOFError, OSError, ValueError, KeyError, TypeError) as error:
             log.info("%s leaves (%s), %d workers", self._workers.get(writer, "somebody"), type(error).__name__,
                      len(self._workers) - (writer in self._workers))  # fmt: skip
         finally:

@@ -5,7 +5,6 @@ import json
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from mews.harness.clusters.real.agent import TOKEN_HEADER, AgentEvents, AgentServer, NodeObserver
 from mews.kube.deviceplugin.port import PluginError
@@ -22,16 +21,14 @@ def asked(story, check):
     """Run a check against a served agent: it gets a session and the URL."""
 
     async def main():
-        runner = web.ServerRunner(AgentServer(story, NoKubelet(), "secret").server(), shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        listener = AgentServer(story, NoKubelet(), "secret").listener()
+        await listener.open()
         try:
             async with aiohttp.ClientSession(headers={TOKEN_HEADER: "secret"}) as session:
-                port = runner.addresses[0][1]
+                _, port = listener.address
                 await asyncio.wait_for(check(session, f"http://127.0.0.1:{port}/v1"), 60)
         finally:
-            await runner.cleanup()
+            await listener.close()
 
     asyncio.run(main())
 

@@ -12,6 +12,7 @@ from mews.kube.emulated.apiserver.admission.matching import namespace_of
 from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.long_work import sliced
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User, account_groups
 from mews.kube.emulated.apiserver.store.views import view_of
@@ -118,7 +119,7 @@ def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
 
     text = source.strip()
     try:
-        value, steps = program(text).evaluate(known)
+        value, steps = sliced(lambda: program(text).evaluate(known), lambda: text)
     except OutOfBudget:
         raise  # by a variable
     except CelError as error:

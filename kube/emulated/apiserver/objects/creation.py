@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import json, structs
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
@@ -171,15 +171,13 @@ def received(
 
 def drop_repeated_owners(metadata: dict[str, Any], request: WriteRequest) -> None:
     """Keep each owner once, and warn of those that were named again."""
-    kept: list[Any] = []
+    kept: dict[bytes, Any] = {}
     repeated: list[str] = []
     for owner in metadata.get("ownerReferences") or ():
-        if owner in kept:
+        if kept.setdefault(json.encode(owner, order="sorted"), owner) is not owner:
             repeated.append(owner.get("uid", ""))
-        else:
-            kept.append(owner)
     if repeated:
-        metadata["ownerReferences"] = kept
+        metadata["ownerReferences"] = list(kept.values())
         request.warnings.append(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and "
             "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "

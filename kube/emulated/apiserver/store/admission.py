@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWorkPending
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.users import User
 
@@ -153,12 +154,25 @@ async def answered(read: Callable[[], T]) -> T:
 
 async def completed(write: Callable[[WriteRequest], T], request: WriteRequest) -> T:
     """The result of a write, begun anew each time that somebody outside had to be asked."""
-    begun = len(request.warnings)
+    begun, long_work = len(request.warnings), LONG_WORK.get()
     while True:
         try:
-            return write(request)
-        except PendingCalls as pending:
-            assert request.answers is not None
-            answers = await asyncio.gather(*(call() for call in pending.calls.values()))
-            request.answers.update(zip(pending.calls, answers, strict=True))
-            del request.warnings[begun:]
+            if long_work is None:
+                return write(request)
+            with long_work.trying():
+                return write(request)
+        except LongWorkPending as pending:
+            assert long_work is not None
+            try:
+                await long_work.do(pending)
+            except PendingCalls as calls:
+                await _ask(calls, request)
+        except PendingCalls as calls:
+            await _ask(calls, request)
+        del request.warnings[begun:]
+
+
+async def _ask(pending: PendingCalls, request: WriteRequest) -> None:
+    assert request.answers is not None
+    answers = await asyncio.gather(*(call() for call in pending.calls.values()))
+    request.answers.update(zip(pending.calls, answers, strict=True))

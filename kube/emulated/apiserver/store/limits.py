@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mews.kube.api.errors import ServerError
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 
@@ -21,7 +22,7 @@ _STORED = 1536 * 1024
 _LONGEST_LETTER = 4
 """Bytes of UTF-8."""
 
-_ALWAYS_FITS = 256 * 1024
+_ALWAYS_FITS = 128 * 1024
 """A body below that is not worth measuring what it makes."""
 
 
@@ -67,5 +68,17 @@ def check_stored_size(
     """
     if len(raw) <= _ALWAYS_FITS:
         return
-    if len(encode(attempt(replace(request, dry_run=True, warnings=[])))) > _STORED:
-        raise ServerError("etcdserver: request is too large", reason="")
+
+    def try_it() -> None:
+        try:
+            made = attempt(replace(request, dry_run=True, warnings=[]))
+        except RuntimeError:  # the store changed under it: the loop tries anew, as it does in any case
+            return
+        if len(encode(made)) > _STORED:
+            raise ServerError("etcdserver: request is too large", reason="")
+
+    long_work = LONG_WORK.get()
+    if long_work is None:
+        try_it()
+    else:
+        long_work.elsewhere(try_it, lambda: raw)

@@ -17,6 +17,8 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
 _NO_LABELS: Mapping[str, str] = {}
+_LONGEST, _MOST_TERMS = 64 * 1024, 1000
+"""Of a selector, which each object of a kind is held against; kube-apiserver has no such bound, and Go's speed."""
 
 
 class FieldTerm(Struct, frozen=True):
@@ -85,6 +87,8 @@ def select(kind: Kind, *, namespace: str | None = None, labels: str = "", fields
     """Compile the selectors of a request; 400 for what cannot be read or is not selectable."""
     if not labels and not fields:
         return EVERYTHING if namespace is None else Selection(namespace, source=(namespace, "", ""))
+    if max(len(labels), len(fields)) > _LONGEST or max(labels.count(","), fields.count(",")) > _MOST_TERMS:
+        raise BadRequest(f"a selector may have {_LONGEST} characters and {_MOST_TERMS} terms and values")
     try:
         predicate = _labels(labels) if labels.strip() else None
         terms = tuple(_term(kind, *requirement) for requirement in field_requirements(fields))

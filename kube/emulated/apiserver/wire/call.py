@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import uuid
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from aiohttp import web
 from msgspec import Struct, field
@@ -16,19 +16,23 @@ from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.long_work import LongWorkThread, aside
 from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.strictness import json_type
 from mews.kube.emulated.apiserver.wire import negotiation
-from mews.kube.emulated.apiserver.wire.boundary import BodyError, read_at_most
 from mews.kube.emulated.apiserver.wire.event_texts import EventTexts, WatchBeat
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.negotiation import Form
 from mews.kube.emulated.apiserver.wire.request_metrics import RequestMetrics
 from mews.kube.emulated.apiserver.wire.routes import Route
+from mews.listening.connections import BodyError, BusyError, read_at_most
+from mews.listening.limits import BODY_BYTES
 
-MAX_BODY = 3 * 1024 * 1024
+T = TypeVar("T")
+
+MAX_BODY = BODY_BYTES
 _SUMMARY = 30
 """Bytes of a body that a refusal shows."""
 
@@ -45,6 +49,7 @@ class ServerContext(Struct):
     beat: WatchBeat = field(default_factory=WatchBeat)
     watches: dict[WatchInbox, None] = field(default_factory=dict)
     metrics: RequestMetrics = field(default_factory=RequestMetrics)
+    long_work: LongWorkThread = field(default_factory=LongWorkThread)
 
 
 class Call(Struct, frozen=True):
@@ -125,6 +130,8 @@ async def read_body(request: web.BaseRequest) -> bytes:
     """The raw body; 413 when it is too large, 400 when it cannot be read."""
     try:
         body = await read_at_most(request, MAX_BODY)
+    except BusyError:
+        raise
     except BodyError as error:
         raise BadRequest(str(error)) from error
     if body is None:
@@ -145,7 +152,7 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
     request, kind = call.request, call.kind.resource.kind
     raw = await read_body(request)
     try:
-        body = negotiation.decode(raw, request.headers.get("Content-Type", ""))
+        body = await _decoded(call, raw)
         if body is None:
             body = {}
         if not isinstance(body, dict):
@@ -164,6 +171,35 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
 
 
 _SHOWN = 30
+_SLOW_YAML = 16 * 1024
+"""Bytes of a text in YAML that is parsed beside the loop: a hundred times as slow as JSON."""
+
+
+_LARGE = 128 * 1024
+"""Bytes of any other body that is read beside the loop."""
+
+
+async def _decoded(call: Call, raw: bytes) -> Any:
+    kind = call.request.headers.get("Content-Type", "")
+    return await read_aside(call, raw, lambda: negotiation.decode(raw, kind), yaml="yaml" in kind)
+
+
+async def read_aside(call: Call, raw: bytes, read: Callable[[], T], *, yaml: bool = False) -> T:
+    """What is read of a body, beside the loop where that takes long.
+
+    Raises what ``read`` raises, TooManyRequests, ApiError (504).
+    """
+    if len(raw) <= (_SLOW_YAML if yaml else _LARGE):
+        return read()
+    return await aside(read, call.world.long_work)
+
+
+async def yaml_of(call: Call, raw: bytes) -> tuple[Any, list[str]]:
+    """A body in YAML and what of it is there twice.
+
+    Raises BadRequest.
+    """
+    return await read_aside(call, raw, lambda: negotiation.parse_yaml_strictly(raw), yaml=True)
 
 
 def _check_type(kind: Kind, body: Mapping[str, Any], raw: str) -> None:

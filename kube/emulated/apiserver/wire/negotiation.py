@@ -21,6 +21,8 @@ MAX_DEPTH = 256
 
 JSON = "application/json"
 YAML = "application/yaml"
+_MOST_VALUES = 100_000
+"""Of a body in YAML, keys included; an object of the size that etcd takes has fewer."""
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 _OFFERED = (JSON, YAML, PROTOBUF)
@@ -192,7 +194,7 @@ def parse_yaml(raw: bytes) -> Any:
 def parse_yaml_strictly(raw: bytes) -> tuple[Any, list[str]]:
     """The same, and what Go's parser says of keys that a mapping has twice: ``line 9: key "a" already set in map``."""
     try:
-        check_extent(raw)
+        check_extent(raw, _MOST_VALUES)
         loader = _Loader(raw)
         node = loader.get_single_node()
         value = None if node is None else loader.construct_document(node)

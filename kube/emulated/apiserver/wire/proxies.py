@@ -16,9 +16,9 @@ from mews.kube.api.objects import Object, containers_of
 from mews.kube.api.resources import NODES
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.wire import containers
-from mews.kube.emulated.apiserver.wire.boundary import read_at_most
 from mews.kube.emulated.apiserver.wire.call import MAX_BODY, Call
 from mews.kube.emulated.apiserver.wire.kubelet_face import answer_as_kubelet
+from mews.listening.connections import read_at_most
 
 _HOP_BY_HOP = frozenset(
     [

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from aiohttp import web
 
-from mews.callers import callers
-from mews.kube.api.errors import ApiError, Forbidden
+from mews.kube.api.errors import ApiError, BadRequest, Forbidden, TooManyRequests
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator, ImpersonationError
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import (
@@ -33,7 +32,6 @@ from mews.kube.emulated.apiserver.wire import (
     streams,
     writes,
 )
-from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.housekeeping import Housekeeping
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
@@ -42,8 +40,8 @@ from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 from mews.kube.emulated.apiserver.wire.parameters import flag
 from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
 from mews.kube.streaming.metrics import GROUP as METRICS_GROUP
-
-log = logging.getLogger(__name__)
+from mews.listening.connections import begin_stream
+from mews.listening.http import HttpListener
 
 Handler = Callable[[Call], Awaitable[web.StreamResponse]]
 
@@ -110,9 +108,7 @@ class ApiServer:
         self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
         self._swagger = SwaggerCache()
         self._ssl = ssl_context
-        self._allow_hosts = (*IN_CLUSTER, *allow_hosts)
-        self._callers = callers("localhost", self._allow_hosts)
-        self._runner: web.ServerRunner | None = None
+        self._listener = HttpListener(self._handle, refuse=_refused, names=(*IN_CLUSTER, *allow_hosts))
         self._usage = usage
         self._stops: list[Callable[[], object]] = []
         self._address = ("", 0)
@@ -130,14 +126,8 @@ class ApiServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0, *, unix_socket: str = "") -> None:
         """Listen; port 0 takes a free one. On ``unix_socket`` the same is served without TLS."""
-        self._callers = callers(host, self._allow_hosts)
-        self._runner = web.ServerRunner(guarded_server(self._handle), shutdown_timeout=1.0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
-        await site.start()
-        if unix_socket:
-            await web.UnixSite(self._runner, unix_socket).start()
-        self._address = self._runner.addresses[0][:2]
+        await self._listener.open(host, port, tls=self._ssl, unix_socket=unix_socket)
+        self._address = self._listener.address
         store = self._world.store
         note_legacy_tokens(store)
         furnish(store, self.url)
@@ -153,29 +143,19 @@ class ApiServer:
             subscription.end()
         while self._stops:
             self._stops.pop()()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        self._world.long_work.close()
+        await self._listener.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        token = LONG_WORK.set(LongWork(self._world.long_work))
         try:
-            self._check_caller(request)
             return await self._answer(request)
         except ApiError as error:
             return refuse(error, request)
         except ImpersonationError as error:
             return text(f"Internal Server Error: {refusals.shown(request.path_qs)}: {error}\n", 500)
-        except (asyncio.CancelledError, ConnectionError):
-            raise
-        except Exception:
-            log.exception("%s %s failed", request.method, request.path_qs)
-            return refuse(ApiError("Internal error occurred", reason="InternalError"), request)
-
-    def _check_caller(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden for requests of web pages, and of those who call the server by a name that is not its own."""
-        text = self._callers.refusal(request.headers, secure=self._ssl is not None)
-        if text is not None:
-            raise Forbidden(text)
+        finally:
+            LONG_WORK.reset(token)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]
@@ -290,6 +270,20 @@ def _key_set(request: web.BaseRequest, keys: Mapping[str, Any]) -> web.Response:
             f"406: Not Acceptable\n\nAvailable representations: {_KEYS}", code=406, reason="NotAcceptable", details={}
         )
     return answer(keys, content_type=_KEYS, cache="public, max-age=3600")
+
+
+def _refused(request: web.BaseRequest, status: int, text: str) -> web.StreamResponse:
+    """What the listener refuses, as a Status."""
+    match status:
+        case 403:
+            error: ApiError = Forbidden(text)
+        case 429:
+            error = TooManyRequests(text)
+        case 500:
+            error = ApiError("Internal error occurred", reason="InternalError")
+        case _:
+            error = BadRequest(text)
+    return refuse(error, request)
 
 
 def _handler(call: Call) -> Handler:

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Mapping
 from aiohttp import WSMsgType, web
 
 from mews.kube.api.errors import ApiError, BadRequest
-from mews.kube.emulated.apiserver.wire.boundary import open_tunnel
 from mews.kube.streaming import port_forward, remote_command, websocket_channels
 from mews.kube.streaming.port_forward import Dial, SpdyPortForward, serve_channel_ports
 from mews.kube.streaming.remote_command import serve_spdy_command
 from mews.kube.streaming.standard_streams import StreamOptions, StreamSession
 from mews.kube.streaming.websocket_channels import serve_channel_command
+from mews.listening.connections import open_tunnel
 
 _SPDY = "SPDY/3.1"
 _WANTED = "X-Stream-Protocol-Version"

@@ -23,8 +23,8 @@ from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
 from mews.kube.emulated.apiserver.types.bodies import decode_subresource
 from mews.kube.emulated.apiserver.wire import parameters, reviews
-from mews.kube.emulated.apiserver.wire.call import Call, read_body, read_object, warning
-from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml_strictly
+from mews.kube.emulated.apiserver.wire.call import Call, read_aside, read_body, read_object, warning, yaml_of
+from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json
 from mews.kube.emulated.apiserver.wire.reads import list_body, written
 
 _CREATED = 201
@@ -41,11 +41,13 @@ def _request(call: Call, options: str) -> WriteRequest:
     return replace(found, warnings=call.warnings)  # a refusal carries them too
 
 
-def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:
+async def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:
     """The request with what strict validation wants to know of its body."""
     if request.validation == "Ignore" or media_of(call.request.headers.get("Content-Type", "")) not in _JSON_TEXTS:
         return request
-    duplicates = strictness.strict_faults(raw, None) if strictness.has_duplicates(raw) else ()
+    duplicates = await read_aside(
+        call, raw, lambda: strictness.strict_faults(raw, None) if strictness.has_duplicates(raw) else ()
+    )
     return replace(request, raw=raw, duplicates=duplicates)
 
 
@@ -70,7 +72,7 @@ async def post(call: Call) -> web.StreamResponse:
     """Create an object, or act on a pod."""
     request = _request(call, "CreateOptions")
     body, raw = await read_object(call)
-    request = _with_body(call, request, raw)
+    request = await _with_body(call, request, raw)
     if call.route.subresource:
         acted = await completed(lambda request: _act(call, body, request), request)
         return _warned(call.answer(acted, _CREATED), request)
@@ -131,7 +133,7 @@ async def put(call: Call) -> web.StreamResponse:
     """Replace an object, its status, finalizers or scale."""
     request = _request(call, "UpdateOptions")
     body, raw = await read_object(call)
-    request = _with_body(call, request, raw)
+    request = await _with_body(call, request, raw)
     if call.route.subresource == "scale":
 
         def scale_to(request: WriteRequest) -> Object:
@@ -165,7 +167,7 @@ async def patch(call: Call) -> web.StreamResponse:
             raise parameters.options_error(
                 "PatchOptions", refusals.required("fieldManager", "is required for apply patch")
             )
-        configuration = _configuration(raw, request)
+        configuration = await _configuration(call, raw, request)
 
         def apply_it(request: WriteRequest) -> Object:
             if route.subresource == "scale":
@@ -191,8 +193,10 @@ async def patch(call: Call) -> web.StreamResponse:
     if forced:
         fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
         raise parameters.options_error("PatchOptions", fault)
-    body = parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
-    request = replace(_with_body(call, request, raw), raw=b"")
+    body = await read_aside(
+        call, raw, lambda: parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
+    )
+    request = replace(await _with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
 
         def scale_it(request: WriteRequest) -> Object:
@@ -215,10 +219,10 @@ async def patch(call: Call) -> web.StreamResponse:
     return _warned(written(call, await _written_once(raw, patch_it, request)), request)
 
 
-def _configuration(raw: bytes, request: WriteRequest) -> Any:
+async def _configuration(call: Call, raw: bytes, request: WriteRequest) -> Any:
     """What is to be applied; keys that it has twice are refused or warned of, as the request wants it."""
     try:
-        found, faults = parse_yaml_strictly(raw)
+        found, faults = await yaml_of(call, raw)
     except BadRequest as error:
         raise BadRequest(f"error decoding YAML: {error.message}") from None
     if request.validation == "Ignore":

@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.long_work import sliced
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import field_paths, go_text, internal
 from mews.kube.emulated.apiserver.types.custom.trees import item_of
@@ -290,10 +292,13 @@ def default_faults(value: Any, schema: Schema, place: str) -> list[FieldError]:
 
 
 def _faults(new: Any, old: Any, checks: _Checks | None, path: str, *, ratchet: Any) -> list[FieldError]:
-    run = _Run()
-    with suppress(_Spent):
-        _look(run, new, old, checks, path, ratchet)
-    return run.found
+    def found() -> list[FieldError]:
+        run = _Run()
+        with suppress(_Spent):
+            _look(run, new, old, checks, path, ratchet)
+        return run.found
+
+    return sliced(found, lambda: (id(checks), path, encode(new), encode(old)))
 
 
 def _look(run: _Run, new: Any, old: Any, checks: _Checks | None, path: str, ratchet: Any) -> None:

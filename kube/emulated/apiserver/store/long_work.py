@@ -1,0 +1,227 @@
+"""Long pure work of a write, off the loop: a write that comes upon it is given up, and begun anew with the result.
+
+A write reads and changes the store in one go, so it cannot wait in its midst. What takes long in it, expressions of
+definitions and policies, hangs on its input alone: it is done on a thread beside the loop, of which there is one, and
+its outcome is found when the write comes by again. In virtual time nobody sets ``LONG_WORK``: all is done at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from mews.kube.api.errors import ApiError, TooManyRequests
+from mews.kube.cel.budgets import PACE
+
+T = TypeVar("T")
+
+ON_LOOP_STEPS = 10_000
+"""Steps of expressions that one try of a write takes on the loop: 50 ms."""
+PATIENCE_S = 60.0
+"""Real seconds that a request waits for its long work, as kube-apiserver's ``--request-timeout``."""
+MOST_WAITING = 64
+"""Requests whose long work waits or runs; others are answered 429."""
+_MOST_TRIES = 1000
+
+
+class _Outcome(Struct, frozen=True):
+    value: Any = None
+    error: Exception | None = None
+
+    def get(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class _SliceSpentError(Exception):
+    """The loop has done enough of it."""
+
+
+class _GivenUpError(Exception):
+    """Nobody waits for it any more."""
+
+
+class LongWorkPending(Exception):
+    """A write needs a result that is not there yet; nothing was changed."""
+
+    def __init__(self, key: Hashable, work: Callable[[], Any]) -> None:
+        super().__init__("a write waits for long work")
+        self.key = key
+        self.work = work
+
+
+class _OnLoop:
+    """A pace that ends with the allowance."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def go_on(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise _SliceSpentError
+
+
+class _OffLoop:
+    """A pace that goes on for as long as somebody waits."""
+
+    def __init__(self) -> None:
+        self.given_up = threading.Event()
+
+    def go_on(self, steps: int) -> None:
+        if self.given_up.is_set():
+            raise _GivenUpError
+
+
+class LongWorkThread:
+    """The thread of a server: a daemon, so that a process ends at once whatever it does. ``close`` gives up what runs
+    and waits."""
+
+    def __init__(self) -> None:
+        self._orders: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._running: set[_OffLoop] = set()
+
+    async def outcome(self, work: Callable[[], Any]) -> _Outcome:
+        """What it comes to.
+
+        Raises TooManyRequests, ApiError (504) where it takes too long.
+        """
+        if len(self._running) >= MOST_WAITING:
+            raise TooManyRequests("too many requests need long work at this time; try again later")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="long work", daemon=True)
+            self._thread.start()
+        pace, loop = _OffLoop(), asyncio.get_running_loop()
+        ended: asyncio.Future[_Outcome] = loop.create_future()
+        context = contextvars.copy_context()
+        context.run(PACE.set, pace)
+        context.run(LONG_WORK.set, None)
+        self._running.add(pace)
+        self._orders.put(lambda: context.run(_do, work, pace, loop, ended))
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await ended
+        except TimeoutError:
+            text = f"Timeout: request did not complete within the allotted timeout of {PATIENCE_S:g} s"
+            raise ApiError(text, code=504, reason="Timeout") from None
+        finally:
+            pace.given_up.set()
+            self._running.discard(pace)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        for pace in self._running:
+            pace.given_up.set()
+        self._orders.put(None)
+        self._thread = None
+
+    def _work(self) -> None:
+        while (order := self._orders.get()) is not None:
+            order()
+
+
+def _do(
+    work: Callable[[], Any], pace: _OffLoop, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[_Outcome]
+) -> None:
+    if pace.given_up.is_set():
+        return
+    outcome = _done(work)
+
+    def settle() -> None:
+        if not ended.done():
+            ended.set_result(outcome)
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(settle)
+
+
+def _done(work: Callable[[], Any]) -> _Outcome:
+    try:
+        return _Outcome(work())
+    except Exception as error:  # noqa: BLE001 - the write raises it anew, on the loop
+        return _Outcome(error=error)
+
+
+class LongWork:
+    """That of one request: what is done already, by its place among all that a try comes upon."""
+
+    def __init__(self, thread: LongWorkThread) -> None:
+        self._thread = thread
+        self._known: dict[Hashable, _Outcome] = {}
+        self._met = 0
+        self._trying = False
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Around one try of the write."""
+        self._met, self._trying = 0, True
+        token = PACE.set(_OnLoop(ON_LOOP_STEPS))
+        try:
+            yield
+        finally:
+            PACE.reset(token)
+            self._trying = False
+
+    def result(self, work: Callable[[], T], about: Callable[[], Hashable]) -> T:
+        """What the work comes to; ``about`` tells it from what another input would come to."""
+        if not self._trying:
+            return work()
+        self._met += 1
+        key = (self._met, about()) if self._known else None
+        if key is not None and key in self._known:
+            known: T = self._known[key].get()
+            return known
+        try:
+            return work()
+        except _SliceSpentError:
+            raise LongWorkPending((self._met, about()), work) from None
+
+    def elsewhere(self, work: Callable[[], T], about: Callable[[], Hashable]) -> T:
+        """The same of work that is known to be long: never done on the loop."""
+        self._met += 1
+        key = (self._met, about())
+        if key not in self._known:
+            raise LongWorkPending(key, work)
+        known: T = self._known[key].get()
+        return known
+
+    async def do(self, pending: LongWorkPending) -> None:
+        """Do what a try came upon.
+
+        Raises ApiError.
+        """
+        if len(self._known) >= _MOST_TRIES:
+            raise TooManyRequests("the object does not hold still while it is validated; try again later")
+        outcome = await self._thread.outcome(pending.work)
+        if outcome.error is not None and not isinstance(outcome.error, (ApiError, ValueError)):
+            raise outcome.error  # a webhook is to be asked first, or it is a fault of ours
+        self._known[pending.key] = outcome
+
+
+LONG_WORK: contextvars.ContextVar[LongWork | None] = contextvars.ContextVar("mews-long-work", default=None)
+"""That of the request that this context serves; None where all is done at once."""
+
+
+def sliced(work: Callable[[], T], about: Callable[[], Hashable] = lambda: None) -> T:
+    """What pure work comes to, done beside the loop where it is long and the request came over the wire."""
+    long_work = LONG_WORK.get()
+    return work() if long_work is None else long_work.result(work, about)
+
+
+async def aside(work: Callable[[], T], thread: LongWorkThread) -> T:
+    """What pure work comes to that is known to be long.
+
+    Raises what it raises, and as ``LongWorkThread.outcome``.
+    """
+    found: T = (await thread.outcome(work)).get()
+    return found

@@ -1,0 +1,37 @@
+"""Ports of loopback that are taken before it is known who will listen on them."""
+
+from __future__ import annotations
+
+import socket
+
+LOOPBACK = "127.0.0.1"
+
+
+def held_port(host: str = LOOPBACK) -> socket.socket:
+    """A socket with a port that nobody else gets while it is open; it listens once it is given to a server."""
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.bind((host, 0))
+    return held
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there.
+
+    Raises OSError where the port is taken.
+    """
+    return socket.create_server((host, port))
+
+
+def free_port(host: str = LOOPBACK) -> int:
+    """A port that was free a moment ago, for a program of others that takes a number and no socket."""
+    return free_ports(1, host)[0]
+
+
+def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
+    """As many ports, no two the same."""
+    probes = [held_port(host) for _ in range(count)]
+    try:
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()

@@ -1,0 +1,160 @@
+"""A write that comes upon long work is begun anew with its result, beside a loop that goes on."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mews.kube.api.errors import ApiError, BadRequest, TooManyRequests
+from mews.kube.cel.budgets import PACE
+from mews.kube.emulated.apiserver.store import long_work as module
+from mews.kube.emulated.apiserver.store.admission import PendingCalls, completed
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork, LongWorkThread, sliced
+from mews.kube.emulated.apiserver.store.request import WriteRequest
+
+
+def work_of(steps):
+    """Work that asks so many times whether to go on."""
+
+    def work():
+        for _ in range(steps):
+            if PACE.get() is not None:
+                PACE.get().go_on(1000)
+        return threading.current_thread().name
+
+    return work
+
+
+def served(write, **options):
+    """The result of a write as the wire has it done."""
+
+    async def main():
+        thread = LongWorkThread()
+        LONG_WORK.set(LongWork(thread))
+        try:
+            return await completed(write, WriteRequest(**{"answers": {}, **options}))
+        finally:
+            thread.close()
+
+    return asyncio.run(main())
+
+
+def test_short_work_is_done_on_the_loop_and_long_work_beside_it():
+    tries = []
+
+    def write(request):
+        tries.append(request)
+        return sliced(work_of(3)), sliced(work_of(100))
+
+    assert served(write) == ("MainThread", "long work")
+    assert len(tries) == 2
+
+
+def test_without_a_wire_all_is_done_at_once():
+    assert sliced(work_of(100)) == "MainThread"
+
+
+def test_what_the_work_refuses_is_refused_by_the_write():
+    def work():
+        work_of(100)()
+        raise BadRequest("no")
+
+    with pytest.raises(BadRequest, match="no"):
+        served(lambda request: sliced(work))
+
+
+def test_a_result_counts_for_the_input_that_it_was_made_of():
+    inputs = iter(["first", "second", "second"])
+
+    def write(request):
+        given = next(inputs)
+        return sliced(lambda: (work_of(100)(), given)[1], lambda: given)
+
+    assert served(write) == "second"
+
+
+def test_a_webhook_that_long_work_needs_is_asked():
+    async def call():
+        return "answer"
+
+    def write(request):
+        def work():
+            if "key" not in request.answers:
+                raise PendingCalls({"key": call})
+            return request.answers["key"]
+
+        return LONG_WORK.get().elsewhere(work, lambda: None) if LONG_WORK.get() else work()
+
+    assert served(write) == "answer"
+
+
+def test_warnings_of_a_try_that_is_given_up_are_given_once():
+    def write(request):
+        request.warnings.append("careful")
+        sliced(work_of(100))
+        return list(request.warnings)
+
+    assert served(write) == ["careful"]
+
+
+def test_the_loop_goes_on_meanwhile():
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        assert may_end.wait(30)
+        return "done"
+
+    async def main():
+        thread = LongWorkThread()
+        waiting = asyncio.create_task(thread.outcome(work))
+        assert await asyncio.to_thread(begun.wait, 30)
+        may_end.set()
+        found = (await waiting).get()
+        thread.close()
+        return found
+
+    assert asyncio.run(main()) == "done"
+
+
+def test_work_that_nobody_waits_for_is_ended_and_too_much_of_it_refused(monkeypatch):
+    monkeypatch.setattr(module, "MOST_WAITING", 1)
+    begun, ended = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        try:
+            while True:
+                PACE.get().go_on(1)
+        finally:
+            ended.set()
+
+    async def main():
+        thread = LongWorkThread()
+        waiting = asyncio.create_task(thread.outcome(work))
+        assert await asyncio.to_thread(begun.wait, 30)
+        with pytest.raises(TooManyRequests):
+            await thread.outcome(work)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert await asyncio.to_thread(ended.wait, 30)
+        thread.close()
+
+    asyncio.run(main())
+
+
+def test_work_that_takes_too_long_is_a_timeout(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
+
+    def work():
+        while True:
+            PACE.get().go_on(1)
+
+    async def main():
+        thread = LongWorkThread()
+        with pytest.raises(ApiError) as refused:
+            await thread.outcome(work)
+        thread.close()
+        return refused.value.code
+
+    assert asyncio.run(main()) == 504

@@ -71,7 +71,7 @@ def test_a_wait_ends_at_its_timeout_while_things_still_happen():
 
         for _ in range(100):
             await asyncio.sleep(7)
-            cluster.journal.write("api", "node/host-1", "condition", type="Ready")
+            cluster.journal.write("api", "node/host-1", "condition", type="Ready", status="True", reason="")
 
     result = run(steps(f"apply: {POD}", "{wait: {pod: {name: a, phase: Running}}, timeout: 50s}"), obey=busy)
     assert result.reason.startswith('step 2 wait: not within 50 s: pod/default/a with phase "Running"')

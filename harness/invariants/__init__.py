@@ -10,6 +10,9 @@
 7  resourceVersions grow, watches have no gap             ``watches``
 8  what fits is eventually scheduled                      ``scheduled``
 10 no XID and no holder loses its GPU by surprise         ``orderly``
+25 a pod is bound where what it asks for is free          ``placements``
+28 a node's taints say what its Ready condition says      ``node_taints``
+70 a host's layers rise and fall in their order           ``host_layers``
 == =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.

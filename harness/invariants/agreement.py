@@ -64,7 +64,8 @@ class Agreement(Invariant[ObservedState]):
         naming = {name: ids for name, ids in lists.items() if any(id_ in known for id_ in ids)}
         if gpuids and not naming and not any(h.container == "" for h in held):  # else they may go by their indexes
             what = f"no variable of {line.fields['pod']} ({container}) names its devices {', '.join(gpuids)}"
-            yield Breach((uid, container, "env"), what, line, known=by_design)
+            struck = (gpuid for gpuid in gpuids if state.windows.excused(self.number, line.t, gpuid))
+            yield Breach((uid, container, "env"), what, line, next(struck, None), known=by_design)
         for name, ids in naming.items():
             if sorted(ids) not in (gpuids, uuids):
                 holds = ", ".join(gpuids) or "none"

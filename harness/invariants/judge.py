@@ -9,11 +9,14 @@ from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
+from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
+from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_lives import PodLives
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.scheduled import Scheduled
@@ -42,6 +45,9 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     15: Allocations,
     16: Offered,
     17: Queued,
+    25: Placements,
+    28: NodeTaints,
+    70: HostLayers,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; a system's have
 other numbers."""

@@ -21,7 +21,7 @@ DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
 
 
 class ComponentsCrashed(Exception):
-    """The cluster did not come up since components, ours or the user's, ended."""
+    """The cluster did not come up since components, ours or the user's, ended, or in virtual time did not do it."""
 
 
 class HardwareControl(Protocol):

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from mews.harness.journal import Journal, Line
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, Cluster
+from mews.harness.scenario.step_context import Finding
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, condition_of, node_name_of, phase_of
 from mews.kube.api.resources import PODS
 
 _SHOWN = 8
+_TOPICS = {
+    "annotations": "annotations",
+    "nodeName": "bound",
+    "node ": "bound",
+    "phase": "phase",
+    "conditions": "condition",
+    "allocatable": "allocatable",
+    "taints": "taints",
+    "unschedulable": "unschedulable",
+    "restart": "container-started",
+    "GPU": "allocated",
+    "state": "state",
+    "workers": "workers",
+}
+"""Words of a check -> the journal's events that speak of it."""
 _NEWS = ("fault", "invariant", "component")
 
 
@@ -19,6 +35,21 @@ def related_to(journal: Journal, about: tuple[str, ...], since: int) -> tuple[st
     loud = [line for line in lines if line.layer in _NEWS and line not in close][-_SHOWN // 2 :]
     other = [] if close or loud else [line for line in lines if line.layer != "step"][-_SHOWN:]
     return tuple(_shown(line) for line in sorted([*close, *loud, *other], key=lambda line: line.number))
+
+
+def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
+    """The line that made what was found in place of what was awaited: the one that must not be there, else the last one
+    about these things that speaks of what differs, else the last one about them."""
+    lines = journal.lines(since)
+    if finding.line is not None:
+        return next((line for line in lines if line.number == finding.line), None)
+    close = [line for line in lines if _is_about(line, finding.about)]
+    for text in (finding.seen, finding.awaited):
+        topics = {event for word, event in _TOPICS.items() if word in text}
+        speaking = [line for line in close if line.event in topics]
+        if speaking:
+            return speaking[-1]
+    return close[-1] if close else None
 
 
 async def hint_for(cluster: Cluster, about: tuple[str, ...], *, deadlock: bool) -> str:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from mews.harness.journal import Line
+
 
 class ScenarioError(ValueError):
     """Bad input; ``str()`` is one line: ``FILE:LINE: PATH: VALUE: what is allowed``."""
@@ -18,7 +20,8 @@ class ScenarioError(ValueError):
 
 class Failure(Struct, frozen=True):
     """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try. ``crash``: a
-    program of the user's has ended, for which nothing was awaited any longer; ``output`` are its last lines."""
+    program of the user's has ended, for which nothing was awaited any longer; ``output`` are its last lines. ``line``:
+    the journal line that made what was seen instead, as far as one can be told."""
 
     awaited: str
     seen: str
@@ -28,6 +31,7 @@ class Failure(Struct, frozen=True):
     hint: str = ""
     crash: str = ""
     output: tuple[str, ...] = ()
+    line: Line | None = None
 
     @property
     def reason(self) -> str:
@@ -48,6 +52,8 @@ class Failure(Struct, frozen=True):
         parts += [f"awaited: {self.awaited}", f"seen:    {self.seen}"]
         if self.waited_s is not None:
             parts.append(f"waited:  {self.waited_s:g} s" + (" (nothing can happen any more)" if self.deadlock else ""))
+        if self.line is not None:
+            parts.append(f"line:    {self.line.number}: {self.line.as_json()}")
         parts += [f"related: {text}" for text in self.related]
         if self.hint:
             parts.append(f"hint:    {self.hint}")

@@ -16,14 +16,17 @@ Entry = Mapping[str, Any]
 
 async def journal(stage: StepContext, expected: JournalExpectation) -> Finding:
     """Lines that occurred, never did, came in that order, or so often."""
-    lines = [line.as_dict() for line in stage.cluster.journal.lines(_since(stage, expected.since))]
+    written = stage.cluster.journal.lines(_since(stage, expected.since))
+    lines = [line.as_dict() for line in written]
     for pattern in expected.occurs:
         if not _like(pattern, lines):
             return Finding(False, f"a journal line {show(pattern)}", _closest(pattern, lines))
     for pattern in expected.never:
         found = _like(pattern, lines)
         if found:
-            return Finding(False, f"no journal line {show(pattern)}", f"{len(found)}, first {show(found[0], 300)}")
+            first = next(line.number for line, shown in zip(written, lines, strict=True) if shown is found[0])
+            seen = f"{len(found)}, first {show(found[0], 300)}"
+            return Finding(False, f"no journal line {show(pattern)}", seen, line=first)
     missing = _out_of_order(expected.order, lines)
     if missing is not None:
         before = show(expected.order[missing - 1]) if missing else "the start"

@@ -187,6 +187,7 @@ class _Run:
             "waited_s": failure.waited_s,
             "deadlock": failure.deadlock,
             "hint": failure.hint,
+            "line": None if failure.line is None else {"line": failure.line.number, **failure.line.as_dict()},
         }
 
     async def _play(self) -> None:

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 class Finding(Struct, frozen=True):
     """What a look at the world found: whether the expectation holds, what it was, what is there instead.
 
-    ``about`` names the things that it is about (``pod/default/a``), so that related events can be shown.
+    ``about`` names the things that it is about (``pod/default/a``), so that related events can be shown. ``line``: the
+    number of the journal line that must not be there, where it is one.
     """
 
     holds: bool
     awaited: str
     seen: str = ""
     about: tuple[str, ...] = ()
+    line: int | None = None
 
 
 def all_of(findings: list[Finding]) -> Finding:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from msgspec.structs import replace
 
 from mews.harness.ports.cluster import Cluster
-from mews.harness.scenario.diagnosis import hint_for, related_to
+from mews.harness.scenario.diagnosis import hint_for, made_by, related_to
 from mews.harness.scenario.errors import Failure, StepFailed
 from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.clock import rest
@@ -127,5 +127,6 @@ async def _failure(stage: StepContext, finding: Finding, waited_s: float | None,
         waited_s=waited_s,
         deadlock=deadlock,
         related=related_to(stage.cluster.journal, finding.about, stage.first_line),
+        line=made_by(stage.cluster.journal, finding, stage.first_line),
         hint=await hint_for(stage.cluster, finding.about, deadlock=deadlock),
     )

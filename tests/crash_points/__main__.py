@@ -8,17 +8,17 @@ import os
 import sys
 from pathlib import Path
 
-from tests.crash_points.account import MIXED, USUAL, Account, Base, Clock, bases, outcomes, pairs, sample
+from tests.crash_points.account import Account, Base, Clock, bases, outcomes, pairs, sample
 from tests.crash_points.point import CrashPoint
+from tests.crash_points.systems import SYSTEMS, scenarios_of
 from tests.crash_points.trial import try_point
 
 
 def main() -> int:
     """Print an account of each scenario, and how to see each failure again."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash_points")
-    parser.add_argument(
-        "--scenarios", default=",".join(USUAL), help="names with commas, mixed or all; default: %(default)s"
-    )
+    parser.add_argument("--system", default="kubecomp", help=f"one of {', '.join(SYSTEMS)}; default: %(default)s")
+    parser.add_argument("--scenarios", help="names with commas, mixed or all; default: those of the system")
     parser.add_argument("--delay", choices=("every", "drawn"), default="every", help="how long a component stays away: "
                         "every delay at every line, or one drawn by seed")  # fmt: skip
     parser.add_argument("--only", type=int, metavar="N", help="so many of the single crashes, drawn by seed")
@@ -29,7 +29,13 @@ def main() -> int:
     parser.add_argument("--journal", type=Path, help="of that one")
     chosen = parser.parse_args()
     logging.getLogger("mews").addHandler(logging.NullHandler())
-    wanted = {"all": (), "mixed": MIXED}.get(chosen.scenarios, tuple(chosen.scenarios.split(",")))
+    try:
+        usual = scenarios_of(chosen.system)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    named = {"all": (), "mixed": SYSTEMS["mixed"], None: usual}
+    wanted = named[chosen.scenarios] if chosen.scenarios in named else tuple(chosen.scenarios.split(","))
     try:
         if chosen.point is not None:
             return _one(CrashPoint.parse(chosen.point), chosen.seed, chosen.journal)
@@ -70,7 +76,7 @@ def _all(what: str, among: list[Base], points: list[CrashPoint], jobs: int, seed
     total = Account(f"{what}, all")
     for account in accounts.values():
         sys.stdout.write(f"{account}\n")
-        for name in ("trials", "ran", "excused", "unreached"):
+        for name in ("trials", "ran", "excused", "unreached", "idle"):
             setattr(total, name, getattr(total, name) + getattr(account, name))
         total.failures += account.failures
     sys.stdout.write(f"{total}\n")

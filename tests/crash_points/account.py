@@ -12,15 +12,15 @@ from mews.harness.commands.run import load
 from mews.harness.scenario.model import Scenario
 from mews.harness.worker_pool import WorkerPool
 from tests.crash_points.point import CrashPoint, once_each, pair, single_points
+from tests.crash_points.systems import SYSTEMS
 from tests.crash_points.trial import Outcome, try_point
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 DISTURBED = ("fault", "kill", "start", "restart", "chassis", "host")
 """Steps by which a scenario disturbs itself: its own lines say what those do."""
-USUAL = ("demo", "multi-container", "two-at-once", "over-ask")
-"""The reconfigurations that ``make crash-points`` tries: one GPU, a pod with several containers, two at the same time,
-one that cannot be served. Others differ from them in what happens before and after."""
-MIXED = ("mixed-side-by-side", "mixed-lent-and-taken-back", "mixed-lives-and-ends")
+USUAL = SYSTEMS["kubecomp"]
+"""The reconfigurations that ``make crash-points`` tries."""
+MIXED = SYSTEMS["mixed"]
 """The worlds with pods of all systems."""
 
 
@@ -56,6 +56,7 @@ class Account:
     ran: int = 0
     excused: int = 0
     unreached: int = 0
+    idle: int = 0
     failures: list[tuple[CrashPoint, tuple[str, ...]]] = field(default_factory=list)
 
     def add(self, point: CrashPoint, outcome: Outcome) -> None:
@@ -64,18 +65,20 @@ class Account:
         self.ran += len(outcome.ran)
         self.excused += len(outcome.excused)
         self.unreached += len(point.incidents) - outcome.reached
+        self.idle += outcome.idle
         if outcome.problems:
             self.failures.append((point, outcome.problems))
 
     def __str__(self) -> str:
         return (
             f"{self.name:24} {self.trials:6} trials {self.ran:6} pods ran {self.excused:5} said why not "
-            f"{self.unreached:4} incidents not reached {len(self.failures):4} failed"
+            f"{self.unreached:4} incidents not reached {self.idle:4} faults met nothing {len(self.failures):4} failed"
         )
 
 
 def bases(wanted: Sequence[str], *, seed: int = 1) -> list[Base]:
-    """The reconfigurations of these names, or all that the shipped scenarios have: undisturbed, with a GPU that moves.
+    """The scenarios of these names, or all reconfigurations that the shipped ones have: undisturbed, and (unless it is
+    named) with a GPU that moves.
 
     Raises ValueError for a name that is none.
     """
@@ -86,14 +89,14 @@ def bases(wanted: Sequence[str], *, seed: int = 1) -> list[Base]:
         if disturbed or scenario.workload is not None or not (every or scenario.name in wanted):
             continue
         outcome = try_point(scenario, CrashPoint(scenario.name, ()), seed=seed)
-        if not any(line.event == "detach-begun" for line in outcome.lines):
+        if every and not any(line.event == "detach-begun" for line in outcome.lines):
             continue
         if outcome.problems:
             raise ValueError(f"{scenario.name}: goes wrong by itself: {'; '.join(outcome.problems)}")
         found.append(Base(scenario, outcome))
     unknown = [name for name in wanted if name not in {base.scenario.name for base in found}]
     if unknown:
-        raise ValueError(f"{unknown[0]}: no scenario of that name has a reconfiguration that nothing disturbs")
+        raise ValueError(f"{unknown[0]}: no scenario of that name that nothing disturbs")
     return found
 
 
@@ -125,7 +128,7 @@ def outcomes(
     def work(number: int) -> Outcome:
         base = known[points[number].scenario]
         outcome = try_point(base.scenario, points[number], pending=base.outcome.excused, seed=seed)
-        return replace(outcome, lines=())
+        return replace(outcome, lines=(), idle=_idle(outcome))
 
     def ended(_: Outcome) -> None:
         nonlocal done
@@ -140,6 +143,13 @@ def outcomes(
         return
     pool = WorkerPool(work, jobs=jobs, lost=_lost, on_result=ended)
     yield from zip(points, pool.run(len(points)), strict=True)
+
+
+def _idle(outcome: Outcome) -> int:
+    """How many faults were added and met no operation that they could strike."""
+    faults = [line for line in outcome.lines if line.layer == "fault"]
+    added = {(line.actor, line.fields["fault"]) for line in faults if line.event == "added"}
+    return len(added - {(line.actor, line.fields["fault"]) for line in faults if line.event == "fired"})
 
 
 def _lost(_: int, reason: str) -> Outcome:

@@ -1,10 +1,15 @@
 """A sample of what ``make crash-points`` tries in full, and that it notices what goes wrong."""
 
+import subprocess
+import sys
+
 import pytest
 
 from mews.harness.clusters.unit import Unit
-from tests.crash_points.account import USUAL, bases, outcomes, pairs, sample
+from mews.harness.commands.run import load
+from tests.crash_points.account import SCENARIOS, USUAL, Account, bases, outcomes, pairs, sample
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
+from tests.crash_points.systems import SYSTEMS, scenarios_of
 from tests.crash_points.trial import try_point
 
 SINGLES, PAIRS = 10, 5
@@ -85,3 +90,35 @@ def test_every_fault_can_be_played_on_a_chassis(among):
     for fault in FAULTS:
         outcome = try_point(base.scenario, CrashPoint("demo", (Incident(first, fault),)))
         assert (fault, outcome.problems, outcome.reached) == (fault, (), 1)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_has_scenarios_whose_crash_points_are_tried(system):
+    shipped = {scenario.name for scenario in load([SCENARIOS])}
+    assert len(scenarios_of(system)) >= 3
+    assert {*scenarios_of(system)} <= shipped
+
+
+def test_a_system_that_is_none_is_one_line_and_exit_code_2():
+    command = [sys.executable, "-m", "tests.crash_points", "--system", "nope"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=SCENARIOS.parent, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "--system 'nope': must be one of kubecomp, gpushare, koordinator, kod2, mixed\n"
+
+
+def test_an_incident_whose_line_never_comes_happens_once_everything_rests(among):
+    base = next(base for base in among if base.scenario.name == "demo")
+    first, last = base.outcome.first, base.outcome.last
+    point = CrashPoint.parse(f"demo {last - 1}:scheduler:0 {last - first}:http-error {last - first}:kubelet/host-1:0")
+    outcome = try_point(base.scenario, point)
+    assert (outcome.problems, outcome.reached) == ((), 3)
+
+
+def test_a_fault_that_meets_no_operation_is_counted(among):
+    base = next(base for base in among if base.scenario.name == "demo")
+    points = [CrashPoint.parse(f"demo {base.outcome.last - 1}:lying-detach")]
+    account = Account("demo")
+    for point, outcome in outcomes([base], points):
+        account.add(point, outcome)
+    assert account.idle == 1
+    assert "1 faults met nothing" in str(account)

@@ -50,6 +50,8 @@ class Outcome:
     last: int
     """The lines of the steps proper: from the first step on, until all had come to rest."""
     components: tuple[str, ...]
+    idle: int = 0
+    """Faults that met no operation."""
 
 
 def try_point(
@@ -80,13 +82,24 @@ class _Incidents:
 
     def on_line(self, line: Line) -> None:
         while self.waiting and line.number >= self._since + self.waiting[0].line:
-            incident = self.waiting.popleft()
             self._since = line.number
-            self.reached += 1
-            if incident.after_s is not None:
-                self.cluster.cut(incident.what)
-            task = asyncio.create_task(self._strike(incident))
-            self._tasks.add(task)
+            self._next()
+
+    def overdue(self) -> bool:
+        """Everything rests, and the line of the next incident does not come: it happens now; whether there was one."""
+        if not self.waiting:
+            return False
+        self._since = len(self.cluster.journal)
+        self._next()
+        return True
+
+    def _next(self) -> None:
+        incident = self.waiting.popleft()
+        self.reached += 1
+        if incident.after_s is not None:
+            self.cluster.cut(incident.what)
+        task = asyncio.create_task(self._strike(incident))
+        self._tasks.add(task)
 
     async def _strike(self, incident: Incident) -> None:
         if incident.after_s is None:
@@ -158,8 +171,8 @@ class _Trial:
 
     async def _rest(self, look: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._rest_s
-        while (self._incidents.pending() or await look()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
+        incidents, deadline = self._incidents, loop.time() + self._rest_s
+        while (incidents.pending() or await look() or incidents.overdue()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
             await asyncio.sleep(LOOK_S)
 
     async def _unsettled(self) -> bool:

@@ -7,30 +7,50 @@ and prints all of it. Exit code 1 where anything was found.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 
-from tests.oracle.sweeps import Case, case_of, run, singles
+from tests.oracle.actions import Action
+from tests.oracle.sweeps import Case, case_of, run, schedule, singles
+from tests.oracle.worlds import SYSTEMS
 
-Found = tuple[str, list[str]]
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is wrong with a world, a line each; how many actions its plan had, and those that never struck, as ``what:
+    why``."""
+
+    name: str
+    found: list[str]
+    planned: int = 0
+    unstruck: tuple[str, ...] = ()
 
 
-def look(name: str) -> Found:
-    """What is wrong with that world, a line each."""
+def look(name: str) -> Look:
+    """Play that world."""
     try:
         outcome = run(case_of(name))
     except Exception as error:  # noqa: BLE001 - a world that cannot be played is a finding, not the end of the sweep
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return name, [f"error in {place.filename}:{place.lineno}: {type(error).__name__}: {error}"]
+        return Look(name, [f"error in {place.filename}:{place.lineno}: {type(error).__name__}: {error}"])
     found = [str(violation) for violation in outcome.violations]
-    return name, [*found, *(f"crash of {line.actor}: {line.fields.get('cause')}" for line in outcome.crashes)]
+    found += [f"crash of {line.actor}: {line.fields.get('cause')}" for line in outcome.crashes]
+    return Look(name, found, len(outcome.actions), tuple(_missed(action, why) for action, why in outcome.unstruck))
 
 
-def sweep(cases: Iterable[Case], jobs: int) -> Iterator[Found]:
+def _missed(action: Action, why: str) -> str:
+    """Alike for alike ones, so that they can be counted: no names of pods and devices, no numbers."""
+    what = action.given.get("kind", "") if "fault" in action.do or action.do in ("apply", "remove") else ""
+    return f"{' '.join(filter(None, (action.do, str(what))))}: {re.sub(r'[A-Za-z]*[-/]?[0-9][^ :,]*', '*', why)[:70]}"
+
+
+def sweep(cases: Iterable[Case], jobs: int) -> Iterator[Look]:
     """All of them, in their order."""
     names = [str(case) for case in cases]
     if jobs <= 1:
@@ -47,6 +67,8 @@ def show(name: str) -> int:
         sys.stdout.write(f"{line.number}: {line.as_json()}\n")
     for action in outcome.actions:
         sys.stdout.write(f"{action}\n")
+    for action, why in outcome.unstruck:
+        sys.stdout.write(f"never struck: {action}: {why}\n")
     for violation in outcome.violations:
         sys.stdout.write(f"{violation}\n")
     return 1 if outcome.violations or outcome.crashes else 0
@@ -58,19 +80,23 @@ def main() -> int:
     parser.add_argument("--singles", type=int, default=0, help="seeds for each fault in each shipped scenario")
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--schedules", type=int, default=0)
+    parser.add_argument("--system", default="kubecomp", help=f"whose schedules: {', '.join(SYSTEMS)}")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     parser.add_argument("--short", action="store_true", help="without the replays of hours")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--case", default="", help="one world alone, with its journal")
     chosen = parser.parse_args()
+    if chosen.system not in SYSTEMS:
+        sys.stderr.write(f"--system {chosen.system!r}: must be one of {', '.join(SYSTEMS)}\n")
+        return 2
     if chosen.case:
         return show(chosen.case)
     seeds = range(chosen.first, chosen.first + chosen.singles)
     worlds = {
         "single": list(singles(seeds, long=not chosen.short)) if seeds else [],
         "pair": [Case("pair", chosen.first + number) for number in range(chosen.pairs)],
-        "schedule": [Case("schedule", chosen.first + number) for number in range(chosen.schedules)],
+        "schedule": [schedule(chosen.system, chosen.first + number) for number in range(chosen.schedules)],
     }
     bad = 0
     for sort, cases in worlds.items():
@@ -82,16 +108,21 @@ def _account(sort: str, cases: list[Case], jobs: int) -> int:
     if not cases:
         return 0
     began = time.monotonic()
-    bad, broken = 0, Counter[str]()
-    for name, found in sweep(cases, jobs):
-        bad += bool(found)
-        for text in found:
+    bad, broken, planned, missed = 0, Counter[str](), 0, Counter[str]()
+    for seen in sweep(cases, jobs):
+        bad += bool(seen.found)
+        planned += seen.planned
+        missed.update(seen.unstruck)
+        for text in seen.found:
             broken[text.split(" (")[0][:40]] += 1
-            sys.stdout.write(f"{name}\n  {text}\n")
+            sys.stdout.write(f"{seen.name}\n  {text}\n")
             sys.stdout.flush()
     of = ", ".join(f"{count} x {what}" for what, count in broken.most_common())
     took = time.monotonic() - began
     sys.stdout.write(f"{sort}: {len(cases)} worlds, {bad} with findings, {took:.0f} s{': ' if of else ''}{of}\n")
+    sys.stdout.write(f"{sort}: {planned} actions planned, {missed.total()} never struck\n")
+    for what, count in missed.most_common():
+        sys.stdout.write(f"  {count:5} x {what}\n")
     return bad
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.faults.registry import HOST_FAULTS
+from tests.oracle.worlds import workload
 
 ARROWS = ("link", "function", "driver", "node", "nvml")
 KINDS = (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours())
@@ -20,8 +21,8 @@ DEVICE_KINDS = ("concurrent-editor", "link-down", "lost-uuid", "xid", "fallen-of
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """``do`` is fault, host-fault, edit, kill, create, delete or clear; it comes ``after_s`` after step ``step`` began,
-    or the run's end if that is first."""
+    """``do`` is fault, host-fault, edit, kill, create, delete, apply, remove or clear; it comes ``after_s`` after step
+    ``step`` began, or the run's end if that is first."""
 
     step: int
     after_s: float
@@ -108,11 +109,18 @@ def _host_spec(kind: str, device: str, rng: random.Random) -> dict[str, Any]:
     return {}
 
 
-def a_schedule(hardware: Hardware, components: Sequence[str], rng: random.Random, length_s: float) -> list[Action]:
+def a_schedule(
+    hardware: Hardware, components: Sequence[str], rng: random.Random, length_s: float, system: str = "kubecomp"
+) -> list[Action]:
     """Everything that may befall a cluster, in one step of that length."""
     names = [f"pod-{number}" for number in range(rng.randint(3, 8))]
-    made = [_a_pod(name, hardware, rng, length_s) for name in names]
+    if system == "kubecomp":
+        made = [_a_pod(name, hardware, rng, length_s) for name in names]
+    else:
+        made = [Action(0, _when(rng, length_s), "apply", name, workload(system, name, rng)) for name in names]
+    kinds = dict(zip(names, (action.given.get("kind", "") for action in made), strict=True))
     births_s = [action.after_s for action in made]
+    born_s = dict(zip(names, births_s, strict=True))
     for _ in range(rng.randint(2, 6)):
         near_s = max(0.0, rng.choice(births_s) + rng.uniform(-5.0, 15.0))
         at_s = rng.choice((near_s, _when(rng, length_s)))
@@ -126,14 +134,15 @@ def a_schedule(hardware: Hardware, components: Sequence[str], rng: random.Random
         down_s = rng.choice((0.0, 5.0, 45.0, 120.0))
         made.append(Action(0, _when(rng, length_s), "kill", rng.choice(components), {"down_s": down_s}))
     for name in rng.sample(names, rng.randint(0, len(names))):
-        made.append(Action(0, _when(rng, length_s), "delete", name))
+        given = {"kind": kinds[name]} if kinds[name] else {}
+        made.append(Action(0, _when(rng, length_s, born_s[name]), "remove" if given else "delete", name, given))
     if rng.random() < 0.3:
         made.append(Action(0, _when(rng, length_s), "clear"))
     return sorted(made, key=lambda action: action.after_s)
 
 
-def _when(rng: random.Random, length_s: float) -> float:
-    return round(rng.uniform(5.0, length_s), 3)
+def _when(rng: random.Random, length_s: float, since_s: float = 5.0) -> float:
+    return round(rng.uniform(since_s, max(length_s, since_s + 1)), 3)
 
 
 def _a_pod(name: str, hardware: Hardware, rng: random.Random, length_s: float) -> Action:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from mews.harness.clusters import open_cluster
 from mews.harness.invariants import Oracle, Violation
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
+from mews.harness.scenario.actions import Step
 from mews.harness.scenario.driver import Driver
 from mews.harness.scenario.errors import ScenarioError, StepFailed
 from mews.harness.scenario.model import Scenario
@@ -29,17 +31,28 @@ Draw = Callable[[Cluster], Sequence[Action]]
 """The actions of a run, once its cluster is there."""
 Tamper = Callable[[Cluster], None]
 """Puts a wrong component in place of a right one: what the oracle must find."""
+UP_WITHIN_S = 300.0
+ENDED = "the run had ended"
+"""Why an action was not done that was to come later."""
+NOTHING = "it met no operation that it could strike"
+"""Why a fault that was added did nothing."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to. ``refused``: actions that could not be done in that world."""
+    """What a run came to. ``unstruck``: the actions that were never done, each with why: the world refused them, or it
+    had ended."""
 
     violations: list[Violation]
     crashes: list[Line]
     actions: Sequence[Action]
     lines: list[Line] = field(repr=False, default_factory=list)
-    refused: int = 0
+    unstruck: list[tuple[Action, str]] = field(default_factory=list)
+
+    @property
+    def refused(self) -> int:
+        """How many actions could not be done in that world."""
+        return sum(why not in (ENDED, NOTHING) for _, why in self.unstruck)
 
 
 def disturbed(scenario: Scenario) -> Scenario:
@@ -75,7 +88,7 @@ class _Play:
         self._actions = actions
         self._tail_s = tail_s
         self._tasks: list[asyncio.Task[None]] = []
-        self._refused = 0
+        self._unstruck: dict[int, tuple[Action, str]] = {}
         loop = asyncio.get_running_loop()
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
 
@@ -100,7 +113,20 @@ class _Play:
             found = await oracle.finish()
         expected = [violation for violation in found if violation.invariant not in scenario.expects]
         crashes = list(cluster.journal.find("component", "crashed"))
-        return Outcome(expected, crashes, self._actions, cluster.journal.lines(), self._refused)
+        return Outcome(expected, crashes, self._actions, cluster.journal.lines(), self._not_done())
+
+    def _not_done(self) -> list[tuple[Action, str]]:
+        """The actions that were not done, and those faults that were there and had nothing to strike."""
+        found = [self._unstruck[number] for number in sorted(self._unstruck)]
+        fired = {(line.actor, line.fields["fault"]) for line in self._cluster.journal.find("fault", "fired")}
+        added = self._cluster.journal.find("fault", "added", since=self._stage.first_line)
+        left = [line for line in added if (line.actor, line.fields["fault"]) not in fired]
+        for line in left:
+            named = (
+                one for one in self._actions if one.on in line.actor and one.given.get("kind") == line.fields["kind"]
+            )
+            found += [(action, NOTHING) for action in itertools.islice(named, 1)]
+        return found
 
     async def _steps(self) -> None:
         scenario, workload = self._scenario, self._scenario.workload
@@ -117,16 +143,29 @@ class _Play:
                 await do(self._stage, step)
 
     def _begin(self, number: int) -> None:
-        for action in self._actions:
+        for place, action in enumerate(self._actions):
             if action.step == number:
-                self._tasks.append(asyncio.create_task(self._later(action)))
+                self._tasks.append(asyncio.create_task(self._later(place, action)))
 
-    async def _later(self, action: Action) -> None:
+    async def _later(self, place: int, action: Action) -> None:
+        self._unstruck[place] = action, ENDED
         await asyncio.sleep(action.after_s)
+        del self._unstruck[place]
         try:
             await self._do(action)
-        except (ValueError, LookupError, ApiError, Unavailable):
-            self._refused += 1
+        except (ValueError, LookupError, ApiError, Unavailable, StepFailed, ScenarioError) as error:
+            self._unstruck[place] = action, f"{type(error).__name__}: {error}"
+
+    async def _until_up(self, component: str) -> None:
+        """Whoever is down already is killed once it is back.
+
+        Raises ValueError for one that stays down.
+        """
+        for _ in range(int(UP_WITHIN_S)):
+            if component not in _down(self._cluster):
+                return
+            await asyncio.sleep(1)
+        raise ValueError(f"{component} stays down")
 
     async def _do(self, action: Action) -> None:
         cluster, given = self._cluster, action.given
@@ -140,13 +179,18 @@ class _Play:
             case "edit":
                 await cluster.hardware.edit(action.on, given["device"], given["port"])
             case "kill":
-                if action.on in _down(cluster):
-                    raise ValueError(f"{action.on} is down")
+                await self._until_up(action.on)
                 await cluster.kill(action.on)
                 await asyncio.sleep(given["down_s"])
                 await cluster.start(action.on)
             case "create":
                 await cluster.kube.create(PODS, a_pod(action.on, **given), namespace="default")
+            case "apply":
+                await apply_objects(self._stage, (given,))
+            case "remove":
+                version = "kubeflow.org/v1" if given["kind"] == "TFJob" else "v1"
+                target = {"apiVersion": version, "kind": given["kind"], "name": action.on}
+                await do(self._stage, Step.model_validate({"delete": target}))
             case "delete":
                 await cluster.kube.delete(PODS, action.on, namespace="default")
 

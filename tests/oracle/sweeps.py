@@ -19,6 +19,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import foreseen
 from tests.oracle.actions import KINDS, Action, a_fault, a_schedule, admits, moment
 from tests.oracle.play import Outcome, Tamper, play
+from tests.oracle.worlds import scenario_text
 
 FOLDER = Path(mews.scenarios.__file__).parent
 LONG = ("testbed/",)
@@ -33,22 +34,30 @@ STACKS = ("{}", "{kubecomp: {config: {partial: true}}}", "{kubecomp: {config: {p
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One world, as it is named on the command line: ``single:FAULT:SCENARIO:SEED``, ``pair:SEED``,
-    ``schedule:SEED``."""
+    """One world, as it is named on the command line: ``single:FAULT:SCENARIO:SEED``, ``pair:SEED``, ``schedule:SEED``
+    (of KubeComp), ``schedule:SYSTEM:SEED``."""
 
     sort: str
     seed: int
     fault: str = ""
     scenario: str = ""
+    system: str = ""
 
     def __str__(self) -> str:
-        return ":".join(filter(None, (self.sort, self.fault, self.scenario, str(self.seed))))
+        return ":".join(filter(None, (self.sort, self.system, self.fault, self.scenario, str(self.seed))))
 
 
 def case_of(text: str) -> Case:
     """The case of that name."""
     sort, *middle, seed = text.split(":")
+    if sort == "schedule" and middle:
+        return schedule(middle[0], int(seed))
     return Case(sort, int(seed), *middle)
+
+
+def schedule(system: str, seed: int) -> Case:
+    """Everything that may befall a cluster of that system (``worlds.SYSTEMS``)."""
+    return Case("schedule", seed, system="" if system == "kubecomp" else system)
 
 
 @cache
@@ -87,11 +96,12 @@ def run(case: Case, tamper: Tamper | None = None, *, tail_at_most_s: float = mat
     draw: Callable[[Cluster], Sequence[Action]]
     if case.sort == "schedule":
         length_s = rng.choice(LENGTHS_S)
-        scenario = _empty(rng, length_s)
+        scenario = _of_system(case.system, rng, length_s) if case.system else _empty(rng, length_s)
         hardware = hardware_of(scenario)
 
         def draw(cluster: Cluster) -> Sequence[Action]:
-            return a_schedule(hardware, sorted(cluster.components()), rng, length_s)
+            components = sorted(cluster.components())
+            return a_schedule(hardware, components, rng, length_s, case.system or "kubecomp")
 
         return play(scenario, case.seed, draw, tail_s=tail_s, tamper=tamper)
     name = case.scenario or rng.choice([name for name in scenarios() if not name.startswith(LONG)])
@@ -103,6 +113,10 @@ def run(case: Case, tamper: Tamper | None = None, *, tail_at_most_s: float = mat
         return [a_fault(kind, hardware, rng, moment(rng, len(scenario.steps))) for kind in kinds]
 
     return play(scenario, case.seed, draw, tail_s=tail_s, tamper=tamper)
+
+
+def _of_system(system: str, rng: random.Random, length_s: float) -> Scenario:
+    return parse_scenario(scenario_text(system, rng, length_s), FOLDER / "schedule.yaml")
 
 
 def _empty(rng: random.Random, length_s: float) -> Scenario:

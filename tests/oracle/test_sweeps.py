@@ -2,10 +2,15 @@
 
 import pytest
 
-from tests.oracle.sweeps import Case, run, singles
+from tests.oracle.play import NOTHING
+from tests.oracle.scenes import fault, scene
+from tests.oracle.sweeps import Case, run, schedule, singles
+from tests.oracle.worlds import SYSTEMS
 
 PAIRS, SCHEDULES = 30, 30
 CHUNK = 6
+OTHERS = 3
+"""Of each of the other systems, and of all four at once."""
 ALONE = 6
 """Worlds with one fault alone, spread over all faults and scenarios."""
 TAIL_S = 60.0
@@ -33,6 +38,33 @@ def test_no_world_without_a_wrong_component_has_a_violation(cases):
 def test_no_fault_alone_makes_a_violation_of_a_shipped_scenario():
     every = list(singles([1], long=False))
     assert found(every[:: len(every) // ALONE]) == {}
+
+
+@pytest.mark.parametrize("system", [system for system in SYSTEMS if system != "kubecomp"])
+def test_no_schedule_of_another_system_has_a_violation_either(system):
+    assert found([schedule(system, seed) for seed in range(1, OTHERS + 1)]) == {}
+
+
+def test_a_mixed_schedule_has_pods_of_all_four_systems():
+    made = [action for seed in range(1, 5) for action in run(schedule("mixed", seed)).actions if action.do == "apply"]
+    kinds = {action.given["kind"] for action in made}
+    asked = {name for action in made if action.given["kind"] == "Pod" for name in limits_of(action.given)}
+    assert kinds == {"Pod", "TFJob"}
+    assert {"falcon.com/gpu", "aliyun.com/gpu-mem", "koordinator.sh/gpu"} <= asked
+
+
+def limits_of(pod):
+    return pod["spec"]["containers"][0]["resources"]["limits"]
+
+
+def test_a_pod_is_deleted_after_it_came_and_a_kill_waits_for_who_is_down():
+    unstruck = (missed for seed in range(1, 5) for missed in run(schedule("mixed", seed)).unstruck)
+    assert [(action, why) for action, why in unstruck if why != NOTHING] == []
+
+
+def test_a_fault_that_meets_no_operation_is_told_apart_from_one_that_struck():
+    outcome = scene([fault(5, kind="lying-result", operation="attach"), fault(6, kind="link-down", device="000C00")])
+    assert [(action.given["kind"], why) for action, why in outcome.unstruck] == [("lying-result", NOTHING)]
 
 
 def test_a_world_is_the_same_each_time():

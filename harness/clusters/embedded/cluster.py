@@ -170,8 +170,8 @@ class EmbeddedCluster:
             if isinstance(error, ComponentsCrashed):
                 raise
             crashes = self.crashes()
-            if not crashes:
-                raise
+            if not crashes and self.time != "virtual":
+                raise  # this machine may be too slow
             raise ComponentsCrashed("; ".join((str(error), *crashes))) from None
 
     def _check_programs(self) -> None:

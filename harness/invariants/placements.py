@@ -1,0 +1,84 @@
+"""Invariant 25: a scheduler binds a pod where what it asks for is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.api.quantities import parse
+from mews.kube.system.invariant import Breach, Invariant
+
+_LATE_S = 5.0
+"""A node that offered more so long ago may still be seen so by a scheduler that is about to bind."""
+
+
+class Placements(Invariant[ObservedState]):
+    """Counted by node and extended resource, from what nodes offer and what live pods on them asked for as they came.
+    Only bindings by schedulers of this run are judged, and no resource that the node has never offered: a scheduler
+    that is asked for one may translate it."""
+
+    number = 25
+    name = "a pod is bound where what it asks for is free"
+    events = frozenset({("api", event) for event in ("created", "bound", "allocatable", "phase", "deleted")})
+
+    def __init__(self) -> None:
+        self._offered: dict[str, dict[str, Decimal]] = {}
+        self._before: dict[tuple[str, str], tuple[float, Decimal]] = {}
+        self._changed: dict[str, Line] = {}
+        self._asked: dict[str, Line] = {}
+        self._on: dict[str, set[str]] = {}
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Judge a binding."""
+        kind, _, name = line.actor.partition("/")
+        if kind == "node":
+            self._node(name, line)
+        elif kind == "pod":
+            yield from self._pod(line, state)
+
+    def _node(self, name: str, line: Line) -> None:
+        if line.event == "created":
+            self._offered[name] = {key: parse(value) for key, value in line.fields["allocatable"].items() if "/" in key}
+            self._changed[name] = line
+        elif line.event == "deleted":
+            self._offered.pop(name, None)
+        elif line.event == "allocatable" and "/" in line.fields["resource"] and name in self._offered:
+            resource, offered = line.fields["resource"], self._offered[name]
+            self._before[name, resource] = line.t, offered.get(resource, Decimal(0))
+            offered[resource] = parse(line.fields["new"] or 0)
+            self._changed[name] = line
+
+    def _pod(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        uid = str(line.fields.get("uid"))
+        if line.event == "created":
+            self._asked[uid] = line
+            self._on.setdefault(str(line.fields.get("node") or ""), set()).add(uid)
+        elif line.event == "bound" and uid in self._asked:
+            node = str(line.fields["node"])
+            self._leave(uid)
+            self._on.setdefault(node, set()).add(uid)
+            asked = self._asked[uid].fields
+            if asked.get("scheduler") in state.systems.schedulers and not asked.get("node"):
+                yield from self._judge(uid, node, line)
+        elif line.event == "deleted" or line.fields.get("phase") in ("Succeeded", "Failed"):
+            self._leave(uid)
+
+    def _leave(self, uid: str) -> None:
+        for pods in self._on.values():
+            pods.discard(uid)
+
+    def _judge(self, uid: str, node: str, line: Line) -> Iterator[Breach]:
+        for resource, asked in self._asked[uid].fields["requests"].items():
+            if asked <= 0 or resource not in self._offered.get(node, ()):
+                continue
+            offered = self._offered[node][resource]
+            at_s, more = self._before.get((node, resource), (-_LATE_S, offered))
+            if line.t - at_s < _LATE_S:
+                offered = max(offered, more)
+            others = (self._asked[other].fields["requests"] for other in self._on[node] if other != uid)
+            taken = sum(requests.get(resource, 0) for requests in others)
+            if taken + asked > offered:
+                what = f"{line.actor} asks {asked} {resource} of {node}, which offers {offered} and has given {taken}"
+                yield Breach((uid, resource), what, line, after=self._changed.get(node))

@@ -1,0 +1,155 @@
+"""Laws of the scheduler, the node life cycle and the hosts: streams that break them, and streams that do not."""
+
+import pytest
+
+from mews.harness.invariants.invariant import JudgedSystems
+from tests.harness.invariants.stream import Stream
+
+RESOURCE = "toy.dev/gpu"
+
+
+def stream():
+    made = Stream({}, JudgedSystems(schedulers=("default-scheduler",)))
+    made.api = lambda actor, event, **fields: made.journal.write("api", actor, event, **fields)
+    made.host = lambda event, **fields: made.journal.write(
+        "host", "host/host-1", event, gpuid="0-000100", kind="GPU", healthy=False, **fields
+    )
+    return made
+
+
+def with_node(offered="2"):
+    made = stream()
+    made.api("node/host-1", "created", allocatable={"cpu": "8", RESOURCE: offered})
+    return made
+
+
+def pod(made, name, asked, *, node="", scheduler="default-scheduler"):
+    requests = {RESOURCE: asked}
+    made.api(f"pod/default/{name}", "created", uid=name, scheduler=scheduler, node=node, requests=requests)
+    return made.api(f"pod/default/{name}", "bound", uid=name, node="host-1")
+
+
+def test_a_pod_that_is_bound_where_others_have_what_it_asks_for_is_named():
+    made = with_node()
+    pod(made, "a", 1)
+    assert made.numbers() == []
+    bound = pod(made, "b", 2)
+    assert made.numbers() == [25]
+    assert made.first() is bound
+
+
+@pytest.mark.parametrize("end", ["deleted", "phase"])
+def test_a_pod_that_has_ended_gives_its_place_back(end):
+    made = with_node()
+    pod(made, "a", 2)
+    made.api("pod/default/a", end, uid="a", **({"phase": "Succeeded"} if end == "phase" else {}))
+    pod(made, "b", 2)
+    assert made.numbers() == []
+
+
+def test_what_a_node_offered_a_moment_ago_may_still_be_counted_on_and_later_not():
+    made = with_node()
+    made.t = 20.0
+    made.api("node/host-1", "allocatable", resource=RESOURCE, old="2", new="1")
+    made.t = 21.0
+    pod(made, "a", 2)
+    assert made.numbers() == []
+    made.api("pod/default/a", "deleted", uid="a")
+    made.t = 40.0
+    pod(made, "b", 2)
+    assert made.numbers() == [25]
+
+
+def test_who_names_the_node_himself_or_asks_for_what_no_node_offers_is_not_judged():
+    made = with_node()
+    pod(made, "named", 5, node="host-1")
+    pod(made, "theirs", 5, scheduler="somebody-else")
+    made.api("pod/default/c", "created", uid="c", scheduler="default-scheduler", node="", requests={"other.dev/x": 1})
+    made.api("pod/default/c", "bound", uid="c", node="host-1")
+    assert made.numbers() == []
+
+
+def ready(made, status):
+    return made.api("node/host-1", "condition", type="Ready", status=status, reason="")
+
+
+def later(made, seconds):
+    made.t += seconds
+    made.judge.pass_time(made.t)
+
+
+def test_a_node_that_is_silent_and_not_tainted_is_named():
+    made = stream()
+    made.api("node/host-1", "taints", taints=[])
+    ready(made, "True")
+    later(made, 100)
+    line = ready(made, "Unknown")
+    later(made, 20)
+    assert made.numbers() == []
+    later(made, 20)
+    assert made.numbers() == [28]
+    assert made.first() is line
+
+
+def test_a_node_that_is_ready_again_and_keeps_its_taint_is_named():
+    made = stream()
+    made.api("node/host-1", "taints", taints=["node.kubernetes.io/unreachable:NoSchedule", "mine:NoSchedule"])
+    ready(made, "Unknown")
+    later(made, 100)
+    assert made.numbers() == []
+    ready(made, "True")
+    later(made, 40)
+    assert made.numbers() == [28]
+
+
+def test_taints_that_follow_in_time_and_those_of_others_are_no_breach():
+    made = stream()
+    ready(made, "False")
+    made.api("node/host-1", "taints", taints=["node.kubernetes.io/not-ready:NoSchedule"])
+    later(made, 10)
+    ready(made, "True")
+    later(made, 1)
+    made.api("node/host-1", "taints", taints=["mine:NoSchedule"])
+    later(made, 100)
+    made.api("node/host-1", "deleted")
+    later(made, 100)
+    assert made.numbers() == []
+
+
+def test_layers_of_a_host_that_rise_and_fall_in_their_order_are_no_breach():
+    made = stream()
+    for event in ("link-up", "function-added", "driver-bound", "nvml-visible", "nvml-hidden", "driver-unbound"):
+        made.host(event)
+    for event in ("driver-bound", "driver-unbound", "function-removed", "link-down"):
+        made.host(event)
+    assert 70 not in made.numbers()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(("link-up", "driver-bound"), id="a driver without a function"),
+        pytest.param(("link-up", "function-added", "nvml-visible"), id="NVML without a driver"),
+        pytest.param(
+            ("link-up", "function-added", "driver-bound", "function-removed"), id="a function under its driver"
+        ),
+        pytest.param(("link-up", "link-up"), id="the same layer twice"),
+    ],
+)
+def test_a_layer_that_comes_up_on_none_or_goes_below_another_is_named(events):
+    made = stream()
+    *_, last = [made.host(event) for event in events]
+    (violation,) = [one for one in made.judge.violations if one.invariant == 70]
+    assert violation.first is last
+    assert violation.after.number == last.number - 1
+
+
+@pytest.mark.parametrize("excused", [True, False])
+def test_a_container_that_names_a_device_as_it_was_before_a_fault_took_its_uuid_is_no_breach(excused):
+    made = Stream({"000100": "1"})
+    if excused:
+        told = {"fault": "f1", "kind": "lost-uuid", "gpuid": "0-000100", "excuses": {"6": None}}
+        made.journal.write("fault", "chassis/A", "fired", **told)
+    made.chassis("device-changed", "000100", "1", uuid="GPU-other", old_uuid="GPU-000100")
+    made.run("host-1", "a", ["000100"], env={"NVIDIA_VISIBLE_DEVICES": "GPU-000100"})
+    assert (6 in made.numbers()) is not excused

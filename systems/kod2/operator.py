@@ -72,6 +72,7 @@ class Kod2Operator:
         self._queue = WorkQueue()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._left_alone: dict[str, tuple[int, float]] = {}
+        self._moved: dict[tuple[str, str], float] = {}
         self._reconciler = Reconciler(
             context,
             self._config,
@@ -351,6 +352,9 @@ class Kod2Operator:
 
     async def _rehome(self, queues: Queues, busy: set[str]) -> None:
         room = Room(queues.cluster, queues.running)
+        # Where no node takes a task, it would go to and fro between two of them without end: once in a tick is enough.
+        now = self._context.clock.now()
+        self._moved = {task: at for task, at in self._moved.items() if now - at < self._config.tick_s}
         for runner in queues.running:
             if runner.job.key not in busy:
                 await self._tried(runner.job.key, self._rehome_job(room, runner))
@@ -362,7 +366,7 @@ class Kod2Operator:
             return
         pods = self._cache.pods_of(uid_of(tfjob))
         for task, node in runner.tasks.items():
-            if task in pods or not job.has_task(task):
+            if task in pods or not job.has_task(task) or (runner.job.key, task) in self._moved:
                 continue
             if not self._is_stuck(runner.job.key, node):
                 continue
@@ -372,6 +376,7 @@ class Kod2Operator:
             placement = {**statuses.placement_of(tfjob["status"]), task: home}
             status = statuses.with_elastic(statuses.status_of(tfjob), placement=placement)
             tfjob = await self._cache.write_status(tfjob, status)
+            self._moved[runner.job.key, task] = self._context.clock.now()
             self._queue.add(runner.job.key)
             await self._events.emit(
                 tfjob, "Normal", "Moved", f"{task} goes to {home}: {node} does not take it any more"

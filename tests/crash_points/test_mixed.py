@@ -9,7 +9,7 @@ from mews.harness.journal import Line
 from mews.kube.emulated.kubelet.kubelet import Kubelet
 from tests.crash_points.account import MIXED, bases, outcomes, sample
 from tests.crash_points.point import CrashPoint, Incident
-from tests.crash_points.random_worlds import try_world
+from tests.crash_points.random_worlds import REST_S, scenario_of, try_world
 from tests.crash_points.trial import lingering, try_point
 
 SINGLES, WORLDS = 6, (1, 2, 3)
@@ -58,6 +58,13 @@ def test_no_random_world_with_kills_does(number):
     found = try_world(number)
     assert found.problems == (), found.point
     assert found.kills[1] == found.kills[0] > 0
+
+
+def test_a_task_that_no_node_takes_is_not_moved_to_and_fro_without_end():
+    world = try_point(scenario_of(535), CrashPoint("world-535", ()), seed=535, rest_s=REST_S)
+    placed = [line.t for line in world.lines if line.event == "placement"]
+    assert len(placed) < 200
+    assert max(placed.count(t) for t in placed) < 20
 
 
 def test_a_pod_that_its_next_kubelet_forgets_is_found(among, monkeypatch):

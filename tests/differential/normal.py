@@ -44,7 +44,7 @@ _REWRITTEN = (
     (re.compile(r"127\.0\.0\.1:\d+"), "<server>"),
 )
 _CELLS = (
-    (re.compile(r"^\d+(ms|s)$"), "<age>"),
+    (re.compile(r"^(\d+m)?\d+(ms|s)$"), "<age>"),
     (re.compile(r"^\d{4}-\d\d-\d\dT[\d:]+Z$"), "<time>"),
 )
 _TEXT = (

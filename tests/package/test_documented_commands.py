@@ -118,7 +118,7 @@ INSTEAD = {
 }
 """What would take minutes, or needs what the page says in words -> what is typed in its place."""
 
-REAL = re.compile(r"--clusters? \S*(kind|control-plane|kubeconfig)|^mews diff-clusters")
+REAL = re.compile(r"--clusters? \S*(kind|control-plane|kubeconfig)|--(scheduler|controllers) real|^mews diff-clusters")
 LENT = ("KUBEBUILDER_ASSETS", "MEWS_KIND_NODE_IMAGE", "MEWS_BASE_IMAGE", "MEWS_COMPONENT_IMAGE")
 """Where a tier finds what it needs."""
 TIERS = ("kind", "control-plane")

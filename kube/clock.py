@@ -9,7 +9,21 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import UTC, datetime
+
+LOOP_BESIDE: ContextVar[asyncio.AbstractEventLoop] = ContextVar("mews-loop-beside")
+"""The loop whose time it is on a thread that works for it."""
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        beside = LOOP_BESIDE.get(None)
+        if beside is None:
+            raise
+        return beside
 
 
 class Clock:
@@ -25,7 +39,7 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since 1970-01-01T00:00:00Z."""
-        return self._epoch_s + asyncio.get_running_loop().time()
+        return self._epoch_s + _loop().time()
 
     def datetime(self) -> datetime:
         """The same instant, aware, in UTC."""

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 import mews.harness.report.html as html
 from mews.harness.report.run import Run
+from mews.harness.terminal import escaped
 from tests.browser.driver import Browser
 from tests.browser.journals import EVIL, hand_made, lines_of, run_of
 
 pytestmark = pytest.mark.wall
 
 READY = "document.readyState === 'complete' && window.mewsPicture?.timeline.frames.length > 0"
+SHOWN = escaped(EVIL)
 LISTED = "document.querySelector('table.index tbody tr')"
 
 
@@ -99,16 +101,16 @@ def test_hostile_names_stay_text_in_every_corner(
     opened(chrome, tmp_path, [hand_made()])
     chrome.until("document.querySelector('.detail').textContent.includes('It broke')")
     assert chrome.js("return mewsPicture.timeline.selected.line") == 8
-    assert chrome.text(".failure .sentence") == f"Step 1 of 3, wait “{EVIL}” failed after 7 s."
+    assert chrome.text(".failure .sentence") == f"Step 1 of 3, wait “{SHOWN}” failed after 7 s."
     assert chrome.js("return [...document.querySelectorAll('.failure dd')].map((one) => one.textContent)") == [
-        f"A {EVIL}",
-        f"B {EVIL}",
+        f"A {SHOWN}",
+        f"B {SHOWN}",
     ]
-    assert EVIL in chrome.text(".violations")
+    assert SHOWN in chrome.text(".violations")
     assert "expected 1 (+100.0 %)" in chrome.text(".metrics")
     chrome.click_at(*bar(chrome, "pods", "running"))
     chrome.until("document.querySelector('.detail h3').textContent.startsWith('pod ')")
-    assert EVIL.replace("/", "") in chrome.text(".detail h3")
+    assert SHOWN.replace("/", "") in chrome.text(".detail h3")
     assert chrome.js("return [window.hacked, document.querySelectorAll('img, b > b').length]") == [None, 0]
     assert chrome.complaints() == []
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, TooManyRequests
 from mews.kube.cel.budgets import PACE
+from mews.kube.clock import LOOP_BESIDE
 
 T = TypeVar("T")
 
@@ -106,6 +107,7 @@ class LongWorkThread:
         context = contextvars.copy_context()
         context.run(PACE.set, pace)
         context.run(LONG_WORK.set, None)
+        context.run(LOOP_BESIDE.set, loop)
         self._running.add(pace)
         self._orders.put(lambda: context.run(_do, work, pace, loop, ended))
         try:

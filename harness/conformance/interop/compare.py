@@ -13,6 +13,8 @@ from mews.harness.conformance.fields import at, link_of
 from mews.kube.cel.regexes import searcher
 
 ABSENT = object()
+_PLACEHOLDER = re.compile(r"\{[A-Za-z]\w*\}")
+"""A name in braces, such as {ChassisId}; a number in braces repeats, in a regular expression."""
 NUMERIC: Mapping[str, Callable[[Any, Any], bool]] = {
     "GreaterThan": lambda value, bound: value > bound,
     "GreaterThanOrEqual": lambda value, bound: value >= bound,
@@ -93,7 +95,7 @@ def type_of(resource: Mapping[str, Any]) -> str:
 
 def at_uri(uri: str, patterns: Sequence[str]) -> bool:
     """Whether a URI is one of these, in the form of the Redfish specification or as a regular expression."""
-    forms = ("[^/]+".join(map(re.escape, re.split(r"\{\w+\}", each))) for each in patterns)
+    forms = (_PLACEHOLDER.sub("[^/]+", each) for each in patterns)
     return any(searcher(form).fullmatch(uri.rstrip("/")) is not None for form in forms)
 
 

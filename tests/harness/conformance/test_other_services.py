@@ -16,6 +16,7 @@ import pytest
 
 from mews.harness.cli import exit_code
 from mews.harness.conformance.dialects.registry import clauses_of
+from mews.harness.conformance.interop.compare import at_uri
 from mews.harness.conformance.recording import record
 from mews.harness.errors import BadInput
 from mews.harness.replay.folders import load_replayable
@@ -114,6 +115,21 @@ def test_a_mockup_folder_is_served_and_judged_by_the_stack_and_by_a_dsp0272_prof
     of_profile = {name: why for name, why in asked.items() if name.startswith("profile.")}
     assert len(of_profile) > 150
     assert {name for name, (verdict, _) in of_profile.items() if verdict == "failed"} == set()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri", "fits"),
+    [
+        (".*", "/redfish/v1/Chassis/a", True),
+        ("/redfish/v1/Chassis/{ChassisId}", "/redfish/v1/Chassis/a.b/", True),
+        ("/redfish/v1/Chassis/{ChassisId}", "/redfish/v1/Chassis/a/Power", False),
+        ("/redfish/v1/Chassis/{ChassisId}/Power", "/redfish/v1/Chassis/a/Power", True),
+        ("/redfish/v1/(Chassis|Systems)/[a-z]{2}", "/redfish/v1/Systems/ab", True),
+        ("/redfish/v1/(Chassis|Systems)/[a-z]{2}", "/redfish/v1/Systems/abc", False),
+    ],
+)
+def test_the_uris_of_a_profile_are_forms_or_regular_expressions(pattern, uri, fits):
+    assert at_uri(uri, [pattern]) is fits
 
 
 def test_a_profile_names_what_a_service_lacks(mockup, tmp_path, capsys):

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, TooManyRequests
 from mews.kube.cel.budgets import PACE
+from mews.kube.cel.values import CelError
 from mews.kube.clock import LOOP_BESIDE
 
 T = TypeVar("T")
@@ -31,6 +32,8 @@ PATIENCE_S = 60.0
 MOST_WAITING = 64
 """Requests whose long work waits or runs; others are answered 429."""
 _MOST_TRIES = 1000
+_REFUSALS = (ApiError, CelError, RecursionError, ValueError)
+"""What long work may end with as its result, which the write handles where it came upon the work."""
 
 
 class _Outcome(Struct, frozen=True):
@@ -205,7 +208,7 @@ class LongWork:
         if len(self._known) >= _MOST_TRIES:
             raise TooManyRequests("the object does not hold still while it is validated; try again later")
         outcome = await self._thread.outcome(pending.work)
-        if outcome.error is not None and not isinstance(outcome.error, (ApiError, ValueError)):
+        if outcome.error is not None and not isinstance(outcome.error, _REFUSALS):
             raise outcome.error  # a webhook is to be asked first, or it is a fault of ours
         self._known[pending.key] = outcome
 

@@ -6,11 +6,15 @@ import threading
 import pytest
 
 from mews.kube.api.errors import ApiError, BadRequest, TooManyRequests
+from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.cel.budgets import PACE
+from mews.kube.cel.values import CelError
 from mews.kube.emulated.apiserver.store import long_work as module
 from mews.kube.emulated.apiserver.store.admission import PendingCalls, completed
 from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork, LongWorkThread, sliced
 from mews.kube.emulated.apiserver.store.request import WriteRequest
+from tests.kube.emulated.apiserver.serving import serve
+from tests.kube.emulated.apiserver.test_admission import BINDINGS, POLICIES, binding, data, policy
 
 
 def work_of(steps):
@@ -54,13 +58,37 @@ def test_without_a_wire_all_is_done_at_once():
     assert sliced(work_of(100)) == "MainThread"
 
 
-def test_what_the_work_refuses_is_refused_by_the_write():
+@pytest.mark.parametrize("refusal", [BadRequest, CelError, RecursionError, ValueError])
+def test_what_the_work_refuses_is_handled_by_the_write(refusal):
     def work():
         work_of(100)()
-        raise BadRequest("no")
+        raise refusal("no")
 
-    with pytest.raises(BadRequest, match="no"):
-        served(lambda request: sliced(work))
+    def write(request):
+        try:
+            return sliced(work)
+        except refusal as error:
+            return str(error)
+
+    assert served(write) == "no"
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2, 3, 4].all(x, authorizer.requestResource.check('get').allowed())", "variables.all == 1"]
+)
+def test_a_policy_whose_long_expression_exceeds_its_cost_refuses_the_write(tmp_path, text):
+    spends = "[1, 2, 3, 4].map(x, authorizer.requestResource.check('get').allowed()).size()"
+
+    async def check(served):
+        made = policy("costly", text, variables=[{"name": "all", "expression": spends}])
+        await served.kube.create(POLICIES, made)
+        await served.kube.create(BINDINGS, binding("costly"))
+        with pytest.raises(ApiError) as refused:
+            await served.kube.create(CONFIGMAPS, data("m"), namespace="default")
+        assert (refused.value.code, refused.value.reason) == (422, "Invalid")
+        assert refused.value.message.endswith("operation cancelled: actual cost limit exceeded")
+
+    serve(tmp_path, check)
 
 
 def test_a_result_counts_for_the_input_that_it_was_made_of():

@@ -6,6 +6,7 @@ annotated and bound, then its containers are given it, then the annotations call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
@@ -71,35 +72,52 @@ class PromiseFirst(Invariant[RunState]):
     def __init__(self, books: PromiseBooks) -> None:
         self._books = books
         self._doubts: list[tuple[Line, str, str]] = []
+        self._stood: dict[tuple[str, str], float] = {}
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Judge annotations; where lines of two watches may be exchanged, once those of the other had their time."""
+        """Judge annotations; where lines of two watches may be exchanged, once those of the other had their time. A
+        promise may be struck out again within that time: one that stood at any moment of it counts."""
         self._books.take(line)
-        if line.event == "annotations" and line.actor.startswith("pod/"):
-            pod, gpu = self._books.pods.get(line.fields["uid"]), line.fields["annotations"].get(names.UUID)
-            if gpu is not None and pod is not None and not pod.given:
-                self._doubts.append((line, line.fields["uid"], gpu))
-                yield from self._judge(line.t, state)
+        lag_s = state.bound_s("lag_s") or 0.0
+        if line.event == PROMISES:
+            if lag_s:
+                self._remember(line.t, lag_s)
+            self._doubts = [each for each in self._doubts if not self._is_promised(each[1], each[2])]
+        elif line.event == "annotations" and line.actor.startswith("pod/"):
+            uid, gpu = line.fields["uid"], line.fields["annotations"].get(names.UUID)
+            pod = self._books.pods.get(uid)
+            if gpu is None or pod is None or pod.given or self._is_promised(uid, gpu):
+                return
+            if not lag_s or line.t - self._stood.get((uid, gpu), -math.inf) > lag_s:
+                self._doubts.append((line, uid, gpu))
+                yield from self._judge(line.t, lag_s)
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge what could not be judged before."""
         if self._doubts:
-            yield from self._judge(t, state)
+            yield from self._judge(t, state.bound_s("lag_s") or 0.0)
 
-    def _judge(self, t: float, state: RunState) -> Iterator[Breach]:
-        lag_s = state.bound_s("lag_s") or 0.0
+    def _remember(self, t: float, lag_s: float) -> None:
+        """Until when promises stood that were struck out or replaced lately."""
+        self._stood = {key: until for key, until in self._stood.items() if t - until <= lag_s}
+        self._stood |= {(uid, had.gpu): t for uid, had in self._books.before.items() if had is not None}
+
+    def _is_promised(self, uid: str, gpu: str) -> bool:
+        promise = self._books.promises.get(uid)
+        return promise is not None and promise.gpu == gpu
+
+    def _judge(self, t: float, lag_s: float) -> Iterator[Breach]:
         due = [each for each in self._doubts if t - each[0].t >= lag_s]
         self._doubts = [each for each in self._doubts if t - each[0].t < lag_s]
         for line, uid, gpu in due:
             promise = self._books.promises.get(uid)
-            if promise is None or promise.gpu != gpu:
-                says = "promises it nothing" if promise is None else f"promises it {promise.gpu}"
-                pod = line.actor.removeprefix("pod/")
-                what = f"{pod} is annotated with {gpu}, and the ledger {says}"
-                owner = self._books.pods.get(uid)
-                bound = owner.bound if owner is not None else None
-                after = promise.line if promise is not None else bound
-                yield Breach((uid, gpu), what, line, after=after)
+            says = "promises it nothing" if promise is None else f"promises it {promise.gpu}"
+            pod = line.actor.removeprefix("pod/")
+            what = f"{pod} is annotated with {gpu}, and the ledger {says}"
+            owner = self._books.pods.get(uid)
+            bound = owner.bound if owner is not None else None
+            after = promise.line if promise is not None else bound
+            yield Breach((uid, gpu), what, line, after=after)
 
 
 class AssignedOnce(Invariant[RunState]):

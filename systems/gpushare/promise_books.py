@@ -41,7 +41,7 @@ class PromisedPod(Struct):
 class PromiseBooks:
     """Pods and ledgers, as the lines tell of them; one for all laws of a run, whichever of them is given a line first.
 
-    ``before``: what was promised to the pods (uid) of the last write of a ledger before it.
+    ``before``: what was promised, before the last write of a ledger, to the pods (uid) that it made or struck.
     """
 
     events = frozenset({("api", PROMISES), *_POD_EVENTS})
@@ -77,11 +77,11 @@ class PromiseBooks:
 
     def _ledger(self, line: Line) -> None:
         node, made = line.actor.partition("/")[2], line.fields["made"]
-        for uid in line.fields["struck"]:
-            if uid in self.promises and self.promises[uid].node == node:
-                del self.promises[uid]
-                self._forget(uid)
-        self.before = {uid: self.promises.get(uid) for uid in made}
+        struck = [uid for uid in line.fields["struck"] if uid in self.promises and self.promises[uid].node == node]
+        gone = {uid: self.promises.pop(uid) for uid in struck}
+        for uid in struck:
+            self._forget(uid)
+        self.before = {**gone, **{uid: self.promises.get(uid) for uid in made}}
         for uid, row in made.items():
             self.promises[uid] = Promise(row["pod"], node, row["gpu"], row["memory"], line)
 

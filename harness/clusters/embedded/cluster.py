@@ -16,7 +16,7 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.first_objects import make_first_objects
 from mews.harness.clusters.embedded.host_power import PoweredHosts
 from mews.harness.clusters.embedded.late_measures import LateMeasures
-from mews.harness.clusters.embedded.readiness import nodes_ready, while_they_run
+from mews.harness.clusters.embedded.readiness import default_account_made, nodes_ready, while_they_run
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.exposition import merged
@@ -34,6 +34,7 @@ from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import INSTANT
 from mews.harness.systems import find_profile, find_program, images_of, watched_by
+from mews.kube.api.resources import PODS
 from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
@@ -196,10 +197,15 @@ class EmbeddedCluster:
         return wanted
 
     async def _apply_manifests(self) -> None:
+        attended = self._scenario.stack.controllers.names("serviceaccount-controller")
         for given in self._replacements.objects():
+            self._controllers.start()  # pods are refused until one of them has made their account
             resource = await resource_of(self.kube, given["kind"], given.get("apiVersion", ""))
             obj = complete(given, resource)
-            await self.kube.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
+            namespace = obj["metadata"].get("namespace")
+            if attended and resource == PODS and obj["spec"].get("serviceAccountName", "default") == "default":
+                await default_account_made(self.kube, namespace or "default")
+            await self.kube.create(resource, obj, namespace=namespace, field_manager="mews")
 
     async def close(self) -> None:
         """Stop everything and give everything back."""

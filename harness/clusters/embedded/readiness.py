@@ -1,4 +1,4 @@
-"""Waiting for the nodes of a cluster that comes up."""
+"""Waiting for the nodes and accounts of a cluster that comes up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mews.harness.journal import Journal
 from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.scenario.brought import BroughtPrograms
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import NODES
+from mews.kube.api.resources import NODES, SERVICE_ACCOUNTS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
 
@@ -38,6 +38,21 @@ async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]],
     except TimeoutError:
         late = ", ".join(sorted(wanted)[:3])
         raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
+
+
+async def default_account_made(kube: KubeApi, namespace: str) -> None:
+    """Watch until a controller has made that namespace's ServiceAccount ``default``, without which pods are refused.
+
+    Raises Lacks when it is not in time.
+    """
+    try:
+        async with asyncio.timeout(_READY_S):
+            while True:
+                async for event in kube.watch(SERVICE_ACCOUNTS, namespace=namespace, resource_version="0"):
+                    if event.object["metadata"]["name"] == "default":
+                        return
+    except TimeoutError:
+        raise Lacks(f"namespace {namespace} got no ServiceAccount default within {_READY_S:.0f} s") from None
 
 
 async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, brought: BroughtPrograms | None) -> None:

@@ -109,6 +109,23 @@ def test_an_annotation_before_its_promise_is_reported_with_the_binding_and_anoth
     assert found(41, late) == [(2, 1)]
 
 
+def exchanged(*said: Said) -> list[tuple[int | None, int | None]]:
+    """What the law of promises says where lines of several watches may be 2 s late."""
+    law = next(law for law in laws(GpuShareConfig()) if law.number == 41)
+    return numbers(breaches(law, [created(0, "a"), *said], until=20, lag_s=2.0))
+
+
+def test_a_promise_that_stood_within_the_lag_of_watches_is_one() -> None:
+    made, struck = promises(1, {"a": ("G0", 6)}), promises(1.5, {}, struck=("a",))
+    assert exchanged(on(1, "a", "G0"), made, struck) == []
+    assert exchanged(made, on(1.2, "a", "G0"), struck) == []
+    assert exchanged(made, struck, on(3.4, "a", "G0")) == []
+    assert exchanged(made, promises(1.5, {"a": ("G1", 6)}), on(3.4, "a", "G0")) == []
+    assert exchanged(made, struck, on(3.6, "a", "G0")) == [(3, None)]
+    assert exchanged(on(1, "a", "G1"), made, struck) == [(1, None)]
+    assert found(41, [created(0, "a"), made, promises(1, {}, struck=("a",)), on(1, "a", "G0")]) == [(3, None)]
+
+
 def test_annotations_that_a_pod_came_with_are_its_makers() -> None:
     came = created(0, "a", annotated=[names.INDEX, names.UUID])
     assert found(41, [came, on(0, "a", "G0")]) == []

@@ -165,6 +165,9 @@ class Check(Model):
         if not own and not registered:
             allowed = ", ".join((*cls.model_fields, *STEPS.others()))
             raise ValueError(f"must name something to check: {allowed}")
+        nothing = next((name for name, asked in own.items() if asked is None), None)
+        if nothing is not None:
+            raise ValueError(f"{nothing}: says nothing to check")
         check = handler(own)
         check._given = registered
         return check

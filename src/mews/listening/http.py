@@ -131,6 +131,8 @@ class HttpListener:
             return self._refuse(request, 413, str(error))
         except BodyError as error:
             return self._refuse(request, 400, str(error))
+        except web.HTTPException as error:  # aiohttp's own refusal, of a WebSocket's version for example
+            return self._refuse(request, error.status, error.text or error.reason)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:

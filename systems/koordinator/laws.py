@@ -17,7 +17,7 @@ from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.devices import NodeDevice
 from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.hints import hints_of
-from mews.systems.koordinator.journal import GANG
+from mews.systems.koordinator.journal import DEVICE_WITHDRAWN, GANG
 from mews.systems.koordinator.names import ALLOCATED, GPU, JOINT, VISIBLE
 
 IGNORE_POLICY = (
@@ -98,6 +98,8 @@ class GivenInHealth(Invariant[RunState]):
         report = self._books.report(node, pod.annotated.number)
         if report is None or (lag_s and pod.annotated.t - report.line.t < lag_s):
             return
+        if report.line.event == DEVICE_WITHDRAWN and pod.annotated.t <= report.line.t:
+            return  # Both come from watches of their own: the Device may have gone once it was read.
         for each in pod.allocations:
             device = report.device(each)
             if device is None or not device.health:

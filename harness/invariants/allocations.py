@@ -68,7 +68,7 @@ class Allocations(Invariant[ObservedState]):
                 self._pod(line)
         elif line.layer == "component":
             if kind == "kubelet":
-                self._begin_anew(host)
+                self._begin_anew(host, keeps_lists=state.bounds.lag_s > 0)
         elif line.event == "devices":
             key = (host, line.fields["resource"])
             self._lists[key] = _Announced(line)
@@ -91,8 +91,9 @@ class Allocations(Invariant[ObservedState]):
         elif uid in self._pods:
             self._pods[uid].bound = line
 
-    def _begin_anew(self, host: str) -> None:
-        for key in [key for key in self._lists if key[0] == host]:
+    def _begin_anew(self, host: str, *, keeps_lists: bool) -> None:
+        """``keeps_lists``: of a real node an agent shows what is new, and not a list that its plugin repeats."""
+        for key in [] if keeps_lists else [key for key in self._lists if key[0] == host]:
             del self._lists[key]
         self._ended.pop(host, None)
         self._free.pop(host, None)

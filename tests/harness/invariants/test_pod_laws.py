@@ -10,6 +10,7 @@ from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.pod_lives import REMEMBERED, PodLives
 from mews.harness.invariants.terminations import Terminations
 from tests.harness.invariants.law_runs import Said, breaches, numbers
+from tests.harness.invariants.stream import Stream
 
 GPU = "falcon.com/gpu"
 
@@ -217,3 +218,13 @@ def test_a_list_of_a_kubelet_that_is_gone_says_nothing() -> None:
 
 def test_the_judge_has_them() -> None:
     assert [LAWS[number] for number in (13, 14, 15, 16)] == [PodLives, Terminations, Allocations, Offered]
+
+
+@pytest.mark.parametrize(("lag_s", "found"), [(0.0, True), (2.0, False)])
+def test_a_list_that_a_real_plugin_repeats_after_its_kubelets_restart_is_no_news(lag_s, found):
+    """On a real node nothing is written of it; an embedded kubelet starts without any list."""
+    stream = Stream({"a": "1"}, lag_s=lag_s)
+    stream.kubelet("host-1", "devices", resource="falcon.com/gpu", healthy=["0-a"], unhealthy=[])
+    stream.journal.write("component", "kubelet/host-1", "started")
+    stream.allocate("host-1", "p", ["a"])
+    assert (15 in stream.numbers()) is found

@@ -10,13 +10,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from mews.callers import Callers
-from mews.listening.limits import HEAD_S, MOST_THREADS
+from mews.listening.limits import HEAD_S
 from mews.listening.reading import bears
+from mews.listening.threads import BoundedThreads
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -71,27 +71,8 @@ class ThreadedHttp:
         return None
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
+class _Server(BoundedThreads, WSGIServer):
     context: ssl.SSLContext | None = None
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._free = threading.BoundedSemaphore(MOST_THREADS)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread of its own, if there is one left."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and give the thread back."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer, on the connection's own thread: a client that is slow with its handshake deafens nobody."""

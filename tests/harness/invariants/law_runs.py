@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mews.harness.engine import Engine
 from mews.harness.invariants.bounds import Bounds
@@ -17,6 +19,11 @@ from mews.kube.system.journal import Line
 
 ROOT = Path(__file__).parents[3] / "scenarios"
 
+Plant = Callable[[pytest.MonkeyPatch], None]
+"""Changes one line of a component."""
+PlantedRow = tuple[Plant, int, str, str, str, str]
+"""A fault, the law that must find it, in which scenario, what its finding says, the events of its first line and of the
+line that it should have come after."""
 Said = tuple[float, str, str, Mapping[str, Any]]
 """A line: t, actor, event, fields."""
 
@@ -35,6 +42,20 @@ def named(result: Result, number: int) -> tuple[str, str, str]:
     assert found, (number, result.verdict, result.reason, [each["what"] for each in result.violations])
     first, after = found[0]["first"], found[0]["after"]
     return found[0]["what"], first["event"], after["event"] if after else ""
+
+
+def each_planted(rows: Sequence[PlantedRow]) -> pytest.MarkDecorator:
+    """A test for each fault, under its name."""
+    return pytest.mark.parametrize("row", rows, ids=[row[0].__name__ for row in rows])
+
+
+def check_found(patch: pytest.MonkeyPatch, row: PlantedRow) -> None:
+    """Plant the fault, play its scenario, and hold what the law says of it to the row."""
+    plant, number, scenario, says, first, after = row
+    plant(patch)
+    what, *lines = named(played(scenario), number)
+    assert says in what
+    assert lines == [first, after]
 
 
 def breaches(law: Invariant[Any], said: Iterable[Said], *, until: float | None = None, **bounds: Any) -> list[Breach]:
@@ -74,4 +95,17 @@ def without_line(said: Iterable[Said], event: str) -> list[Said]:
     return [each for each in said if each[2] != event]
 
 
-__all__ = ["ROOT", "Said", "breaches", "layer_of", "named", "numbers", "played", "without_line"]
+__all__ = [
+    "ROOT",
+    "Plant",
+    "PlantedRow",
+    "Said",
+    "breaches",
+    "check_found",
+    "each_planted",
+    "layer_of",
+    "named",
+    "numbers",
+    "played",
+    "without_line",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from mews.kube.emulated.kubelet.devices import admission
 from mews.kube.emulated.kubelet.devices.allocations import DeviceAllocations
 from mews.kube.emulated.kubelet.devices.inventory import Inventory
 from mews.kube.emulated.kubelet.pod_worker import PodWorker
-from tests.harness.invariants.law_runs import named, played
+from tests.harness.invariants.law_runs import PlantedRow, check_found, each_planted
 
 ONE_AFTER_ANOTHER = """
 apiVersion: mews/v1
@@ -30,8 +29,6 @@ steps:
   - wait: {pod: {name: b, phase: Running}}
     timeout: 1m
 """  # noqa: E501
-
-Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 async def nothing(*_: Any) -> None:
@@ -77,13 +74,6 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("plant", "number", "scenario", "says", "first", "after"), PLANTED, ids=[row[0].__name__ for row in PLANTED]
-)
-def test_the_law_finds_it_and_names_the_lines(
-    monkeypatch: pytest.MonkeyPatch, plant: Plant, number: int, scenario: str, says: str, first: str, after: str
-) -> None:
-    plant(monkeypatch)
-    what, *lines = named(played(scenario), number)
-    assert says in what
-    assert lines == [first, after]
+@each_planted(PLANTED)
+def test_the_law_finds_it_and_names_the_lines(monkeypatch: pytest.MonkeyPatch, row: PlantedRow) -> None:
+    check_found(monkeypatch, row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +12,17 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.journal import config_map_news, node_news
 from mews.systems.gpushare.laws import SEED_MATCH, laws
 from mews.systems.gpushare.promise_books import PromiseBooks
-from tests.harness.invariants.law_runs import ROOT, Said, breaches, named, numbers, played
+from tests.harness.invariants.law_runs import (
+    ROOT,
+    PlantedRow,
+    Said,
+    breaches,
+    check_found,
+    each_planted,
+    named,
+    numbers,
+    played,
+)
 
 MEMORY = names.MEMORY_RESOURCE
 
@@ -213,8 +223,6 @@ def test_a_node_and_its_broken_gpus_are_lines_when_they_change() -> None:
 
 # Planted
 
-Plant = Callable[[pytest.MonkeyPatch], None]
-
 
 def nothing_counts_as_used(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledger, "used_memory", lambda gpus, uses: {})
@@ -255,16 +263,11 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("plant", "number", "scenario", "says", "first", "after"), PLANTED, ids=[row[0].__name__ for row in PLANTED]
-)
+@each_planted(PLANTED)
 def test_the_law_finds_a_fault_of_one_line_and_names_the_lines(
-    monkeypatch: pytest.MonkeyPatch, plant: Plant, number: int, scenario: str, says: str, first: str, after: str
+    monkeypatch: pytest.MonkeyPatch, row: PlantedRow
 ) -> None:
-    plant(monkeypatch)
-    what, *lines = named(played(scenario), number)
-    assert says in what
-    assert lines == [first, after]
+    check_found(monkeypatch, row)
 
 
 def test_slices_of_other_gpus_are_known_of_the_designs_own_match() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.journal import tfjob_news
 from mews.systems.kod2.laws import LITERAL_THRASH, LITERAL_WORKER_0, laws
 from mews.systems.kod2.reconciler import Reconciler
-from tests.harness.invariants.law_runs import ROOT, Said, breaches, named, numbers, played
+from tests.harness.invariants.law_runs import ROOT, PlantedRow, Said, breaches, check_found, each_planted, numbers
 
 ALL = (60, 61, 62, 63, 64, 65, 66)
 
@@ -207,7 +207,6 @@ def test_bounds_weight_and_stalls_are_lines_when_they_are_new() -> None:
 
 # Planted
 
-Plant = Callable[[pytest.MonkeyPatch], None]
 MINIMUM_OF_ALL = (ROOT / "elastic/03-core-stays.yaml").read_text().replace("minReplicas: 1, max", "minReplicas: 3, max")
 
 
@@ -267,13 +266,8 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("plant", "number", "scenario", "says", "first", "after"), PLANTED, ids=[row[0].__name__ for row in PLANTED]
-)
+@each_planted(PLANTED)
 def test_the_law_finds_a_fault_of_one_line_and_names_the_lines(
-    monkeypatch: pytest.MonkeyPatch, plant: Plant, number: int, scenario: str, says: str, first: str, after: str
+    monkeypatch: pytest.MonkeyPatch, row: PlantedRow
 ) -> None:
-    plant(monkeypatch)
-    what, *lines = named(played(scenario), number)
-    assert says in what
-    assert lines == [first, after]
+    check_found(monkeypatch, row)

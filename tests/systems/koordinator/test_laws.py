@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -19,7 +19,16 @@ from mews.systems.koordinator.journal import gang_news
 from mews.systems.koordinator.laws import IGNORE_POLICY, laws
 from mews.systems.koordinator.names import ALLOCATED, CORE, JOINT, MIN_AVAILABLE, POD_GROUP, VISIBLE
 from mews.systems.koordinator.pod_notes import DeviceNotes
-from tests.harness.invariants.law_runs import Said, breaches, named, numbers, played
+from tests.harness.invariants.law_runs import (
+    PlantedRow,
+    Said,
+    breaches,
+    check_found,
+    each_planted,
+    named,
+    numbers,
+    played,
+)
 
 BOUNDS = {"unbound_s": 15.0, "gang_s": 15.0}
 
@@ -192,8 +201,6 @@ def test_what_the_labels_of_a_pod_say_of_its_gang_is_a_line_when_it_is_new() -> 
 
 # Planted
 
-Plant = Callable[[pytest.MonkeyPatch], None]
-
 
 async def nothing(*_: Any) -> None:
     """A step that is left out."""
@@ -250,16 +257,11 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("plant", "number", "scenario", "says", "first", "after"), PLANTED, ids=[row[0].__name__ for row in PLANTED]
-)
+@each_planted(PLANTED)
 def test_the_law_finds_a_fault_of_one_line_and_names_the_lines(
-    monkeypatch: pytest.MonkeyPatch, plant: Plant, number: int, scenario: str, says: str, first: str, after: str
+    monkeypatch: pytest.MonkeyPatch, row: PlantedRow
 ) -> None:
-    plant(monkeypatch)
-    what, *lines = named(played(scenario), number)
-    assert says in what
-    assert lines == [first, after]
+    check_found(monkeypatch, row)
 
 
 UNHOOKED = """

@@ -22,6 +22,7 @@ class StandIn:
     about: dict[str, Any]
     lines: list[dict[str, Any]]
     hardware: dict[str, Any] = field(default_factory=lambda: {"table": {}, "hosts": {}, "telemetry": {}})
+    faults: list[dict[str, Any]] = field(default_factory=list)
     refuse: str = ""
     steps: list[dict[str, Any]] = field(default_factory=list)
     unauthorised: list[str] = field(default_factory=list)
@@ -73,6 +74,8 @@ def serving(session: StandIn) -> Iterator[StandIn]:
                 self._json({"next": len(session.lines), "lines": session.lines[since:]})
             elif path == "/v1/hardware":
                 self._json(session.hardware)
+            elif path == "/v1/faults":
+                self._json({"faults": session.faults})
             elif path.startswith("/v1/explain/pod/"):
                 pod = path.removeprefix("/v1/explain/pod/")
                 self._json({"pod": pod, "sentences": [f"{pod} waits: <b>nobody</b> has five GPUs."]})

@@ -68,6 +68,8 @@ _NOT_TOLD = (
 )
 """Events whose number and order the kubelets decide, which are the same on both sides; and the attach-detach
 controller's, which emulated nodes do without."""
+_CANCELLED = "Cancelling deletion of Pod"
+"""What the taint manager says of a node whose heartbeat came late, as on a busy machine, and then came."""
 
 Verdict = Sequence[str]
 
@@ -240,7 +242,7 @@ async def _events(kube: KubeApi, space: str) -> list[str]:
     found = set()
     for event in (await kube.list(EVENTS, namespace=space)).items:
         about = event["involvedObject"]
-        if event.get("reason") not in _NOT_TOLD:
+        if event.get("reason") not in _NOT_TOLD and not (event.get("message") or "").startswith(_CANCELLED):
             name = _SUFFIX.sub("-*", about.get("name", ""))
             found.add(f"event {event.get('type')} {event.get('reason')} {about.get('kind')} {name}")
     return sorted(found)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from mews.harness.clusters.control_plane.backend import servers_of
 from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
-from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.session import ClusterSession
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
@@ -35,7 +35,7 @@ class _OneKubelet:
 
 
 def test_the_aggregator_serves_what_kubelets_measure(shared: ClusterSession, tmp_path: Path) -> None:
-    servers = shared.share("control-plane", Servers, Servers.stop)
+    servers = servers_of(shared, attended=False)
 
     async def main() -> None:
         pod: dict[str, Any] = {"metadata": {"name": "p", "namespace": "default", "labels": {"app": "x"}}}

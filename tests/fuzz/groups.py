@@ -14,16 +14,29 @@ from tests.fuzz.session_faces import sessions
 
 Group = Callable[[], AbstractContextManager[list[Face]]]
 
-GROUPS: tuple[Group, ...] = (
-    chassis,
-    api,
-    secure_chassis,
-    secure_api,
-    kubelets,
-    hosts,
-    components,
-    agents,
-    sessions,
-    services,
-    recordings,
-)
+FACES: dict[Group, tuple[str, ...]] = {
+    sessions: ("session with the token", "session without it", "page of a session as nobody"),
+    chassis: (
+        "h3api and resource-pool",
+        "redfish as administrator",
+        "redfish as nobody",
+        "control with the token",
+        "control without it",
+    ),
+    services: ("service gpushare-extender", "service koord-scheduler", "service koord-webhook"),
+    api: ("kubernetes as everybody", "kubernetes with the token", "kubernetes without it"),
+    hosts: ("hosts' control with the token", "hosts' control without it"),
+    recordings: ("recording",),
+    agents: ("agent with the token", "agent without it"),
+    kubelets: ("kubelet with the certificate", "kubelet without it"),
+    components: ("metrics", "metrics under TLS with the token", "metrics under TLS without it"),
+    secure_chassis: (
+        "redfish under TLS as administrator",
+        "redfish under TLS as nobody",
+        "control under TLS with the token",
+        "control under TLS without it",
+    ),
+    secure_api: ("kubernetes under TLS with the token", "kubernetes under TLS without it"),
+}
+"""The names of the faces that each group serves: to serve no more than is asked for."""
+GROUPS: tuple[Group, ...] = tuple(FACES)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.groups import GROUPS
+from tests.fuzz.groups import GROUPS, SOCKETS
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPS = ("src/mews", "emulator", "kube", "systems", "harness")
@@ -94,7 +94,7 @@ def listeners_table():
 
 
 def test_the_table_of_listeners_names_groups_of_the_fuzzer_and_all_of_them():
-    known = {group.__name__ for group in GROUPS}
+    known = {group.__name__ for group in (*GROUPS, *SOCKETS)}
     named = {group for groups in listeners_table().values() for group in groups}
     assert named == known
 

@@ -9,8 +9,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.fuzz.groups import FACES
+from tests.fuzz.groups import FACES, SOCKETS
 from tests.fuzz.judge import Account, fuzz
+from tests.fuzz.socket_judge import fuzz_socket
 
 _SHOWN = 40
 
@@ -23,7 +24,7 @@ def main() -> int:
     parser.add_argument("--face", default="", help="faces whose name has this in it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faces at once, each in its own process")
     chosen = parser.parse_args()
-    known = [name for faces in FACES.values() for name in faces]
+    known = [name for faces in (*FACES.values(), *SOCKETS.values()) for name in faces]
     names = [name for name in known if chosen.face == name] or [name for name in known if chosen.face in name]
     if not names:
         parser.error(f"--face {chosen.face!r}: no face has that in its name; there are {', '.join(known)}")
@@ -35,13 +36,21 @@ def main() -> int:
 def one(name: str, requests: int, seed: int) -> int:
     """Fuzz a face in this process."""
     logging.getLogger().addHandler(logging.NullHandler())
-    [group] = [group for group, faces in FACES.items() if name in faces]
-    with group() as served:
-        [face] = [face for face in served if face.name == name]
-        account = fuzz(face, requests, seed)
+    account = account_of(name, requests, seed)
     sys.stdout.write(shown(account))
     sys.stdout.flush()
     return 1 if account.findings else 0
+
+
+def account_of(name: str, requests: int, seed: int) -> Account:
+    """Serve that face's group and fuzz it."""
+    for group, names in FACES.items():
+        if name in names:
+            with group() as faces:
+                return fuzz(faces[names.index(name)], requests, seed)
+    [(sockets, names)] = [(group, names) for group, names in SOCKETS.items() if name in names]
+    with sockets() as listening:
+        return fuzz_socket(listening[names.index(name)], requests, seed)
 
 
 def shown(account: Account) -> str:

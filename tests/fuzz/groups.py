@@ -11,6 +11,8 @@ from tests.fuzz.node_faces import agents, components, hosts, kubelets
 from tests.fuzz.secure_faces import secure_api, secure_chassis
 from tests.fuzz.service_faces import recordings, services
 from tests.fuzz.session_faces import sessions
+from tests.fuzz.socket_faces import runtimes, sockets
+from tests.fuzz.socket_judge import SocketFace
 
 Group = Callable[[], AbstractContextManager[list[Face]]]
 
@@ -40,3 +42,9 @@ FACES: dict[Group, tuple[str, ...]] = {
 }
 """The names of the faces that each group serves: to serve no more than is asked for."""
 GROUPS: tuple[Group, ...] = tuple(FACES)
+
+SOCKETS: dict[Callable[[], AbstractContextManager[list[SocketFace]]], tuple[str, ...]] = {
+    sockets: ("kubelet's registration", "device plugin", "pod resources", "runtime hooks", "NVML of a host"),
+    runtimes: ("runtime proxy", "parameter server"),
+}
+"""The same of what listens beside HTTP."""

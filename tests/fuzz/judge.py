@@ -10,8 +10,8 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ UPSTREAMS = "500 as upstream"
 """Kubernetes' own plain internal errors: a Status without a reason (contract apiserver.md section 2), as the real
 server answers DeleteOptions that are none, unknown patch directives and others. What crashes here has a reason."""
 PATIENCE_S = 5.0
+RENEWED_EVERY = 500
 OWN_CONNECTION = 0.05
 """Of the requests whose connection could be kept."""
 MOST_MIB = 1536
@@ -42,6 +43,8 @@ class Face:
     tls: ssl.SSLContext | None = None
     refusing: bytes = b""
     """What the body of a 500 begins with where its protocol demands one: gpushare's extender so refuses to bind."""
+    renewed: Callable[[], list[Sent]] | None = None
+    """The seeds anew, for those that a session guards which the requests themselves end."""
 
 
 @dataclass(slots=True)
@@ -180,9 +183,12 @@ def is_bad(status: str) -> bool:
 
 def shots(face: Face, count: int, seed: int) -> Iterator[Shot]:
     """So many requests, the same ones for the same seed; some of those that are sound get a connection of their own."""
-    rng = random.Random(f"{seed}/{face.name}")
+    rng, seeds = random.Random(f"{seed}/{face.name}"), face.seeds
     for number in range(count):
-        sent, names = drawn(face.seeds, rng)
+        if face.renewed is not None and number and number % RENEWED_EVERY == 0:
+            with suppress(OSError, KeyError):  # it is refused for the moment: the former are as good
+                seeds = face.renewed()
+        sent, names = drawn(seeds, rng)
         alone = rng.random() < OWN_CONNECTION
         yield Shot(number, sent, "+".join(names), framed=not alone and is_framed(sent, names))
 

@@ -5,6 +5,7 @@ import pytest
 from tests.fuzz.answers import NO_HTTP, AnswerReader
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def read(data, method="GET", *, step):
@@ -23,7 +24,7 @@ def read(data, method="GET", *, step):
         (HEAD + b"Content-Length: 0\r\n\r\n", "GET", b"", False),
         (HEAD + b"Content-Length: 3\r\n\r\n", "HEAD", b"", False),
         (HEAD + b"content-length: 1\r\nConnection: close\r\n\r\na", "GET", b"a", True),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n2;x\r\nab\r\n1\r\nc\r\n0\r\nTrailer: x\r\n\r\n", "GET", b"abc", False),
+        (CHUNKED + b"2;x\r\nab\r\n1\r\nc\r\n0\r\nTrailer: x\r\n\r\n", "GET", b"abc", False),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + b"Content-Length: 1\r\n\r\na", "GET", b"a", False),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", "GET", b"a", True),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from mews.dialects import OURS
 from mews.harness.backends import BACKENDS
+from mews.harness.errors import BadInput
 
 InsecureOption = Annotated[bool, typer.Option("--insecure", help="plain HTTP: everybody on this machine is let in")]
 AllowHostOption = Annotated[
@@ -109,6 +111,13 @@ StrictOption = Annotated[bool, typer.Option("--strict", help="3 where anything w
 Paths = Annotated[
     list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
 ]
+PathsOrNone = Annotated[
+    list[Path] | None,
+    typer.Argument(help="scenario files, folders of them, or names of included ones", metavar="PATH..."),
+]
+ListOption = Annotated[
+    bool, typer.Option("--list", help="list the included scenarios and exit; PATH selects those with that word")
+]
 HardwareOption = Annotated[
     Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
 ]
@@ -116,6 +125,22 @@ ResultsOption = Annotated[
     str | None, typer.Option("--results", metavar="FILE|-", help="a line is appended as each run ends")
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="leave out what --results has already")]
+
+
+def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
+    """What `run` does without files: list the included scenarios where that is asked for.
+
+    Raises BadInput where it is not, and for words that no scenario has.
+    """
+    if not asked:
+        raise BadInput("PATH: missing; give scenario files, folders or names, or --list")
+
+    from mews.harness.commands.listing import show
+
+    show("scenarios", " ".join(map(str, words)))
+    return 0
+
+
 ShardOption = Annotated[
     str | None, typer.Option("--shard", metavar="I/N", help="every Nth run, from the Ith on; index/N in an Indexed Job")
 ]

@@ -10,47 +10,58 @@ import typer
 from mews.dialects import OURS
 from mews.harness.backends import BACKENDS
 
-InsecureOption = Annotated[bool, typer.Option("--insecure", help="plain HTTP: everybody on this machine is let in")]
+InsecureOption = Annotated[bool, typer.Option("--insecure", help="use plain HTTP; anyone on this machine gets access")]
 AllowHostOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="another name that the servers go by; may be repeated"),
+    typer.Option("--allow-host", metavar="NAME", help="accept this host name, too; may be repeated"),
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
 ]
 SnapshotOption = Annotated[
-    Path | None, typer.Option("--snapshot", metavar="FILE", help="what `mews snapshot save` wrote, restored")
+    Path | None, typer.Option("--snapshot", metavar="FILE", help="restore this file of `mews snapshot save`")
 ]
 StackOption = Annotated[
     str | None,
-    typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
+    typer.Option("--stack", metavar="NAME[,NAME]|none", help="run these systems; none: a bare cluster"),
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option("--scheduler", metavar="ours|real", help="whose default scheduler runs; default: the cluster's own"),
+    typer.Option(
+        "--scheduler", metavar="ours|real", help="choose whose default scheduler runs; default: the cluster's"
+    ),
 ]
 ControllersOption = Annotated[
     str | None,
-    typer.Option("--controllers", metavar="ours|real", help="whose controllers run; default: the cluster's own"),
+    typer.Option("--controllers", metavar="ours|real", help="choose whose controllers run; default: the cluster's"),
 ]
 MetricsOption = Annotated[
     str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
 ]
 ImagesOption = Annotated[
-    Path | None, typer.Option("--images", metavar="FILE", help="images of yours, as images: of a scenario has them")
+    Path | None,
+    typer.Option(
+        "--images", metavar="FILE", help="read your images from this file, in the format of a scenario's images"
+    ),
 ]
 UnknownImagesOption = Annotated[
     str | None,
-    typer.Option("--unknown-images", metavar="fail|idle|container", help="what other images do; default: idle"),
+    typer.Option("--unknown-images", metavar="fail|idle|container", help="choose what other images do; default: idle"),
 ]
 DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
 
-ClusterOption = Annotated[str, typer.Option("--cluster", help=" or ".join(", ".join(BACKENDS).rsplit(", ", 1)))]
-SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
-DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {DIALECTS}")]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", help="choose the cluster: " + " or ".join(", ".join(BACKENDS).rsplit(", ", 1)))
+]
+SpeedOption = Annotated[
+    float, typer.Option("--speed", help="pass this many emulated seconds per second of wall-clock time")
+]
+SPEAK = f"speak this dialect to the chassis: {DIALECTS}"
+DialectOption = Annotated[str | None, typer.Option("--dialect", help=SPEAK)]
 OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
 DirOption = Annotated[
-    Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
+    Path | None,
+    typer.Option("--dir", help="write kubeconfig and ready.json here; default: a folder named after the session"),
 ]
 HostAccessOption = Annotated[
     bool,
@@ -60,62 +71,76 @@ HostAccessOption = Annotated[
     ),
 ]
 WaitOption = Annotated[
-    str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")
+    str,
+    typer.Option(
+        "--wait",
+        metavar="nodes|devices",
+        help="wait until nodes are Ready, or until their devices are allocatable, too",
+    ),
 ]
-WebOption = Annotated[bool, typer.Option("--web", help="print the address of its live page")]
+WebOption = Annotated[bool, typer.Option("--web", help="print the address of the live page")]
 ProfileOption = Annotated[
     str,
-    typer.Option("--profile", metavar="NAME|FILE", help="what is asked of it: stack, newest, or a DSP0272 profile"),
+    typer.Option("--profile", metavar="NAME|FILE", help="require this profile: stack, newest, or a DSP0272 profile"),
 ]
 ExplainOption = Annotated[
-    str | None, typer.Option("--explain", metavar="CLAUSE", help="print a clause's text and source, nothing else")
+    str | None, typer.Option("--explain", metavar="CLAUSE", help="print a clause's text and source, and exit")
 ]
 RestoreFileOption = Annotated[
-    Path | None, typer.Option("--restore-file", metavar="FILE", help="where a run notes how to undo it")
+    Path | None, typer.Option("--restore-file", metavar="FILE", help="keep notes in this file on how to undo the run")
 ]
 RestoreOption = Annotated[
-    Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, nothing else")
+    Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, and exit")
 ]
 RecordingOption = Annotated[
     Path | None,
     typer.Option("--recording", metavar="DIR", help="replay a recording of `mews conform`, or a DSP2043 mockup folder"),
 ]
-StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
+StateOption = Annotated[
+    Path | None, typer.Option("--state", metavar="FILE", help="keep the table in this file across restarts")
+]
 OpenapiOption = Annotated[
-    str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
+    str | None, typer.Option("--openapi", metavar="DIALECT", help="print the OpenAPI description and exit")
 ]
 ChassisTlsOption = Annotated[
-    bool, typer.Option("--tls", help="the default: TLS where passwords and tokens are asked for")
+    bool, typer.Option("--tls", help="use TLS where passwords and tokens are required; the default")
 ]
 ChangesOption = Annotated[bool, typer.Option("--allow-changes", help="move idle devices, and put them back")]
 DeviceOption = Annotated[
-    list[str] | None, typer.Option("--device", metavar="ID", help="is idle and may be moved; default: free ones")
+    list[str] | None, typer.Option("--device", metavar="ID", help="move only this idle device; default: free devices")
 ]
 PortOption = Annotated[
-    list[str] | None, typer.Option("--port", metavar="PORT", help="they may be put on; default: all")
+    list[str] | None, typer.Option("--port", metavar="PORT", help="attach devices only to this port; default: all")
 ]
 QuirksOption = Annotated[
-    str | None, typer.Option("--quirks", metavar="NAME|FILE", help="what its firmware is known for")
+    str | None, typer.Option("--quirks", metavar="NAME|FILE", help="read known quirks of the firmware from this file")
 ]
-WaiversOption = Annotated[Path | None, typer.Option("--waivers", metavar="FILE", help="deviations that are accepted")]
+WaiversOption = Annotated[
+    Path | None, typer.Option("--waivers", metavar="FILE", help="accept the deviations that this file lists")
+]
 CredentialsOption = Annotated[
     Path | None,
-    typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
+    typer.Option(
+        "--credentials", metavar="FILE", help="log in as USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"
+    ),
 ]
 SelectOption = Annotated[
-    str | None, typer.Option("--select", metavar="KEY=VALUE,…", help="scenarios with these metadata.labels alone")
+    str | None, typer.Option("--select", metavar="KEY=VALUE,…", help="run only scenarios with these metadata.labels")
 ]
-StrictOption = Annotated[bool, typer.Option("--strict", help="3 where anything was skipped, unless something failed")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="exit with 3 if anything was skipped and nothing failed")]
 Paths = Annotated[
-    list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
+    list[Path],
+    typer.Argument(help="run these scenario files, folders, or names of included scenarios", metavar="PATH..."),
 ]
 HardwareOption = Annotated[
-    Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
+    Path | None,
+    typer.Option("--hardware", help="use this hardware file, or the name of an included one; default: the demo's"),
 ]
 ResultsOption = Annotated[
-    str | None, typer.Option("--results", metavar="FILE|-", help="a line is appended as each run ends")
+    str | None, typer.Option("--results", metavar="FILE|-", help="append a line of JSON as each run finishes")
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="leave out what --results has already")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --results has already")]
 ShardOption = Annotated[
-    str | None, typer.Option("--shard", metavar="I/N", help="every Nth run, from the Ith on; index/N in an Indexed Job")
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="run every Nth run, starting with the Ith; index/N in an Indexed Job"),
 ]

@@ -103,7 +103,7 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
 def _up(arguments: UpArguments, *, as_json: bool) -> int:
     backend = backend_of(arguments.cluster)
     if as_json and arguments.web:
-        raise BadInput("--json --web: only one of the two: --json prints ready.json and nothing else")
+        raise BadInput("--json --web: only one of the two: --json prints only ready.json")
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
         raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
@@ -219,7 +219,7 @@ def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: 
     if hardware is not None:
         hardware = file_of("hardware", hardware)
         if not hardware.is_file():
-            raise BadInput(f"--hardware {hardware}: neither a file nor an inventory shipped with mews")
+            raise BadInput(f"--hardware {hardware}: must be a file, or the name of included hardware")
     sets = {} if hardware is None else {"hardware": str(hardware.absolute())}
     text = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: up}\nhardware: demo\n"
     try:

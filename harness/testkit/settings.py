@@ -103,7 +103,7 @@ def _file_or_name(name: str, kind: str, value: Any, folders: Sequence[Path]) -> 
     near = get_close_matches(str(value), names, 1)
     hint = f"did you mean {near[0]}? " if near else ""
     listed = "" if len(names) > 20 else f": {', '.join(names)}"
-    raise BadInput(f"{name}={str(value)!r}: {hint}must be a file, or the name of a shipped one{listed}")
+    raise BadInput(f"{name}={str(value)!r}: {hint}must be a file, or the name of included hardware{listed}")
 
 
 def _shipped_names(kind: str) -> list[str]:
@@ -114,7 +114,7 @@ def _shipped_names(kind: str) -> list[str]:
 def _stack(value: Any, folders: Sequence[Path]) -> str:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-        raise BadInput(f"stack={value!r}: must be systems by their names, or none")
+        raise BadInput(f"stack={value!r}: must be names of systems, or none")
     wanted = [name.strip() for name in names]
     there = registry.names()
     for name in wanted if wanted not in ([], ["none"]) else []:

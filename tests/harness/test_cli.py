@@ -121,7 +121,7 @@ def engine(monkeypatch):
         (
             "conform http://127.0.0.1:9 --profile none",
             2,
-            "no such file, and no shipped profile; those are newest, stack",
+            "no such file or included profile; included are newest, stack",
         ),
         ("conform http://127.0.0.1:9 --profile /etc/hostname", 2, "/etc/hostname: "),
         ("serve --recording /no/such", 2, "--recording /no/such: no recording.json"),

@@ -282,7 +282,9 @@ def test_programs_that_cannot_run_there_are_refused_in_one_line(stack, programs,
 
 
 def test_a_scenario_gives_kube_scheduler_no_options_of_ours():
-    with pytest.raises(ScenarioError, match="program: kube-scheduler takes no options of ours, such as strategy"):
+    with pytest.raises(
+        ScenarioError, match="program: kube-scheduler does not take options of our scheduler, such as strategy"
+    ):
         read("{defaultScheduler: {program: kube-scheduler, strategy: MostAllocated}}")
 
 

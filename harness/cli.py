@@ -45,37 +45,21 @@ INTERRUPTED = 130
 def run(
     paths: given.Paths,
     cluster: given.ClusterOption = DEFAULT_BACKEND,
-    time: Annotated[
-        str | None, typer.Option("--time", help="run in virtual time or in wall-clock time: virtual or wall")
-    ] = None,
+    time: given.TimeOption = None,
     speed: given.SpeedOption = 1.0,
     seed: Annotated[int | None, typer.Option("--seed", help="use this seed instead of the scenario's")] = None,
-    seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="A-B", help="run once with each of these seeds")
-    ] = None,
+    seeds: given.SeedsOption = None,
     dialect: given.DialectOption = None,
     set_: given.SetOption = None,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="write the results as JSON; -: to standard output")
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE|-", help="write the results as JUnit XML")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE|-", help="write the results as one HTML page")
-    ] = None,
-    journal: Annotated[
-        Path | None, typer.Option("--journal", metavar="FILE|-", help="write the journal, as JSON lines")
-    ] = None,
+    json: given.JsonOption = None,
+    junit: given.JunitOption = None,
+    html: given.HtmlOption = None,
+    journal: given.JournalOption = None,
     keep: Annotated[bool, typer.Option("--keep", help="keep a wall-clock cluster running afterwards")] = False,
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", help="use this kubeconfig, with --cluster kubeconfig")
-    ] = None,
+    kubeconfig: given.KubeconfigOption = None,
     context: Annotated[str | None, typer.Option("--context", help="use this context of the kubeconfig")] = None,
     timeout: Annotated[float | None, typer.Option("--timeout", help="limit each scenario to this many seconds")] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", help="run this many at a time, each in a process; virtual time only")
-    ] = 1,
+    jobs: given.JobsOption = 1,
     results: given.ResultsOption = None,
     resume: given.ResumeOption = False,
     shard: given.ShardOption = None,
@@ -113,12 +97,8 @@ def run(
 
 @app.command()
 def validate(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(help="check these scenario and hardware files, or folders", metavar="PATH...")
-    ] = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="print the JSON Schema of scenario files, or of hardware files")
-    ] = False,
+    paths: given.CheckedPaths = None,
+    schema: given.SchemaOption = False,
     allow_outside: given.OutsideOption = False,
 ) -> int:
     """Check scenario and hardware files without running anything."""
@@ -150,19 +130,13 @@ def up(
     hardware: given.HardwareOption = None,
     dir_: given.DirOption = None,
     json: Annotated[bool, typer.Option("--json", help="print only ready.json")] = False,
-    cluster: Annotated[
-        str, typer.Option("--cluster", help="choose the cluster: embedded, control-plane or kind")
-    ] = DEFAULT_BACKEND,
-    scenario: Annotated[
-        Path | None, typer.Option("--scenario", help="take hardware and stack from this scenario")
-    ] = None,
+    cluster: given.UpClusterOption = DEFAULT_BACKEND,
+    scenario: given.ScenarioOption = None,
     speed: given.SpeedOption = 1.0,
     dialect: given.DialectOption = None,
     name: Annotated[str, typer.Option("--name", help="name the session, for `mews down`")] = "mews",
     tls: Annotated[bool, typer.Option("--tls", help="use TLS and require a token; the default")] = False,
-    api_port: Annotated[
-        int, typer.Option("--api-port", min=0, max=65535, help="serve the API on this port; 0: any free port")
-    ] = 0,
+    api_port: given.ApiPortOption = 0,
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
@@ -214,14 +188,10 @@ def down(
 @app.command(name="diff-clusters")
 def diff_clusters(
     paths: given.Paths,
-    clusters: Annotated[
-        str, typer.Option("--clusters", help="compare these clusters, separated by commas, with the first")
-    ] = "embedded,control-plane",
+    clusters: given.ClustersOption = "embedded,control-plane",
     speed: given.SpeedOption = 10.0,
     dialect: given.DialectOption = None,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="write the runs and their differences as JSON")
-    ] = None,
+    json: given.DifferencesOption = None,
     keep: Annotated[bool, typer.Option("--keep", help="keep the kind cluster for later runs")] = False,
     allow_outside: given.OutsideOption = False,
 ) -> int:
@@ -239,23 +209,15 @@ def diff_clusters(
 @app.command()
 def serve(
     hardware: given.HardwareOption = None,
-    listen: Annotated[
-        str,
-        typer.Option("--listen", metavar="HOST:PORT", help="listen here with the first dialect of the first chassis"),
-    ] = "127.0.0.1:0",
+    listen: given.ListenOption = "127.0.0.1:0",
     dialect: given.DialectOption = None,
-    ready: Annotated[
-        Path | None, typer.Option("--ready", metavar="FILE", help="write this file once everything is served")
-    ] = None,
+    ready: given.ReadyOption = None,
     state: given.StateOption = None,
     speed: given.SpeedOption = 1.0,
     openapi: given.OpenapiOption = None,
     recording: given.RecordingOption = None,
     tls: given.ChassisTlsOption = False,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="use this certificate; default: a generated one"),
-    ] = None,
+    certificate: given.CertificateOption = None,
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="use this private key, in PEM")] = None,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
@@ -285,9 +247,7 @@ def serve(
 
 @app.command()
 def conform(
-    url: Annotated[
-        str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
-    ] = None,
+    url: given.UrlOption = None,
     dialect: Annotated[str, typer.Option("--dialect", help=given.SPEAK)] = DEFAULT,
     allow_changes: given.ChangesOption = False,
     device: given.DeviceOption = None,
@@ -297,21 +257,11 @@ def conform(
     credentials: given.CredentialsOption = None,
     ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="trust these CA certificates")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="trust any certificate")] = False,
-    patience: Annotated[
-        float, typer.Option("--patience", metavar="S", help="wait this many seconds for a reply")
-    ] = 60.0,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="write the results as JSON; -: to standard output")
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE|-", help="write the results as JUnit XML")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE|-", help="write the results as one HTML page")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option("--record", metavar="DIR", help="record all replies in this folder")
-    ] = None,
+    patience: given.PatienceOption = 60.0,
+    json: given.JsonOption = None,
+    junit: given.JunitOption = None,
+    html: given.HtmlOption = None,
+    record: given.RecordOption = None,
     diff: Annotated[Path | None, typer.Option("--diff", metavar="DIR", help="compare with this recording")] = None,
     profile: given.ProfileOption = "stack",
     explain: given.ExplainOption = None,
@@ -351,9 +301,7 @@ def conform(
 )
 def nvidia_smi(
     context: typer.Context,
-    hardware: Annotated[
-        Path | None, typer.Option("--hardware", help="show a host of this hardware file, without a session")
-    ] = None,
+    hardware: given.ShownHardwareOption = None,
     name: Annotated[str, typer.Option("--name", help="show a host of this session of `mews up`")] = "mews",
     host: Annotated[str | None, typer.Option("--host", help="show this host; default: the first")] = None,
 ) -> int:
@@ -366,19 +314,11 @@ def nvidia_smi(
 @app.command()
 def manifests(
     hardware: given.HardwareOption = None,
-    scenario: Annotated[
-        Path | None, typer.Option("--scenario", help="take hardware and stack from this scenario")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="write a file per component into this folder")
-    ] = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", help="deploy into this namespace; default: the default system's")
-    ] = None,
+    scenario: given.ScenarioOption = None,
+    out: given.ManifestsFolderOption = None,
+    namespace: given.NamespaceOption = None,
     image: Annotated[str, typer.Option("--image", help="use this component image")] = "mews.local/components:latest",
-    node: Annotated[
-        list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="deploy to this node; may be repeated")
-    ] = None,
+    node: given.NodeOption = None,
     dialect: given.DialectOption = None,
     allow_outside: given.OutsideOption = False,
 ) -> int:
@@ -394,22 +334,12 @@ def manifests(
 @app.command()
 def experiment(
     name: Annotated[str | None, typer.Argument(help="choose one of --list", metavar="NAME")] = None,
-    seeds: Annotated[
-        list[str] | None,
-        typer.Option("--seeds", metavar="N|PART=N", help="run each cell with these seeds; may be repeated"),
-    ] = None,
+    seeds: given.CellSeedsOption = None,
     jobs: Annotated[int, typer.Option("--jobs", help="run this many processes at a time")] = 2,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="write results, tables, figures and a page into this folder"),
-    ] = None,
+    out: given.ResultsFolderOption = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="write all rows as JSON")] = None,
-    markdown: Annotated[
-        str | None, typer.Option("--markdown", metavar="FILE|-", help="write the report as Markdown")
-    ] = None,
-    plots: Annotated[
-        Path | None, typer.Option("--plots", metavar="DIR", help="draw figures into this folder; requires matplotlib")
-    ] = None,
+    markdown: given.MarkdownOption = None,
+    plots: given.PlotsOption = None,
     list_: Annotated[bool, typer.Option("--list", help="list all experiments and exit")] = False,
 ) -> int:
     """Repeat an experiment of a system's paper."""

@@ -144,3 +144,77 @@ ShardOption = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="run every Nth run, starting with the Ith; index/N in an Indexed Job"),
 ]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", help="run in virtual time or in wall-clock time: virtual or wall")
+]
+SeedsOption = Annotated[str | None, typer.Option("--seeds", metavar="A-B", help="run once with each of these seeds")]
+JsonOption = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="write the results as JSON; -: to standard output")
+]
+JunitOption = Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="write the results as JUnit XML")]
+HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="write the results as one HTML page")]
+JournalOption = Annotated[
+    Path | None, typer.Option("--journal", metavar="FILE|-", help="write the journal, as JSON lines")
+]
+KubeconfigOption = Annotated[
+    Path | None, typer.Option("--kubeconfig", help="use this kubeconfig, with --cluster kubeconfig")
+]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", metavar="N", help="run this many at a time, each in a process; virtual time only")
+]
+CheckedPaths = Annotated[
+    list[Path] | None, typer.Argument(help="check these scenario and hardware files, or folders", metavar="PATH...")
+]
+SchemaOption = Annotated[
+    bool, typer.Option("--schema", help="print the JSON Schema of scenario files, or of hardware files")
+]
+UpClusterOption = Annotated[str, typer.Option("--cluster", help="choose the cluster: embedded, control-plane or kind")]
+ScenarioOption = Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from this scenario")]
+ApiPortOption = Annotated[
+    int, typer.Option("--api-port", min=0, max=65535, help="serve the API on this port; 0: any free port")
+]
+ClustersOption = Annotated[
+    str, typer.Option("--clusters", help="compare these clusters, separated by commas, with the first")
+]
+DifferencesOption = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="write the runs and their differences as JSON")
+]
+ListenOption = Annotated[
+    str, typer.Option("--listen", metavar="HOST:PORT", help="listen here with the first dialect of the first chassis")
+]
+ReadyOption = Annotated[
+    Path | None, typer.Option("--ready", metavar="FILE", help="write this file once everything is served")
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="use this certificate; default: a generated one")
+]
+UrlOption = Annotated[
+    str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
+]
+PatienceOption = Annotated[float, typer.Option("--patience", metavar="S", help="wait this many seconds for a reply")]
+RecordOption = Annotated[Path | None, typer.Option("--record", metavar="DIR", help="record all replies in this folder")]
+ShownHardwareOption = Annotated[
+    Path | None, typer.Option("--hardware", help="show a host of this hardware file, without a session")
+]
+ManifestsFolderOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="write a file per component into this folder")
+]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", help="deploy into this namespace; default: the default system's")
+]
+NodeOption = Annotated[
+    list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="deploy to this node; may be repeated")
+]
+CellSeedsOption = Annotated[
+    list[str] | None,
+    typer.Option("--seeds", metavar="N|PART=N", help="run each cell with these seeds; may be repeated"),
+]
+ResultsFolderOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="write results, tables, figures and a page into this folder")
+]
+MarkdownOption = Annotated[
+    str | None, typer.Option("--markdown", metavar="FILE|-", help="write the report as Markdown")
+]
+PlotsOption = Annotated[
+    Path | None, typer.Option("--plots", metavar="DIR", help="draw figures into this folder; requires matplotlib")
+]

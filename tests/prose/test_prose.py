@@ -1,5 +1,8 @@
-"""Helps, errors and edited pages read as a technical writer would write them: no phrase of ``phrases.yaml``, no overlong
-sentence, and a help line that begins with a verb. ``pending.txt`` names the pages that have not been edited yet."""
+"""Helps, errors and edited pages read as a technical writer would write them: no phrase of ``phrases.yaml``, no
+overlong sentence, and a help line that begins with a verb.
+
+``pending.txt`` names the pages that have not been edited yet.
+"""
 
 from __future__ import annotations
 
@@ -77,5 +80,5 @@ def test_texts_are_found_where_users_read_them() -> None:
 
 
 def test_code_and_links_are_no_words() -> None:
-    page = "# Head\n\nUse `mews run --seeds 1-3` [here](there.md).\n\n```\ntold\n```\n\n| a b | c |\n|---|---|\n- One. Two."
+    page = "# Head\n\nUse `mews run` [here](there.md).\n\n```\ntold\n```\n\n| a b | c |\n|---|---|\n- One. Two."
     assert list(sentences(page)) == ["Head", "Use CODE here.", "a b", "c", "One.", "Two."]

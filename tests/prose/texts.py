@@ -45,7 +45,7 @@ def _helps() -> Iterator[Text]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("add_argument", "addoption", "add")):
                 text = next((_text(keyword.value) for keyword in node.keywords if keyword.arg == "help"), "")
-                if text:
+                if re.search(r"[a-z]{3} [a-z]", text):  # more than a value
                     yield f"{path}:{node.lineno}", text
 
 

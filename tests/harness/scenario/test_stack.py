@@ -271,9 +271,14 @@ def test_up_puts_kubernetes_programs_in_the_place_of_ours():
             "{defaultScheduler: null}",
             UpPrograms("real"),
             "embedded",
-            "real: the stack has no default sched",
+            "real: the stack does not run our default sched",
         ),
-        ("{defaultScheduler: {scoring: random}}", UpPrograms("real"), "embedded", "gives it options of ours: scoring"),
+        (
+            "{defaultScheduler: {scoring: random}}",
+            UpPrograms("real"),
+            "embedded",
+            "sets options of our scheduler: scoring",
+        ),
     ],
 )
 def test_programs_that_cannot_run_there_are_refused_in_one_line(stack, programs, cluster, says):

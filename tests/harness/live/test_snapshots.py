@@ -204,7 +204,7 @@ def test_a_file_is_written_whole_for_its_owner_and_read_again(saved, tmp_path):
     ("text", "complaint"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"\xff\xfe\x00", "is no text"),
+        (b"\xff\xfe\x00", "is not text"),
         (b"", "is no JSON"),
         (b"apiVersion: mews/v1\n", "is no JSON"),
         (b'{"kind": "Snapshot", "apiVersion"', "ends too early"),

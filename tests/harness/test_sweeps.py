@@ -112,7 +112,9 @@ def test_a_changed_scenario_is_another_sweep(folder, capsys):
     path = folder / "s" / "a.yaml"
     path.write_text(path.read_text().replace("1h", "2h"))
     capsys.readouterr()
-    assert "belongs to another sweep" in refused(capsys, "run", "s", "--seeds", "1-2", "--results", "1.jsonl", "--resume")
+    assert "belongs to another sweep" in refused(
+        capsys, "run", "s", "--seeds", "1-2", "--results", "1.jsonl", "--resume"
+    )
 
 
 def test_a_shard_is_named_by_number_or_by_the_index_of_a_job():

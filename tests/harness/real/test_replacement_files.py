@@ -110,7 +110,7 @@ def test_what_lies_outside_cannot_be_carried(folder):
 def test_more_than_a_config_map_takes_is_told_with_the_largest_file(folder):
     (folder / "big.bin").write_bytes(b"0" * LIMIT)
     assert collected(folder, "sh", "big.bin") == {"big.bin"}
-    with pytest.raises(Lacks, match=rf"have {LIMIT + 1} bytes, .largest: big.bin..*build an image"):
+    with pytest.raises(Lacks, match=rf"have {LIMIT + 1} bytes .largest: big.bin.; .*build an image"):
         collected(folder, "sh", "big.bin", "conf/a.yaml")
 
 

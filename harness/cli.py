@@ -43,7 +43,7 @@ INTERRUPTED = 130
 
 @app.command()
 def run(
-    paths: given.Paths,
+    paths: given.PathsOrNone = None,
     cluster: given.ClusterOption = DEFAULT_BACKEND,
     time: given.TimeOption = None,
     speed: given.SpeedOption = 1.0,
@@ -68,9 +68,12 @@ def run(
     allow_outside: given.OutsideOption = False,
     allow_host_access: given.HostAccessOption = False,
     insecure: given.InsecureOption = False,
+    list_: given.ListOption = False,
 ) -> int:
     """Run scenarios and judge them."""
-    _check_dialect(dialect)
+    if list_ or not paths:
+        return given.list_scenarios(paths or (), asked=list_)
+    check_dialect(dialect)
     time = time_of(cluster, time)
     check_serves(insecure, served=backend_of(cluster).emulates_nodes and time == "wall", cluster=cluster, time=time)
     options = RunOptions(
@@ -153,7 +156,7 @@ def up(
 ) -> int:
     """Bring up a cluster with its chassis, and keep it in the foreground until it is stopped."""
     check_choice("--cluster", cluster, backends_that(lambda backend: backend.stays_up))
-    _check_dialect(dialect)
+    check_dialect(dialect)
     check_speed(speed)
 
     from mews.harness.commands.up import UpArguments, UpImages, UpPrograms, waited_for
@@ -196,7 +199,7 @@ def diff_clusters(
     allow_outside: given.OutsideOption = False,
 ) -> int:
     """Run scenarios on several clusters and report the differences."""
-    _check_dialect(dialect)
+    check_dialect(dialect)
     check_speed(speed)
 
     from mews.harness.commands.diff_clusters import diff_clusters as compare
@@ -229,7 +232,7 @@ def serve(
         check_choice("--openapi", openapi, DESCRIBED)
         terminal.out(description(openapi))
         return 0
-    _check_dialect(dialect)
+    check_dialect(dialect)
     check_speed(speed)
 
     from mews.harness.commands.serve import Tls, serve_recorded
@@ -273,7 +276,7 @@ def conform(
         from mews.harness.commands.conform import restore as put_back
 
         return put_back(restore, credentials)
-    _check_dialect(dialect)
+    check_dialect(dialect)
     if explain is not None and url is not None:
         raise BadInput(f"--explain {explain} {url}: only one of the two: --explain judges nothing")
     if explain is not None:
@@ -323,7 +326,7 @@ def manifests(
     allow_outside: given.OutsideOption = False,
 ) -> int:
     """Write the Kubernetes manifests of chassis and stack, as --cluster kind applies them."""
-    _check_dialect(dialect)
+    check_dialect(dialect)
 
     from mews.harness.commands.manifests import ManifestsOptions, write_manifests
 
@@ -374,11 +377,6 @@ def version() -> int:
 
     terminal.out(f"mews {__version__}\n")
     return 0
-
-
-def _check_dialect(dialect: str | None) -> None:
-    if dialect is not None:
-        check_dialect(dialect)
 
 
 def exit_code(arguments: Sequence[str] | None = None) -> int:

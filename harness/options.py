@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from mews.dialects import DIALECTS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.errors import BadInput
+from mews.names import must_be
 from mews.registry import NotRegistered
 
 MOST_SEED = 2**63 - 1
@@ -78,11 +79,13 @@ def check_available(cluster: str) -> None:
 def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise BadInput unless the value is one of those."""
     if value not in allowed:
-        raise BadInput(f"{option} {value}: must be one of {', '.join(allowed)}")
+        raise BadInput(f"{option} {value}: {must_be(value, allowed)}")
 
 
-def check_dialect(dialect: str) -> None:
-    """Raise BadInput for a dialect that there is not."""
+def check_dialect(dialect: str | None) -> None:
+    """Raise BadInput for a dialect that there is not; None is the scenario's own."""
+    if dialect is None:
+        return
     try:
         DIALECTS.find(dialect)
     except NotRegistered as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from mews.dialects import OURS
 from mews.harness.backends import BACKENDS
+from mews.harness.errors import BadInput
 
 InsecureOption = Annotated[bool, typer.Option("--insecure", help="use plain HTTP; anyone on this machine gets access")]
 AllowHostOption = Annotated[
@@ -132,6 +134,13 @@ Paths = Annotated[
     list[Path],
     typer.Argument(help="run these scenario files, folders, or names of included scenarios", metavar="PATH..."),
 ]
+PathsOrNone = Annotated[
+    list[Path] | None,
+    typer.Argument(help="run these scenario files, folders, or names of included scenarios", metavar="PATH..."),
+]
+ListOption = Annotated[
+    bool, typer.Option("--list", help="list the included scenarios and exit; PATH selects those with that word")
+]
 HardwareOption = Annotated[
     Path | None,
     typer.Option("--hardware", help="use this hardware file, or the name of an included one; default: the demo's"),
@@ -140,6 +149,22 @@ ResultsOption = Annotated[
     str | None, typer.Option("--results", metavar="FILE|-", help="append a line of JSON as each run finishes")
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --results has already")]
+
+
+def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
+    """What `run` does without files: list the included scenarios where that is asked for.
+
+    Raises BadInput where it is not, and for words that no scenario has.
+    """
+    if not asked:
+        raise BadInput("PATH: missing; give scenario files, folders or names, or --list")
+
+    from mews.harness.commands.listing import show
+
+    show("scenarios", " ".join(map(str, words)))
+    return 0
+
+
 ShardOption = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="run every Nth run, starting with the Ith; index/N in an Indexed Job"),

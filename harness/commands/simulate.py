@@ -162,11 +162,9 @@ def _check_order(order: str | None, plans: Mapping[str, SimulationPlan], policie
 def _hardware(path: Path, times: int) -> Any:
     from mews.emulator.chassis.errors import HardwareError
     from mews.emulator.inventory_file import load_hardware
-    from mews.harness.scenario.loader import file_of
+    from mews.harness.catalogue.files import existing_file
 
-    found = file_of("hardware", path)
-    if not found.is_file():
-        raise BadInput(f"--hardware {path}: no such file, and no inventory of that name comes with Mews")
+    found = existing_file("hardware", path, "--hardware")
     try:
         return load_hardware(found)
     except HardwareError as error:

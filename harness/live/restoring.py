@@ -21,6 +21,7 @@ from mews.harness.scenario.model import Scenario
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
+from mews.names import must_be
 
 _PATIENCE_S = 300.0
 _HOSTS_S = 120.0
@@ -65,9 +66,7 @@ class Restoration:
                 if device not in table.get(chassis, {}):
                     raise ValueError(f"table.{chassis}.{device}: the session has no such device")
                 if port is not None and port not in ports[chassis]:
-                    raise ValueError(
-                        f"table.{chassis}.{device}: port {port!r}: must be one of {', '.join(ports[chassis])}"
-                    )
+                    raise ValueError(f"table.{chassis}.{device}: port {port!r}: {must_be(port, ports[chassis])}")
         gpuids = {str(row["gpuid"]) for rows in table.values() for row in rows.values()}
         hosts = {host.name for host in hardware_of(self._scenario).hosts}
         _check_known("telemetry", snapshot.telemetry, gpuids)
@@ -229,7 +228,7 @@ class Restoration:
 def _check_known(place: str, names: Any, known: Any) -> None:
     for name in names:
         if name not in known:
-            raise ValueError(f"{place} {name!r}: must be one of {', '.join(sorted(known))}")
+            raise ValueError(f"{place} {name!r}: {must_be(name, sorted(known))}")
 
 
 def _sizes(hardware: Any) -> str:

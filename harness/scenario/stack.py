@@ -36,6 +36,7 @@ from mews.kube.emulated.kubelet.faults import KUBELET_FAULTS
 from mews.kube.system.configured import ConfiguredSystem, names_in_stack
 from mews.kube.system.facility import Facility
 from mews.kube.system.system import Pooled, System
+from mews.names import must_be
 from mews.systems import registry
 
 INSTANT = "instant"
@@ -258,7 +259,7 @@ class Stack(Model):
         there = registry.names()
         for name in names:
             if name not in there:
-                raise ValueError(f"{name!r}: must be one of {', '.join(there)}, or none for no system")
+                raise ValueError(f"{name!r}: {must_be(name, (*there, 'none'))}")
         lost = [given.where for name, given in self.replace.items() if given.system not in ("", *names)]
         if lost:
             raise ValueError(f"{lost[0]} replaces a component of a system that the stack leaves out")

@@ -59,7 +59,7 @@ def engine(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("run", 2, "Missing argument"),
+        ("run", 2, "PATH: missing; give scenario files, folders or names, or --list"),
         ("run x.yaml --frob", 2, "No such option"),
         ("frob", 2, "frob"),
         ("run x.yaml --cluster moon", 2, "--cluster moon: must be one of embedded, control-plane, kind, kubeconfig"),
@@ -89,19 +89,15 @@ def engine(monkeypatch):
         (
             "manifests --hardware /no/such.yaml",
             2,
-            "--hardware /no/such.yaml: must be a file, or the name of included hardware",
+            "--hardware /no/such.yaml: no such file, and no included",
         ),
         ("manifests --scenario /no/such.yaml", 2, "/no/such.yaml: no such file"),
         ("manifests --namespace Mine", 2, "--namespace 'Mine': must be small letters, digits and '-'"),
         ("manifests --image=", 2, "--image '': must be the name of an image"),
         ("manifests --out /dev/null/x", 2, "--out /dev/null/x: cannot be written: Not a directory"),
         ("up --cluster kubeconfig", 2, "--cluster kubeconfig: must be one of embedded, control-plane, kind"),
-        (
-            "up --hardware /no/such.yaml",
-            2,
-            "--hardware /no/such.yaml: must be a file, or the name of included hardware",
-        ),
-        ("up --scenario /tmp", 2, "/tmp: cannot be read: Is a directory"),
+        ("up --hardware /no/such.yaml", 2, "--hardware /no/such.yaml: no such file, and no included"),
+        ("up --scenario /tmp", 2, "--scenario /tmp: is a folder"),
         ("serve --ready /no/such/x", 2, "--ready /no/such/x: must be a file"),
         ("serve --state /tmp", 2, "--state /tmp: must be a file"),
         ("serve --state /etc/hostname", 2, "--state /etc/hostname: is no state file"),

@@ -2,10 +2,11 @@
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.journal import LINES_KEPT
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 
 EMPTY = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo.yaml\n"
 

@@ -155,7 +155,7 @@ def edited(folder, name, scheduler="{}", *, more=""):
 
 
 def load_name(name):
-    from mews.harness.scenario.loader import file_of
+    from mews.harness.catalogue.files import file_of
 
     return file_of("scenario", Path(f"testbed/{name}"))
 

@@ -128,6 +128,7 @@ BOXES: Mapping[str, Box] = {
                 "dialects",
                 "environment",
                 "listening",
+                "names",
                 "own_files",
                 "registry",
                 "yaml_text",

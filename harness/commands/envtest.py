@@ -16,6 +16,7 @@ from pathlib import Path
 from mews.harness import terminal
 from mews.harness.commands.words import FailingParser
 from mews.kube.system.command import Command, CommandContext
+from mews.own_files import append_own, write_own
 
 SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
 USAGE = (
@@ -71,7 +72,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     with tempfile.TemporaryDirectory(prefix="mews-envtest-") as folder:
         if chosen.bare:
             scenario = Path(folder) / "bare.yaml"
-            scenario.write_text(_BARE, encoding="utf-8")
+            write_own(scenario, _BARE)
             options["scenario"] = str(scenario)
         return _with_cluster(options, command, Path(folder))
 
@@ -82,7 +83,7 @@ def _with_cluster(options: Mapping[str, str], command: Sequence[str], folder: Pa
     watched: set[int | signal.Signals] = {*_PASSED_ON, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        with (folder / "errors").open("w+", encoding="utf-8") as errors:
+        with append_own(folder / "errors") as errors:
             cluster = subprocess.Popen(
                 [*argv, *words],
                 stdin=subprocess.DEVNULL,
@@ -94,7 +95,7 @@ def _with_cluster(options: Mapping[str, str], command: Sequence[str], folder: Pa
             try:
                 stopped = _await_ready(cluster, folder / "ready.json", watched)
                 if stopped is not None:
-                    return _not_up(cluster, errors.name) if stopped == 0 else 128 + stopped
+                    return _not_up(cluster, folder / "errors") if stopped == 0 else 128 + stopped
                 return _run(command, _environment(folder), before, watched)
             finally:
                 cluster.terminate()
@@ -120,8 +121,8 @@ def _await_ready(cluster: subprocess.Popen[bytes], ready: Path, watched: set[int
     return None
 
 
-def _not_up(cluster: subprocess.Popen[bytes], errors: str) -> int:
-    terminal.err(Path(errors).read_text(encoding="utf-8"))
+def _not_up(cluster: subprocess.Popen[bytes], errors: Path) -> int:
+    terminal.err(errors.read_text(encoding="utf-8"))
     return cluster.returncode or 3
 
 
@@ -171,16 +172,16 @@ COMMAND = Command(
     USAGE,
     passes_on=True,
     options={
-        "--cluster embedded|control-plane": "which API server; default: embedded",
-        "--bare": "the API server alone: no nodes, no controllers, no scheduler",
-        "--scenario FILE": "hardware and stack of that scenario",
-        "--hardware FILE": "that inventory; default: the demo's",
-        "--stack NAME[,NAME]|none": "systems to run; none: a bare cluster",
-        "--images FILE": "images of yours, as images: of a scenario has them",
-        "--speed N": "emulated seconds per second of wall-clock time",
-        "--wait nodes|devices": "CMD starts when nodes are Ready, or devices there, too",
-        "--scheduler ours|real": "ours, or the kube-scheduler of this machine",
-        "--controllers ours|real": "ours, or the kube-controller-manager of this machine",
+        "--cluster embedded|control-plane": "choose the API server; default: embedded",
+        "--bare": "run only the API server: no nodes, controllers or scheduler",
+        "--scenario FILE": "take hardware and stack from this scenario",
+        "--hardware FILE": "use this hardware file; default: the demo's",
+        "--stack NAME[,NAME]|none": "run these systems; none: a bare cluster",
+        "--images FILE": "read your images from this file, in the format of a scenario's images",
+        "--speed N": "pass this many emulated seconds per second of wall-clock time",
+        "--wait nodes|devices": "start CMD when nodes are Ready, or also when devices are allocatable",
+        "--scheduler ours|real": "run our scheduler, or this machine's kube-scheduler",
+        "--controllers ours|real": "run our controllers, or this machine's kube-controller-manager",
     },
     examples=("mews envtest -- go test ./...", "mews envtest --bare --cluster control-plane -- go test ./..."),
 )

@@ -18,7 +18,6 @@ from mews.harness.clusters.real.systems import default_namespace, deployments, i
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
@@ -27,6 +26,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.references import is_image
+from mews.own_files import make_own_folder, write_own
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63
@@ -56,7 +56,7 @@ def write_manifests(options: ManifestsOptions) -> int:
         terminal.out(as_yaml(objects))
         return 0
     try:
-        options.folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(options.folder)
         for name, text in files_of(objects).items():
             write_own(options.folder / name, text)  # one holds a token
             terminal.out(f"{options.folder / name}\n")
@@ -116,14 +116,14 @@ def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         if not equals or not node or host not in nodes:
             raise BadInput(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
         if not all(_LABEL.fullmatch(part) for part in node.split(".")):
-            raise BadInput(f"--node {text}: {node!r} is no name of a node: small letters, digits, '-' and '.'")
+            raise BadInput(f"--node {text}: {node!r} is not a valid node name: lower-case letters, digits, '-' and '.'")
         if any(other.partition("=")[0] == host and other != text for other in given):
-            raise BadInput(f"--node {text}: {host} is given another node too; it has one")
+            raise BadInput(f"--node {text}: {host} is given two nodes; give one")
         nodes[host] = node
     taken = list(nodes.values())
     twice = next((node for node in taken if taken.count(node) > 1), None)
     if twice is not None:
-        raise BadInput(f"--node: {twice} is the node of two hosts; each needs one of its own")
+        raise BadInput(f"--node: {twice} is the node of two hosts; each host needs a different node")
     return nodes
 
 

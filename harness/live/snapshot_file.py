@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.snapshot import read_snapshot
+from mews.own_files import write_own
 
 _WANTED = "must be a snapshot, as `mews snapshot save` writes it"
 
@@ -39,7 +39,7 @@ def load_snapshot(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is no text: {_WANTED}") from error
+        raise ValueError(f"{path}: is not text: {_WANTED}") from error
     try:
         document: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -541,9 +541,7 @@ def test_a_device_is_turned_back_once_its_target_was_tried():
         pytest.param(lambda story: story.note(node=""), id="not annotated any more"),
         pytest.param(lambda story: story.api("pod/default/p", "deleted", uid="p"), id="gone"),
         pytest.param(lambda story: story.announce("host-1", "c"), id="enough"),
-        pytest.param(
-            lambda story: story.journal.write("component", "reconfig-manager", "started"), id="a new one"
-        ),
+        pytest.param(lambda story: story.journal.write("component", "reconfig-manager", "started"), id="a new one"),
     ],
 )
 def test_a_device_that_nobody_may_want_any_more_is_turned_back(happens):

@@ -1,5 +1,5 @@
 """One Flask application of a chassis behind several HTTP servers: ours with and without its short way for plain GETs,
-cheroot as it comes, waitress, werkzeug and, where it is installed, gunicorn with threads."""
+cheroot as it comes, waitress and, where it is installed, gunicorn with threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.hardware import hardware
 PATH = "/h3api/v1/resources"
 SLOW = 150
 TURNS = 3
-PEERS = ("cheroot", "no short way", "waitress", "werkzeug", "gunicorn")
+PEERS = ("cheroot", "no short way", "waitress", "gunicorn")
 
 SERVER = """
 import os, sys
@@ -60,13 +60,6 @@ elif kind == "waitress":
     server = create_server(app, host="127.0.0.1", port=0, threads=8)
     tell(server.effective_port)
     server.run()
-elif kind == "werkzeug":
-    from werkzeug.serving import WSGIRequestHandler, make_server
-    WSGIRequestHandler.protocol_version = "HTTP/1.1"
-    WSGIRequestHandler.log_request = lambda *_: None
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    tell(server.server_port)
-    server.serve_forever()
 else:
     import socket
     from gunicorn.app.base import BaseApplication

@@ -48,7 +48,7 @@ class Departures(Invariant[ObservedState]):
         if line.event == "xid":
             self._xids[key] = line
         elif line.event == "lost":
-            yield from self._falls_off(line, key)
+            yield from self._falls_off(line, key, state.bounds.lag_s)
         elif line.event in _FALLS:
             yield from self._goes(line, key, state)
         else:
@@ -65,10 +65,10 @@ class Departures(Invariant[ObservedState]):
             if row.get("healthy"):
                 self._there[line.actor, gpuid, str(row.get("bdf", ""))] = True
 
-    def _falls_off(self, line: Line, key: Key) -> Iterator[Breach]:
+    def _falls_off(self, line: Line, key: Key, lag_s: float) -> Iterator[Breach]:
         self._lost[key] = line
         xid = self._xids.get(key)
-        is_reported = xid is not None and xid.t == line.t and xid.fields.get("xid") == _SURPRISE_XID
+        is_reported = xid is not None and line.t - xid.t <= lag_s and xid.fields.get("xid") == _SURPRISE_XID
         if self._there.get(key) and line.fields.get("kind") == _GPU and not is_reported:
             what = f"{key[1]} fell off the bus of {_host(line)}, and its driver reports no XID {_SURPRISE_XID}"
             yield Breach((*key, str(line.number)), what, line, key[1], after=xid)

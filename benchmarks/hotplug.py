@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 from benchmarks.common import progress, report
+from mews.harness.catalogue.files import shipped
 from mews.harness.clusters import open_cluster
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 from mews.kube.api.resources import NODES
 
 ROUNDS = 3

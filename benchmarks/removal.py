@@ -9,9 +9,10 @@ from __future__ import annotations
 import statistics
 
 from benchmarks.common import progress, report
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 
 SEEDS = range(1, 11)
 SCENARIO = """

@@ -27,9 +27,10 @@ from msgspec.structs import replace
 
 from benchmarks.common import ROOT, progress, report
 from mews.emulator.inventory_file import load_hardware
+from mews.harness.catalogue.files import file_of
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import file_of, load_scenario
+from mews.harness.scenario.loader import load_scenario
 from mews.harness.simulation.clusters import repeated
 from mews.harness.simulation.columns import PAI2020
 from mews.harness.simulation.policies import find_policy

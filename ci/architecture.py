@@ -120,7 +120,7 @@ BOXES: Mapping[str, Box] = {
         Box(
             "shared by rooms",
             "dialects, registry, callers, …",
-            ("", "callers", "certificates", "dialects", "environment", "listening", "registry", "yaml_text"),
+            ("", "callers", "certificates", "dialects", "environment", "listening", "names", "registry", "yaml_text"),
             "mews",
             620,
             808,

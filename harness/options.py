@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from mews.dialects import DIALECTS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.errors import BadInput
+from mews.names import must_be
 from mews.registry import NotRegistered
 
 MOST_SEED = 2**63 - 1
@@ -78,11 +79,13 @@ def check_available(cluster: str) -> None:
 def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise BadInput unless the value is one of those."""
     if value not in allowed:
-        raise BadInput(f"{option} {value}: must be one of {', '.join(allowed)}")
+        raise BadInput(f"{option} {value}: {must_be(value, allowed)}")
 
 
-def check_dialect(dialect: str) -> None:
-    """Raise BadInput for a dialect that there is not."""
+def check_dialect(dialect: str | None) -> None:
+    """Raise BadInput for a dialect that there is not; None is the scenario's own."""
+    if dialect is None:
+        return
     try:
         DIALECTS.find(dialect)
     except NotRegistered as error:
@@ -108,9 +111,7 @@ def check_run_options(options: RunOptions, jobs: int) -> None:
                 these = " or ".join(backends_that(lambda backend: backend.is_the_users))
                 raise BadInput(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
     if options.keep and options.time == "virtual":
-        raise BadInput(
-            "--keep: virtual time leaves nothing that could be kept; only with --time wall or another --cluster"
-        )
+        raise BadInput("--keep: virtual time leaves nothing to keep; only with --time wall or another --cluster")
     if options.speed != 1.0 and options.time == "virtual":
         raise BadInput(
             f"--speed {options.speed:g}: virtual time has no speed; only with --time wall or another --cluster"
@@ -149,5 +150,5 @@ def seeds_of(text: str) -> range:
     if not (low >= 0 and high <= MOST_SEED):
         raise BadInput(f"--seeds {text}: must be from 0 to {MOST_SEED}")
     if high - low >= MOST_RUNS:
-        raise BadInput(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} at once")
+        raise BadInput(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} are allowed")
     return range(low, high + 1)

@@ -17,6 +17,7 @@ from mews.kube.system.journal import Line
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
 from mews.kube.system.system import System, Watched
+from mews.names import must_be
 from mews.systems import registry
 
 if TYPE_CHECKING:
@@ -84,21 +85,17 @@ def find_profile(name: str) -> MakeOverhead:
         profiles = found.profiles()
         if name in profiles:
             return profiles[name]
-    raise LookupError(f"profile {name!r}: must be one of {', '.join(names_of(lambda each: each.profiles()))}")
+    raise LookupError(f"profile {name!r}: {must_be(name, names_of(lambda each: each.profiles()))}")
 
 
 def find_experiment(name: str) -> Experiment:
     """The experiment of that name.
 
-    Raises LookupError naming those that are spelt like it, or else all.
+    Raises LookupError naming those that are spelt like it.
     """
     experiments = all_experiments()
     if name not in experiments:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, experiments)
-        allowed = ", ".join(near or experiments) or "(there is none)"
-        raise LookupError(f"experiment {name!r}: {'did you mean' if near else 'must be one of'} {allowed}")
+        raise LookupError(f"experiment {name!r}: {must_be(name, experiments)}")
     return experiments[name]
 
 

@@ -123,4 +123,4 @@ def test_a_reference_is_a_module_and_an_attribute(text, so):
 def test_the_table_of_dialects_loads_no_part_of_any():
     code = "import mews.dialects, sys; print([m for m in sys.modules if m.startswith('mews.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert sorted(eval(done.stdout)) == ["mews.dialects", "mews.registry"]
+    assert sorted(eval(done.stdout)) == ["mews.dialects", "mews.names", "mews.registry"]

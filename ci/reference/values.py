@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ci.reference.markdown import code, doc, line, paragraphs, table
 from mews import environment
 from mews.emulator.telemetry.exposition import METRICS
 from mews.harness.errors import EXIT_CODES
-from mews.harness.invariants.judge import LAWS
-from mews.harness.invariants.scheduled import Scheduled
-from mews.harness.invariants.stranded import Stranded
-from mews.harness.invariants.watches import Watches
+from mews.harness.invariants.entries import laws
 from mews.harness.scenario.model import OWN_METRICS
 from mews.kube.emulated.apiserver.wire.request_metrics import HELP
-from mews.kube.system.facility import Facility
 from mews.systems import registry
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.koordinator import metrics as koordinator
@@ -27,7 +22,12 @@ Metric = tuple[str, str]
 def invariants_page() -> str:
     """Each with its number."""
     sections = [
-        paragraphs(f'## {law.number} {law.name} {{: id="{law.number}" }}', doc(law), owner) for law, owner in laws()
+        paragraphs(
+            f'## {law.number} {law.name} {{: id="{law.number}" }}',
+            doc(law),
+            f"Judged where `{system}` runs." if system else "",
+        )
+        for law, system in laws()
     ]
     return paragraphs(
         "# Invariants",
@@ -36,16 +36,6 @@ def invariants_page() -> str:
         "purpose; `bounds` says how long things may take.",
         *sections,
     )
-
-
-def laws() -> list[tuple[Any, str]]:
-    """Each law and, where it is a system's, whose; by number."""
-    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded)]
-    for name in registry.names():
-        system = registry.system(name)
-        judged = (*system.invariants(), *system.laws(system.configure(system.options(), Facility())))
-        own += [(type(law), f"Judged where `{name}` runs.") for law in judged]
-    return sorted(own, key=lambda each: int(each[0].number))
 
 
 def metrics_page() -> str:

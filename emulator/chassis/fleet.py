@@ -11,6 +11,7 @@ from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.telemetry.chassis import ChassisTelemetry
+from mews.names import must_be
 
 if TYPE_CHECKING:
     from mews.emulator.telemetry.store import TelemetryStore
@@ -56,7 +57,7 @@ class Fleet:
         try:
             return self.boxes[name]
         except KeyError:
-            raise ValueError(f"chassis {name!r}: must be one of {', '.join(self.boxes)}") from None
+            raise ValueError(f"chassis {name!r}: {must_be(name, self.boxes)}") from None
 
     def table(self, now_s: float) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> ``{uuid, port, host, kind, model, serial, pool, gpuid, link, pending}`` as it truly is.

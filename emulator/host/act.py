@@ -27,6 +27,7 @@ from mews.emulator.host.holders import Holder
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.tree import HostTree
 from mews.emulator.telemetry.load import IDLE, parse_load
+from mews.names import must_be
 
 Do = Literal[
     "remove",
@@ -73,7 +74,7 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             raise ValueError(f"action {key!r}: unknown key; allowed: {', '.join(KEYS)}")
     do = action.get("do")
     if do not in ACTIONS:
-        raise ValueError(f"do {do!r}: must be one of {', '.join(ACTIONS)}")
+        raise ValueError(f"do {do!r}: {must_be(do, ACTIONS)}")
     # One case per action that may have to wait, each passing on other keys: a table of lambdas would hide which.
     # Complexity 11 is the number of actions.
     host, operator = tree.host, tree.operator

@@ -11,6 +11,7 @@ from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore
 from mews.emulator.host.host import Host
 from mews.emulator.host.own_slots import OWN
+from mews.names import must_be
 
 Ports = Mapping[str, Mapping[str, str | None]]
 """Chassis -> device -> host port."""
@@ -45,7 +46,7 @@ class Hosts:
         try:
             return self.hosts[name]
         except KeyError:
-            raise ValueError(f"host {name!r}: must be one of {', '.join(self.hosts)}") from None
+            raise ValueError(f"host {name!r}: {must_be(name, self.hosts)}") from None
 
     def begin(self, now_s: float, ports: Ports | None = None) -> None:
         """All machines boot; ``ports`` is the chassis' table now, without it that of the hardware file."""

@@ -20,6 +20,7 @@ from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.settings import ALL
 from mews.emulator.telemetry.units import ns
+from mews.names import must_be
 
 if TYPE_CHECKING:
     from mews.emulator.telemetry.store import TelemetryStore
@@ -97,7 +98,7 @@ class ChassisTelemetry:
         try:
             return self._boards[device]
         except KeyError:
-            raise ValueError(f"device {device!r}: must be one of {', '.join(self._boards)}, or {ALL}") from None
+            raise ValueError(f"device {device!r}: {must_be(device, (*self._boards, ALL))}") from None
 
     def reading(self, device: str, now_s: float) -> GpuReading:
         """All of one board now. Raises ValueError."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.emulator.nvml.profiles import GpuProfile
+from mews.names import must_be
 
 ALL = "all"
 """In place of a name: every GPU, every setting."""
@@ -48,7 +49,7 @@ def changed(settings: BoardSettings, values: Mapping[str, Any], profile: GpuProf
         if name == ALL and value in CLEARED:
             settings = BoardSettings()
         elif name not in bounds:
-            raise ValueError(f"set {name!r}: must be one of {', '.join(NAMES)}, or all: none")
+            raise ValueError(f"set {name!r}: {must_be(name, NAMES)}, or all: none")
         else:
             new: Any = None if value in CLEARED else _checked(name, value, bounds[name])
             settings = replace(settings, **{name: new})

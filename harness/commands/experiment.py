@@ -13,6 +13,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import check_installed
 from mews.harness.systems import all_experiments, find_experiment
 from mews.kube.system.experiment import Experiment, Tables
+from mews.names import must_be
 
 
 class ExperimentOutputs(Struct, frozen=True):
@@ -70,7 +71,7 @@ def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
         part = part or experiment.parts[0].name
         number = number.removeprefix("1-")
         if part not in counts:
-            raise BadInput(f"--seeds {text}: {part!r}: must be one of {', '.join(counts)}")
+            raise BadInput(f"--seeds {text}: {part!r}: {must_be(part, counts)}")
         if not (number.isascii() and number.isdecimal()) or int(number) < 1:
             raise BadInput(f"--seeds {text}: must be a whole number of at least 1, 1-N, or PART=N")
         if part in given_parts:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mews.harness import systems
-from mews.harness.commands import envtest, live, merge, simulate, snapshots, sweep, telemetry
+from mews.harness.commands import envtest, listing, live, merge, simulate, snapshots, sweep, telemetry
 from mews.kube.system.command import Command
 
 OURS = (
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND),
-    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND),
+    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND),
 )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mews.harness import terminal
 from mews.harness.errors import BadInput
+from mews.names import must_be
 
 KINDS = ("scenario", "dialect", "fault", "system")
 
@@ -24,7 +25,7 @@ def new(kind: str, folder: Path) -> int:
     Raises BadInput.
     """
     if kind not in KINDS:
-        raise BadInput(f"{kind}: must be one of {', '.join(KINDS)}")
+        raise BadInput(f"{kind}: {must_be(kind, KINDS)}")
     name = folder.absolute().name
     if not _NAME.fullmatch(name):
         raise BadInput(f"{folder}: its name becomes the {kind}'s: must be small letters and digits, with - between")

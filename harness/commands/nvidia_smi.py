@@ -17,9 +17,10 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.emulator.nvml.library import SMI, install
 from mews.emulator.nvml.state import state_beside, write_state
+from mews.harness.catalogue.files import existing_file
 from mews.harness.commands.instances import running
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.scenario.loader import file_of
+from mews.names import must_be
 
 
 def nvidia_smi(hardware: Path | None, name: str, host: str | None, arguments: Sequence[str]) -> int:
@@ -45,7 +46,7 @@ def _run(folder: Path, arguments: Sequence[str]) -> int:
 def _write(hardware: Path, host: str | None, folder: Path) -> None:
     """The folder of a host as it is at the start, all its devices up."""
     try:
-        known = load_hardware(file_of("hardware", hardware))
+        known = load_hardware(existing_file("hardware", hardware, "--hardware"))
         hosts = Hosts(known, 0)
         hosts.begin(0.0)
         wanted = hosts.host(host or known.hosts[0].name)
@@ -73,7 +74,7 @@ def _nodes(name: str) -> dict[str, Any]:
 def _folder_of(nodes: dict[str, Any], host: str | None, name: str) -> Path:
     wanted = host or min(nodes, default="")
     if wanted not in nodes:
-        raise BadInput(f"--host {wanted}: must be one of {', '.join(nodes) or 'none'}, the nodes of {name!r}")
+        raise BadInput(f"--host {wanted}: {must_be(wanted, nodes)}: nodes of {name!r}")
     folder = nodes[wanted].get("env", {}).get("LD_LIBRARY_PATH")
     if folder is None:
         raise Lacks(f"--host {wanted}: its GPUs are not shown to programs; see what `mews up` said about the library")

@@ -14,6 +14,7 @@ from mews.harness import terminal
 from mews.harness.commands.help_layout import COMMAND_PANELS, write_options
 from mews.harness.errors import BadInput, Lacks
 from mews.kube.system.command import Command, CommandContext
+from mews.names import did_you_mean, must_be
 
 NESTED = {("manifests", "sweep")}
 """Looked up by both words, so that no other command waits for all of them to be loaded."""
@@ -52,6 +53,9 @@ class MewsGroup(TyperGroup):
         """A command of two words of which our own command line has the first: found before that."""
         if tuple(args[:2]) in NESTED:
             return args[0], _command_of_systems(args[0]), args[1:]
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            names = self.list_commands(ctx)
+            raise BadInput(f"mews {args[0]}: no such command{did_you_mean(args[0], names)}; see mews --help")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -90,7 +94,8 @@ def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
     if words[1:2] == ["--help"]:
         terminal.out("\n".join(commands[name].help() for name in sorted(commands)))
         return 0
-    raise BadInput(f"mews {' '.join(words)}: must be one of {', '.join(f'mews {name}' for name in commands)}")
+    typed = f"mews {' '.join(words)}"
+    raise BadInput(f"{typed}: {must_be(typed, [f'mews {name}' for name in commands])}")
 
 
 def _run(command: Command, arguments: Sequence[str]) -> int:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from mews.harness import terminal
 from mews.harness.backends import backend_of
+from mews.harness.catalogue.files import existing
 from mews.harness.commands import collecting
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
@@ -31,7 +32,7 @@ from mews.harness.ports.cluster import Cluster
 from mews.harness.report.progress import ProgressBar, progress_bar
 from mews.harness.report.run import SKIPPED, Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import file_of, load_scenarios
+from mews.harness.scenario.loader import load_scenarios
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -100,7 +101,7 @@ def run(
         scenarios = selected(scenarios, wanted.select)
     whole = [(scenario, seed) for scenario in scenarios for seed in wanted.seeds or (scenario.seed,)]
     if len(whole) > MOST_RUNS:
-        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} at once: name fewer seeds or scenarios")
+        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} are allowed: name fewer seeds or scenarios")
     shown = check_outputs(outputs.by_option())
     read = [path for each in scenarios for path in (each.path, *each.included) if path is not None]
     check_inputs_kept(outputs.by_option(), read)
@@ -188,7 +189,7 @@ def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside:
     Raises BadInput, one line per bad file.
     """
     try:
-        files = [file_of("scenario", path) for path in paths]
+        files = [existing("scenario", path) for path in paths]
         return load_scenarios(files, overrides, allow_outside=allow_outside)
     except ScenarioError as error:
         raise BadInput(str(error)) from error

@@ -14,12 +14,12 @@ from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.clock import unix_s
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
+from mews.harness.catalogue.files import existing_file
 from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.serving import OF_CHASSIS, serving_options, warn_insecure
 from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
-from mews.harness.scenario.loader import file_of, shipped
 
 
 class Tls(Struct, frozen=True):
@@ -50,9 +50,7 @@ def serve(
     Raises BadInput, Lacks.
     """
     _check_files(ready, state)
-    file = shipped("hardware", "demo") if hardware is None else file_of("hardware", hardware)
-    if file is None:
-        raise BadInput("--hardware: missing, and this installation lacks the demo's")
+    file = existing_file("hardware", hardware or Path("demo"), "--hardware")
     if serving.insecure and tls.certificate is not None:
         raise BadInput("--insecure --certificate: only one of the two")
     warn_insecure(OF_CHASSIS, serving)

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 from mews.harness import terminal
 from mews.harness.backends import DEFAULT_BACKEND, backend_of
+from mews.harness.catalogue.files import existing_file, shipped
 from mews.harness.commands.down import clear, end
 from mews.harness.commands.instances import (
     MARK,
@@ -39,7 +40,7 @@ from mews.harness.leftovers import end_own, sweep
 from mews.harness.options import RunOptions, ServingOptions, check_choice
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import UNKNOWN, read_images
-from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
+from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.harness.scenario.requirements import check_images
 from mews.harness.termination import PATIENCE_S, TerminationGuard
 from mews.harness.up import run_up
@@ -103,7 +104,7 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
 def _up(arguments: UpArguments, *, as_json: bool) -> int:
     backend = backend_of(arguments.cluster)
     if as_json and arguments.web:
-        raise BadInput("--json --web: only one of the two: --json prints ready.json and nothing else")
+        raise BadInput("--json --web: only one of the two: --json prints only ready.json")
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
         raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
@@ -217,14 +218,12 @@ def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: 
     if hardware is None and scenario is None:
         hardware = shipped("hardware", "demo")
     if hardware is not None:
-        hardware = file_of("hardware", hardware)
-        if not hardware.is_file():
-            raise BadInput(f"--hardware {hardware}: neither a file nor an inventory shipped with mews")
+        hardware = existing_file("hardware", hardware, "--hardware")
     sets = {} if hardware is None else {"hardware": str(hardware.absolute())}
     text = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: up}\nhardware: demo\n"
     try:
         return (
-            load_scenario(file_of("scenario", scenario), sets, allow_outside=allow_outside)
+            load_scenario(existing_file("scenario", scenario, "--scenario"), sets, allow_outside=allow_outside)
             if scenario is not None
             else parse_scenario(text, Path("up"), sets)
         )

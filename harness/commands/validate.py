@@ -12,11 +12,13 @@ from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
 from mews.harness import terminal
+from mews.harness.catalogue.files import file_of, shipped_files
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import file_of, load_scenario, schema
+from mews.harness.scenario.loader import load_scenario, schema
 from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
+from mews.names import did_you_mean
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -79,7 +81,7 @@ def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     Raises BadInput for a folder without any.
     """
     found: list[tuple[Path, str]] = []
-    for path in (file_of("scenario", path) for path in paths):
+    for path in map(_existing, paths):
         if not path.is_dir():
             found.append((path, _kind(path) or "Scenario"))
             continue
@@ -88,6 +90,18 @@ def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
         if not inside:
             raise BadInput(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario or kind: Hardware")
         found += inside
+    return found
+
+
+def _existing(path: Path) -> Path:
+    """The file, or that of an included scenario or inventory of that name.
+
+    Raises BadInput.
+    """
+    found = next((found for kind in ("scenario", "hardware") if (found := file_of(kind, path)).exists()), None)
+    if found is None:
+        near = did_you_mean(path, [*shipped_files("scenario"), *shipped_files("hardware")])
+        raise BadInput(f"{path}: no such file, and no included scenario or inventory of that name{near}")
     return found
 
 

@@ -18,6 +18,7 @@ from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.table import Limits
 from mews.harness.errors import BadInput, unreadable
 from mews.harness.package import room
+from mews.names import must_be
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 LIMITS = tuple(limit.name for limit in fields(Limits))
@@ -60,7 +61,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
         path = Path(name_or_file)
         if not path.exists():
             known = ", ".join((*shipped_quirks(), *own))
-            raise BadInput(f"--quirks {name_or_file}: no such file, and no shipped profile; those are {known}")
+            raise BadInput(f"--quirks {name_or_file}: no such file or included profile; included are {known}")
     value = mapping(path, read_yaml(path), "")
     only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))
     is_one_of(path, value, "kind", ("Quirks",))
@@ -164,5 +165,5 @@ def _clause(path: Path, entry: Mapping[str, Any], place: str, clauses: Sequence[
     given = entry.get("clause")
     known = [clause.id for clause in clauses]
     if given not in known:
-        raise BadInput(f"{path}: {place}.clause: {given!r}: must be one of {', '.join(known)}")
+        raise BadInput(f"{path}: {place}.clause: {given!r}: {must_be(given, known)}")
     return str(given)

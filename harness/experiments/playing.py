@@ -9,12 +9,13 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.experiments.accounting import accounted
 from mews.harness.options import RunOptions
 from mews.harness.report.run import Run
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
+from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.trace import TraceJob, read_trace
 from mews.kube.system.experiment import PlayedScenario, ScenarioTask

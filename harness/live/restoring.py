@@ -21,6 +21,7 @@ from mews.harness.scenario.model import Scenario
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
+from mews.names import must_be
 
 _PATIENCE_S = 300.0
 _HOSTS_S = 120.0
@@ -65,9 +66,7 @@ class Restoration:
                 if device not in table.get(chassis, {}):
                     raise ValueError(f"table.{chassis}.{device}: the session has no such device")
                 if port is not None and port not in ports[chassis]:
-                    raise ValueError(
-                        f"table.{chassis}.{device}: port {port!r}: must be one of {', '.join(ports[chassis])}"
-                    )
+                    raise ValueError(f"table.{chassis}.{device}: port {port!r}: {must_be(port, ports[chassis])}")
         gpuids = {str(row["gpuid"]) for rows in table.values() for row in rows.values()}
         hosts = {host.name for host in hardware_of(self._scenario).hosts}
         _check_known("telemetry", snapshot.telemetry, gpuids)
@@ -84,12 +83,12 @@ class Restoration:
     def _check_hardware(self, other: Scenario) -> None:
         mine, its = hardware_of(self._scenario), hardware_of(other)
         if (mine.hosts, mine.chassis) != (its.hosts, its.chassis):
-            raise ValueError(f"hardware: {_sizes(its)}: the session's is another: {_sizes(mine)}")
+            raise ValueError(f"hardware: {_sizes(its)}: differs from the session's: {_sizes(mine)}")
         here, there = stack_document(self._scenario), stack_document(other)
         differing = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
         if differing:
             raise ValueError(
-                f"stack.{differing[0]}: differs from the session's: mews up --snapshot FILE brings up its own"
+                f"stack.{differing[0]}: differs from the session's: start another with mews up --snapshot FILE"
             )
 
     async def _check_objects(self) -> None:
@@ -102,7 +101,7 @@ class Restoration:
                     f"{obj.get('kind')} {name_of(obj)}: the session serves no {obj.get('apiVersion')} of that kind"
                 )
             if namespace_of(obj) and namespace_of(obj) not in namespaces:
-                raise ValueError(f"{obj['kind']} {name_of(obj)}: there is no namespace {namespace_of(obj)}")
+                raise ValueError(f"{obj['kind']} {name_of(obj)}: no namespace {namespace_of(obj)}")
             if obj["kind"] == "Namespace":
                 namespaces.add(name_of(obj))
             if obj["kind"] == "CustomResourceDefinition":
@@ -229,7 +228,7 @@ class Restoration:
 def _check_known(place: str, names: Any, known: Any) -> None:
     for name in names:
         if name not in known:
-            raise ValueError(f"{place} {name!r}: must be one of {', '.join(sorted(known))}")
+            raise ValueError(f"{place} {name!r}: {must_be(name, sorted(known))}")
 
 
 def _sizes(hardware: Any) -> str:

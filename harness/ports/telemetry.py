@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.telemetry.settings import ALL, NAMES, BoardSettings, changed
+from mews.names import must_be
 
 ERRORS = ("ecc_corrected", "ecc_uncorrected")
 XID = "xid"
@@ -36,7 +37,7 @@ def check_names(values: Mapping[str, Any]) -> None:
         raise ValueError(f"set: must have at least one of {', '.join(SETTABLE)}")
     for name in values:
         if name not in SETTABLE:
-            raise ValueError(f"set {name!r}: must be one of {', '.join(SETTABLE)}")
+            raise ValueError(f"set {name!r}: {must_be(name, SETTABLE)}")
 
 
 def check_values(values: Mapping[str, Any], profile: GpuProfile) -> None:
@@ -56,10 +57,10 @@ async def set_values(hardware: SettableHardware, device: str, values: Mapping[st
     rows = [(chassis, name, row) for chassis, devices in table.items() for name, row in devices.items()]
     named = [each for each in rows if device in (ALL, each[1], each[2]["gpuid"])]
     if not named:
-        raise ValueError(f"device {device!r}: must be one of {', '.join(name for _, name, _ in rows)}, or {ALL}")
+        raise ValueError(f"device {device!r}: {must_be(device, (*(name for _, name, _ in rows), ALL))}")
     free = [name for _, name, row in named if row["host"] is None]
     if faults and free and device != ALL:
-        raise ValueError(f"device {free[0]!r}: no host has it, so that no driver counts errors of it")
+        raise ValueError(f"device {free[0]!r}: no host has this device, so no driver counts its errors")
     if board and device == ALL:
         await hardware.set_telemetry(ALL, ALL, board)
     elif board:
@@ -90,5 +91,5 @@ def _faults(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} {value!r}: must be a whole number from 0 on")
+        raise ValueError(f"{name} {value!r}: must be a whole number of at least 0")
     return value

@@ -27,6 +27,7 @@ from mews.harness.scenario.extension import STEPS, Given, StepKind, split
 from mews.harness.scenario.language.names import settled
 from mews.harness.scenario.language.outputs import OutputSpec
 from mews.harness.scenario.quantity import Seconds, TimeLimit
+from mews.names import must_be
 
 Objects = Annotated[
     tuple[KubeObject, ...],
@@ -146,13 +147,24 @@ class FaultAction(Model):
     def _one(self) -> Self:
         if (self.add is None) == (self.clear is None):
             raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
-        if self.add is not None and self.host is None:
-            parse_fault(self.add, CHASSIS_FAULTS)
-        elif self.add is not None:
-            from mews.emulator.host.faults.registry import HOST_FAULTS
-
-            parse_fault(self.add, HOST_FAULTS)
+        if self.add is not None:
+            _check_fault(self.add, self.host)
         return self
+
+
+def _check_fault(spec: Mapping[str, Any], host: str | None) -> None:
+    """Raise ValueError for what is no fault of a chassis, or of a host where one is named."""
+    kind = spec.get("kind")
+    if host is None and kind in CHASSIS_FAULTS.ours():
+        parse_fault(spec, CHASSIS_FAULTS)
+        return
+    from mews.emulator.host.faults.registry import HOST_FAULTS
+
+    if host is None and kind in HOST_FAULTS.ours():
+        raise ValueError(f"fault kind {kind!r}: is a fault of a host, not of a chassis: name the host")
+    if host is not None and kind in CHASSIS_FAULTS.ours():
+        raise ValueError(f"fault kind {kind!r}: is a fault of a chassis, not of a host: name no host")
+    parse_fault(spec, CHASSIS_FAULTS if host is None else HOST_FAULTS)
 
 
 _RESULTS = ("done", "waiting", *REFUSALS)
@@ -181,7 +193,7 @@ class HostAction(Model):
                 there = ", ".join((*needs, *takes)) or "nothing else"
                 raise ValueError(f"{name}: {self.do} does not use it; it takes {there}")
         if self.result not in _RESULTS:
-            raise ValueError(f"result {self.result!r}: must be one of {', '.join(_RESULTS)}")
+            raise ValueError(f"result {self.result!r}: {must_be(self.result, _RESULTS)}")
         for name in needs:
             if getattr(self, name) is None:
                 raise ValueError(f"{name}: missing; {self.do} needs it")

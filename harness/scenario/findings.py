@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mews.emulator.yaml_document import Place
-from mews.harness.scenario.language.names import is_late, near
+from mews.harness.scenario.language.names import is_late
 from mews.harness.scenario.match import alternatives
+from mews.names import must_be
 
 Finding = tuple[Place, Any, str]
 """A place, the value there, and what is wrong with it or allowed instead."""
@@ -18,7 +19,7 @@ def one_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding
     names = list(allowed)
     for each in alternatives(value):
         if isinstance(each, str) and each not in names and not is_late(each):
-            yield place, each, f"must be one of {', '.join(names) or '(there are none)'}{near(each, names)}"
+            yield place, each, must_be(each, names)
 
 
 def keys_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:

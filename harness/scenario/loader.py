@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,8 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.catalogue.files import SCENARIO, missing, shipped, shipped_files
 from mews.harness.errors import unreadable
-from mews.harness.package import room
 from mews.harness.scenario.complaints import deepest, worded
 from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
@@ -23,7 +22,7 @@ from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.key_words import add_words
 from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.language.expand import Expansion
-from mews.harness.scenario.language.names import is_late, near
+from mews.harness.scenario.language.names import is_late
 from mews.harness.scenario.language.schema import add_language
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
@@ -31,6 +30,7 @@ from mews.harness.scenario.references import dangling
 from mews.harness.scenario.stack_checks import check_stack
 from mews.harness.scenario.trace import read_trace
 from mews.harness.scenario.yamlfile import Document, Place, read_yaml, shown
+from mews.names import among, did_you_mean
 from mews.registry import looking_in
 
 
@@ -140,41 +140,17 @@ def _model_schema() -> dict[str, Any]:
     return published
 
 
-def shipped(kind: str, name: str) -> Path | None:
-    """A hardware inventory or scenario that comes with the package, by its name without ending, or None."""
-    folder = {"hardware": room("fixtures") / "hardware", "scenario": room("scenarios")}[kind]
-    path = folder / f"{name}.yaml"
-    return path if path.is_file() else None
-
-
-def file_of(kind: str, path: Path) -> Path:
-    """The path, or where it is nothing the inventory or scenario of that name that comes with the package.
-
-    What lies in ``scenarios`` and ``fixtures`` is found by the path that it has in a checkout as well: the pages show
-    such paths, and hold for who has installed the package.
-    """
-    return path if path.exists() else shipped(kind, str(path)) or _as_in_a_checkout(path) or path
-
-
-def _as_in_a_checkout(path: Path) -> Path | None:
-    first, *rest = path.parts or ("",)
-    if first not in ("fixtures", "scenarios") or ".." in rest:
-        return None
-    inside = room(first).joinpath(*rest)
-    return inside if inside.exists() else None
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ScenarioError(f"{path}: no such file") from None
+        raise ScenarioError(f"{path}: {missing('scenario', path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(unreadable(path, error)) from None
 
 
 def _is_scenario(path: Path) -> bool:
-    return re.search(r"^[^#\n]*\bkind:\s*[\"']?Scenario\b", _text(path), re.MULTILINE) is not None
+    return SCENARIO.search(_text(path)) is not None
 
 
 def _without_measurements(scenario: Scenario, overrides: Sequence[Override]) -> Scenario:
@@ -249,9 +225,9 @@ def _hardware_path(files: NamedFiles, place: Place, name: str) -> Path:
     found = None if path is None else shipped("hardware", name)
     if found is None:
         where = files.document.where(("hardware",))
-        raise ScenarioError(
-            f"{where}: hardware: {name!r}: neither a file ({path or 'not a path'}) nor an inventory shipped with mews"
-        )
+        near = did_you_mean(name, shipped_files("hardware"))
+        there = f"neither a file ({path or 'not a path'}) nor an inventory shipped with mews"
+        raise ScenarioError(f"{where}: hardware: {name!r}: {there}{near}")
     files.check(place, name, [found])
     return found
 
@@ -262,8 +238,8 @@ def _message(error: ValidationError, document: Document, overrides: Sequence[Ove
     place = _place(document.value, complaint["loc"])
     if complaint["type"] == "extra_forbidden":
         allowed = _fields_at(place[:-1])
-        alike = near(str(place[-1]), allowed) if place else ""
-        text = f"{document.path(place)}: unknown key; allowed: {', '.join(allowed) or 'nothing'}{alike}"
+        key = str(place[-1]) if place else ""
+        text = f"{document.path(place)}: unknown key; allowed: {among(key, allowed) if allowed else 'nothing'}"
     elif complaint["type"] == "missing":
         text = f"{document.path(place)}: missing; {_allowed_text(place)}"
     else:

@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from mews.harness.systems import names_of
 from mews.kube.system.system import System
+from mews.names import must_be
 
 
 class NameOf:
@@ -30,7 +31,7 @@ class NameOf:
 
     def _checked(self, name: str) -> str:
         if name not in self._own and name not in (everyone := self._all()):
-            raise ValueError(f"must be one of {', '.join(everyone)}")
+            raise ValueError(must_be(name, everyone))
         return name
 
     def _all(self) -> tuple[str, ...]:

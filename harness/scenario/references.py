@@ -199,8 +199,8 @@ def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     yield from one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
     yield from _host(place, value, known)
     spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")
-    if spec is None or is_late(value):
-        return
+    if spec is None or is_late(value) or (host is not None and host not in known.hosts):
+        return  # of a host that is not there, which is found already, no device is
     if host is not None:
         yield from _fault_names((*place, "add"), spec, known.devices_at(host), None)
         return

@@ -22,6 +22,7 @@ from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
+from mews.names import must_be
 
 _PATCHES = {"merge": Patch.MERGE, "strategic": Patch.STRATEGIC, "json": Patch.JSON}
 
@@ -211,7 +212,7 @@ async def _chassis_named(stage: StepContext, action: FaultAction) -> list[str]:
     if action.chassis == "*":
         return there
     if action.chassis not in there:
-        raise ScenarioError(f"fault.chassis {action.chassis!r}: must be one of {', '.join(there)}, or '*'")
+        raise ScenarioError(f"fault.chassis {action.chassis!r}: {must_be(action.chassis, (*there, '*'))}")
     return [action.chassis]
 
 
@@ -247,7 +248,7 @@ def _component(stage: StepContext, action: ComponentAction | None) -> ComponentA
     assert action is not None
     allowed = stage.cluster.components()
     if action.component not in allowed:
-        raise ScenarioError(f"component {action.component!r}: must be one of {', '.join(allowed)}")
+        raise ScenarioError(f"component {action.component!r}: {must_be(action.component, allowed)}")
     return action
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Job, JobType, Workload
 from mews.kube.api.quantities import parse
+from mews.names import must_be
 
 _ARRIVAL = ("arrival_s", "submit_offset_s")
 _DURATION = ("duration_s", "run_s")
@@ -80,7 +81,7 @@ def _job(job: Job, workload: Workload, where: str) -> TraceJob:
 
 def _type(name: str | None, types: Mapping[str, JobType], where: str) -> JobType:
     if name and types and name not in types:
-        raise ScenarioError(f"{where}: type {name!r}: must be one of {', '.join(sorted(types))}")
+        raise ScenarioError(f"{where}: type {name!r}: {must_be(name, sorted(types))}")
     return types.get(name or "", JobType())
 
 

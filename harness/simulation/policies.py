@@ -9,6 +9,7 @@ from mews.harness.errors import BadInput
 from mews.harness.simulation.placers import DefaultPlacer, PackedPlacer
 from mews.harness.systems import all_trace_policies
 from mews.kube.system.simulation import JobPlacer, SimulatedCluster, TracePolicy
+from mews.names import must_be
 
 FCFS, BACKFILL, DEFAULT = "fcfs", "backfill", "default"
 
@@ -42,5 +43,5 @@ def find_policy(name: str) -> TracePolicy:
     """
     found = BASELINES.get(name) or all_trace_policies().get(name)
     if found is None:
-        raise BadInput(f"--policy {name}: must be one of {', '.join(known_policies())}")
+        raise BadInput(f"--policy {name}: {must_be(name, known_policies())}")
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mews.harness.catalogue.files import file_of
 from mews.harness.errors import BadInput
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.scenario.accounts.account import UnplayedKey
@@ -15,7 +16,7 @@ from mews.harness.scenario.accounts.keys import given_keys
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.hardware import hardware_of
-from mews.harness.scenario.loader import file_of, load_scenarios
+from mews.harness.scenario.loader import load_scenarios
 from mews.harness.scenario.model import Scenario, Workload
 from mews.harness.scenario.stack import INSTANT
 from mews.harness.simulation.account import account_of

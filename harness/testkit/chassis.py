@@ -12,12 +12,13 @@ from urllib.parse import urlencode
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
-from mews.harness.scenario.loader import file_of
+from mews.harness.catalogue.files import file_of
 from mews.harness.testkit.backdoor import BackDoor
 from mews.harness.testkit.keeping import as_json_lines, keep_journal, keep_texts, lines_of_events
 from mews.harness.testkit.process import Child, start, started
 from mews.harness.testkit.requests import SentRequests
 from mews.harness.testkit.settings import Settings
+from mews.names import must_be
 
 
 class Chassis:
@@ -58,7 +59,7 @@ class Chassis:
         name = next((name for name, rows in table.items() if device in rows), None)
         if name is None:
             known = sorted(each for rows in table.values() for each in rows)
-            raise ValueError(f"device {device!r}: must be one of {', '.join(known)}")
+            raise ValueError(f"device {device!r}: {must_be(device, known)}")
         chassis = {each["name"]: each for each in self._ask("GET", "/v1/inventory")["chassis"]}
         cabled = {there: port for port, there in chassis[name]["ports"].items() if there is not None}
         if host is not None and host not in cabled:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from mews.emulator.hostd.mounts import unmount
-from mews.harness.scenario.loader import file_of
+from mews.harness.catalogue.files import file_of
 from mews.harness.testkit.backdoor import BackDoor
 from mews.harness.testkit.chassis import Chassis, serve_chassis
 from mews.harness.testkit.keeping import keep_texts

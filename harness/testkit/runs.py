@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mews.harness.catalogue.files import file_of
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
@@ -17,7 +18,7 @@ from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import file_of, load_scenario
+from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.result import Result
 
 

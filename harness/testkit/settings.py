@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import fields
 
+from mews.harness.catalogue.files import file_of, missing, shipped
 from mews.harness.errors import BadInput
 from mews.harness.options import check_dialect
-from mews.harness.package import room
 from mews.harness.scenario.images import UNKNOWN
-from mews.harness.scenario.loader import file_of, shipped
+from mews.names import must_be
 from mews.systems import registry
 
 CHASSIS = ("hardware", "dialect", "tls", "speed")
@@ -67,9 +66,7 @@ def settings_of(
     """
     for name in given:
         if name not in allowed:
-            near = get_close_matches(name, allowed, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise BadInput(f"{name}={given[name]!r}: {hint}must be one of {', '.join(allowed)}")
+            raise BadInput(f"{name}={given[name]!r}: {must_be(name, allowed)}")
     read = {name: _READ[name](value, folders) for name, value in given.items() if value is not None}
     return Settings(**read)
 
@@ -99,29 +96,18 @@ def _file_or_name(name: str, kind: str, value: Any, folders: Sequence[Path]) -> 
     found = file_of(kind, path)
     if found.is_file():
         return str(found)
-    names = _shipped_names(kind)
-    near = get_close_matches(str(value), names, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    listed = "" if len(names) > 20 else f": {', '.join(names)}"
-    raise BadInput(f"{name}={str(value)!r}: {hint}must be a file, or the name of a shipped one{listed}")
-
-
-def _shipped_names(kind: str) -> list[str]:
-    top = room("fixtures") / "hardware" if kind == "hardware" else room("scenarios")
-    return sorted(str(path.relative_to(top).with_suffix("")) for path in top.rglob("*.yaml"))
+    raise BadInput(f"{name}={str(value)!r}: {missing(kind, value)}")
 
 
 def _stack(value: Any, folders: Sequence[Path]) -> str:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-        raise BadInput(f"stack={value!r}: must be systems by their names, or none")
+        raise BadInput(f"stack={value!r}: must be names of systems, or none")
     wanted = [name.strip() for name in names]
     there = registry.names()
     for name in wanted if wanted not in ([], ["none"]) else []:
         if name not in there:
-            near = get_close_matches(name, there, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise BadInput(f"stack={value!r}: {name!r}: {hint}must be one of {', '.join(there)}, or none")
+            raise BadInput(f"stack={value!r}: {name!r}: {must_be(name, (*there, 'none'))}")
     return ",".join(wanted) or "none"
 
 

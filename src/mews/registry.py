@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from mews.names import candidates, did_you_mean
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -177,6 +179,6 @@ class ValueRegistry(Generic[T]):
             return load(name)
         point = points(self._group).get(name)
         if point is None:
-            known = f"one of {', '.join(self.names())}, or " if self.names() else ""
-            raise ValueError(f"must be {known}module:attribute")
+            known = f"one of {candidates(name, self.names())}, or " if self.names() else ""
+            raise ValueError(f"must be {known}module:attribute{did_you_mean(name, self.names())}")
         return load(point.value.partition("[")[0].replace(" ", ""))

@@ -6,11 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mews.harness.catalogue.files import file_of
 from mews.harness.engine import Engine
 from mews.harness.journal import Journal
 from mews.harness.options import RunOptions
 from mews.harness.report.run import Run
-from mews.harness.scenario.loader import file_of, load_scenario
+from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.result import Result
 
 EVIL = '</script><img src=x onerror="window.hacked=1"><b>&amp;\u2028'

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clusters import open_cluster
 from mews.harness.ports.cluster import ReachableCluster
 from mews.harness.replay.folders import Replayable
 from mews.harness.replay.replies import RecordedReply
 from mews.harness.replay.server import ReplayServer
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 from mews.kube.serving import serve_on
 from mews.listening.http import HttpListener
 from mews.listening.ports import held_port

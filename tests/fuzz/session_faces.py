@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clusters import open_cluster
 from mews.harness.live.server import SessionServer
 from mews.harness.live.session import LiveSession
 from mews.harness.report.live_page import live_file
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 from tests.fuzz.faces import address_of, as_json, on_a_loop
 from tests.fuzz.judge import Face
 from tests.fuzz.requests import Sent

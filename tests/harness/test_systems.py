@@ -2,8 +2,9 @@
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import parse_scenario, schema, shipped
+from mews.harness.scenario.loader import parse_scenario, schema
 from mews.harness.systems import find_experiment, find_profile, find_program
 from mews.kube.emulated.kubelet.images import load_images
 
@@ -17,8 +18,8 @@ def parsed(text):
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("metrics: {moved_gpu: 0}\n", "metrics.moved_gpu: 'moved_gpu': must be one of mean_wait_s, "),
-        ("bounds: {progres_s: 5s}\n", "bounds.progres_s: 'progres_s': must be one of allocatable_s, "),
+        ("metrics: {moved_gpu: 0}\n", "metrics.moved_gpu: 'moved_gpu': must be one of moved_gpus, "),
+        ("bounds: {progres_s: 5s}\n", "bounds.progres_s: 'progres_s': must be one of progress_s, "),
         ("stack: {profile: bench}\n", "stack.profile: 'bench': must be one of instant, "),
     ],
 )
@@ -56,8 +57,8 @@ def test_every_shipped_image_names_a_program_that_there_is():
         (find_program, "nobody/it", "'nobody/it': no such system; there are "),
         (find_program, "kod2/it", "'kod2/it': kod2 has no such program; it has training"),
         (find_profile, "bench", "profile 'bench': must be one of testbed"),
-        (find_experiment, "none", "experiment 'none': must be one of gpushare-sharing, gpushare-binpack, "),
-        (find_experiment, "kubecomp-fig7", "experiment 'kubecomp-fig7': did you mean kubecomp-fig"),
+        (find_experiment, "none", "experiment 'none': must be one of koordinator-links, "),
+        (find_experiment, "kubecomp-fig7", "experiment 'kubecomp-fig7': must be one of kubecomp-fig"),
     ],
 )
 def test_what_there_is_not_is_said_with_what_there_is(find, name, text):

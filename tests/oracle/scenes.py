@@ -1,6 +1,7 @@
 """Short scenes for the tests: a cluster of the demo's hardware, and what is done to it."""
 
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.catalogue.files import shipped
+from mews.harness.scenario.loader import parse_scenario
 from tests.oracle.actions import Action
 from tests.oracle.play import play
 

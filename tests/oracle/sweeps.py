@@ -10,11 +10,12 @@ from functools import cache
 from pathlib import Path
 
 import mews.scenarios
+from mews.harness.catalogue.files import shipped
 from mews.harness.options import RunOptions
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_of
-from mews.harness.scenario.loader import find_scenarios, load_scenario, parse_scenario, shipped
+from mews.harness.scenario.loader import find_scenarios, load_scenario, parse_scenario
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import foreseen
 from tests.oracle.actions import KINDS, Action, a_fault, a_schedule, admits, moment

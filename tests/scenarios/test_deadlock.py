@@ -2,9 +2,10 @@
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 
 TEXT = """# A pod that can never fit.
 apiVersion: mews/v1

@@ -1,8 +1,9 @@
 """What 08-two-at-once comes to where both pods are known before the first is served, as in virtual time."""
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.loader import load_scenario
 
 
 def test_both_take_from_the_node_that_neither_runs_on():

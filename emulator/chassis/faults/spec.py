@@ -17,6 +17,7 @@ from msgspec import Struct
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.latency import Latency, parse_latency
 from mews.emulator.chassis.operation import Operation, OperationKind
+from mews.names import among, must_be
 from mews.registry import ValueRegistry
 
 
@@ -70,13 +71,13 @@ def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> 
         raise ValueError(f"fault {spec!r}: must be a mapping with a kind")
     kind = spec.get("kind")
     if not isinstance(kind, str):
-        raise ValueError(f"fault kind {kind!r}: must be one of {', '.join(registry.names())}")
+        raise ValueError(f"fault kind {kind!r}: {must_be(kind, registry.names())}")
     made = registry.find(kind)
     parameters = {field.name: field for field in fields(made)}
     for key in spec:
         if key != "kind" and key not in parameters and key not in FILTERS:
             allowed = dict.fromkeys((*parameters, *FILTERS))
-            raise ValueError(f"fault {kind}: unknown key {key!r}; allowed: {', '.join(allowed)}")
+            raise ValueError(f"fault {kind}: unknown key {key!r}; allowed: {among(key, allowed)}")
     hints = typing.get_type_hints(made)
     values = {name: _value(kind, name, spec[name], hints[name]) for name in parameters if name in spec}
     missing = [n for n, f in parameters.items() if n not in values and f.default is MISSING]
@@ -94,7 +95,7 @@ def check_names(spec: Mapping[str, Any], *, devices: Sequence[str], ports: Seque
     for key, known in (("device", devices), ("edit", devices), ("port", ports)):
         name = spec.get(key)
         if name is not None and known is not None and name not in known:
-            raise ValueError(f"fault {spec.get('kind')}: {key} {name!r}: must be one of {', '.join(known)}")
+            raise ValueError(f"fault {spec.get('kind')}: {key} {name!r}: {must_be(name, known)}")
 
 
 def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> When:
@@ -103,7 +104,7 @@ def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> When:
         raise ValueError(f"fault {kind}: operation {operation!r}: must be one of {', '.join(fault.on) or 'none'}")
     count = _value(kind, "count", spec.get("count", fault.count), int | None)
     if count is not None and count < 1:
-        raise ValueError(f"fault {kind}: count {count}: must be at least 1, or null for no end")
+        raise ValueError(f"fault {kind}: count {count}: must be at least 1, or null for no limit")
     probability = _value(kind, "probability", spec.get("probability", 1.0), float)
     if not 0 <= probability <= 1:
         raise ValueError(f"fault {kind}: probability {probability}: must be from 0 to 1")

@@ -51,6 +51,7 @@ from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
 from mews.kube.system.system import ExposedMeasures
+from mews.names import must_be
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
@@ -238,7 +239,7 @@ class EmbeddedCluster:
         Raises ValueError naming those there are.
         """
         if host not in self._machines:
-            raise ValueError(f"host {host!r}: must be one of {', '.join(self._machines)}")
+            raise ValueError(f"host {host!r}: {must_be(host, self._machines)}")
         return host
 
     async def artefacts(self) -> Mapping[str, str]:
@@ -276,7 +277,7 @@ class EmbeddedCluster:
             return
         if component == HOSTS:
             if self.ports.host_server is None:
-                raise ValueError("hosts: have no process of their own in virtual time")
+                raise ValueError("hosts: do not run as processes in virtual time")
             await self.ports.host_server.kill()
             self.journal.write("component", component, "killed")
             return
@@ -305,7 +306,7 @@ class EmbeddedCluster:
     def _chassis_name(self, component: str) -> str:
         kind, _, name = component.partition("/")
         if kind != "chassis" or name not in {spec.name for spec in self._inventory.chassis}:
-            raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
+            raise ValueError(f"component {component!r}: {must_be(component, self.components())}")
         return name
 
     def metrics(self) -> Mapping[str, Any]:
@@ -329,7 +330,7 @@ class EmbeddedCluster:
             return self._exposed[system].exposition()
         service = {each.system.name: each.system.metrics_service for each in self.systems}.get(system)
         if not service:
-            raise ValueError(f"metrics of {system!r}: must be one of {', '.join(self.exposing()) or 'none'}")
+            raise ValueError(f"metrics of {system!r}: {must_be(system, self.exposing())}")
         replies = await self.ports.services.ask_all(service, "/metrics")
         if any(reply.status != 200 for reply in replies):
             raise ConnectionError(

@@ -56,6 +56,7 @@ from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import kind_established
+from mews.names import must_be
 
 log = logging.getLogger(__name__)
 
@@ -339,7 +340,7 @@ class RealCluster(IdlePart):
         Raises ValueError naming the hosts.
         """
         if host not in self._target.nodes:
-            raise ValueError(f"host {host!r}: must be one of {', '.join(self._target.nodes)}")
+            raise ValueError(f"host {host!r}: {must_be(host, self._target.nodes)}")
         return self._target.nodes[host]
 
     def components(self) -> Sequence[str]:
@@ -360,7 +361,7 @@ class RealCluster(IdlePart):
         """
         self._check_kept(component)
         if component not in self.components():
-            raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
+            raise ValueError(f"component {component!r}: {must_be(component, self.components())}")
         await (self._killing.pop(component, None) or self._kill(component))
 
     async def _kill(self, component: str) -> None:
@@ -383,7 +384,7 @@ class RealCluster(IdlePart):
         Raises ValueError naming the components, Lacking for what nobody may start here.
         """
         if component not in self.components():
-            raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
+            raise ValueError(f"component {component!r}: {must_be(component, self.components())}")
         if component not in self._down:
             return
         self._down.discard(component)

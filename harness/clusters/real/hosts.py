@@ -16,6 +16,7 @@ from mews.harness.ports.hosts_http import HttpHosts, WireUsers
 from mews.harness.scenario.errors import Lacking
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.names import must_be
 
 _ANSWER_S, _AGAIN_S, _REPORTED_S = 30.0, 0.2, 5.0
 _BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
@@ -107,7 +108,7 @@ class PodHosts:
     def _control(self, host: str, what: str) -> HttpHosts:
         self._check(what)
         if host not in self._hosts:
-            raise ValueError(f"host {host!r}: must be one of {', '.join(self._hosts)}")
+            raise ValueError(f"host {host!r}: {must_be(host, self._hosts)}")
         return self._hosts[host]
 
     async def close(self) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.language.names import NAME, Misused, extent, near, put_in
+from mews.harness.scenario.language.names import NAME, Misused, extent, put_in
 from mews.harness.scenario.overrides import Override
 from mews.harness.scenario.yamlfile import shown
+from mews.names import among
 
 Refuse = Callable[..., ScenarioError]
 """``refuse(value, reason, *place)``."""
@@ -55,8 +56,7 @@ def check_bindings(files: NamedFiles, written: Any, overrides: Sequence[Override
             continue
         name, where = override.place[1], f"--set {override.text}: bindings.{override.place[1]}"
         if name not in declared:
-            there = ", ".join(declared) or "(none)"
-            reason = f"no such binding in {files.document.name}; there are {there}{near(str(name), declared)}"
+            reason = f"no such binding in {files.document.name}; there are {among(name, declared)}"
             raise ScenarioError(f"{where}: {reason}")
         before = declared[name]
         if before is not None and not _fits(override.value, before):

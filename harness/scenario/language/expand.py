@@ -20,11 +20,12 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.language.bindings import check_bindings, named_values
 from mews.harness.scenario.language.document import ExpandedDocument, Origin
 from mews.harness.scenario.language.included import Included
-from mews.harness.scenario.language.names import Misused, escaped, heads, near, put_in, sampled, settled
+from mews.harness.scenario.language.names import Misused, escaped, heads, put_in, sampled, settled
 from mews.harness.scenario.language.outputs import declared, sample
 from mews.harness.scenario.language.repetition import repetitions
 from mews.harness.scenario.overrides import Override
 from mews.harness.scenario.yamlfile import shown
+from mews.names import among
 
 PARTS = ("steps", "catch", "finally")
 """Where steps stand."""
@@ -191,8 +192,7 @@ class Expansion:
                 continue
             name = self._put_in(item["template"], inner.at("template"))
             if name not in self._templates:
-                names_there = ", ".join(self._templates) or "(none)"
-                reason = f"no such template; there are {names_there}{near(str(name), self._templates)}"
+                reason = f"no such template; there are {among(name, self._templates)}"
                 raise here.refusal(name, reason, "template")
             written, template = self._templates[name]
             takes = heads(template)

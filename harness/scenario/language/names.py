@@ -8,12 +8,12 @@ file is read and leaves the outputs of steps alone, the second, ``settled``, put
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from difflib import get_close_matches
 from typing import Any
 
 from mews.emulator.yaml_document import Place
+from mews.names import among
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _USE = re.compile(r"(\$+)\{([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)\}")
@@ -28,12 +28,6 @@ class Misused(ValueError):
     def __init__(self, place: Place, value: Any, reason: str) -> None:
         super().__init__(reason)
         self.place, self.value = place, value
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean X?)`` where something is spelt alike, else ""."""
-    found = get_close_matches(name, [str(each) for each in known], n=1, cutoff=0.6)
-    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def is_late(value: Any) -> bool:
@@ -89,8 +83,8 @@ def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place:
         if head in late:
             return _LATE
         names = [*known, *late]
-        there = ", ".join(sorted(names)) or "(none)"
-        reason = f"no such name here; there are {there}{near(head, names)}; $${{{path}}} is the text itself"
+        there = among(head, sorted(names))
+        reason = f"no such name here; there are {there}; $${{{path}}} is the text itself"
         raise Misused(at, whole, reason)
 
     return _filled(value, stands_for, place)
@@ -134,8 +128,8 @@ def _picked(values: Mapping[str, Any], path: str, place: Place, whole: str) -> A
             current = current[int(part)]
         else:
             inside = list(current) if isinstance(current, Mapping) else []
-            there = f"there are {', '.join(map(str, inside))}" if inside else f"it is {current!r}"
-            raise Misused(place, whole, f"there is no {part!r} in it; {there}{near(part, inside)}")
+            there = f"there are {among(part, inside)}" if inside else f"it is {current!r}"
+            raise Misused(place, whole, f"there is no {part!r} in it; {there}")
     return deepcopy(current)
 
 

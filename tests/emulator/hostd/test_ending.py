@@ -15,7 +15,7 @@ import pytest
 
 from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream
 from mews.emulator.waking import wake_while
-from mews.harness.scenario.loader import shipped
+from mews.harness.catalogue.files import shipped
 
 
 def test_a_stream_whose_answer_has_begun_ends_when_another_thread_says_so(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from mews.emulator.nvml.requests import (
     encode_request,
     socket_path,
 )
-from mews.harness.scenario.loader import shipped
+from mews.harness.catalogue.files import shipped
 
 pytestmark = pytest.mark.wall
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.journal import LINES_KEPT
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 
 EMPTY = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo.yaml\n"
 
@@ -29,7 +30,7 @@ def test_in_virtual_time_there_are_no_processes_and_no_server_of_hosts():
         assert "hosts" not in cluster.components()
         with pytest.raises(RuntimeError, match="no other process can reach the cluster"):
             cluster.ready()
-        with pytest.raises(ValueError, match="hosts: have no process of their own"):
+        with pytest.raises(ValueError, match="hosts: do not run as processes"):
             await cluster.kill("hosts")
 
     opened(play)

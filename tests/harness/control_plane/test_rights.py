@@ -4,12 +4,13 @@ import contextlib
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
 from mews.harness.engine import Engine
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import rights
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.loader import load_scenario
 from mews.harness.systems import all_systems
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.resources import NAMESPACES

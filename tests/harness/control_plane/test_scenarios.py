@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.loader import load_scenario
 
 pytestmark = pytest.mark.wall
 

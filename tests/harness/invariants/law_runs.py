@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
+from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.harness.scenario.result import Result
 from mews.kube.system.invariant import Breach, Invariant
 from mews.kube.system.journal import Line

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.latency import Uniform
+from mews.harness.catalogue.files import shipped
 from mews.harness.chassis_feed import ChassisFeed
-from mews.harness.scenario.loader import shipped
 from tests.harness.invariants.stream import Stream
 
 DEVICES = {"a": None, "b": None, "c": "2"}

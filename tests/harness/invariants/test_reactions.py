@@ -5,10 +5,11 @@ import yaml
 from msgspec.structs import replace
 
 from mews.emulator.host.profiles import parse_host_profile
+from mews.harness.catalogue.files import shipped
 from mews.harness.invariants.reactions import computed_bounds, hardware_times
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.hardware import hardware_of
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 
 
 def bounds(stack="{}", profile="instant", speed=1.0, host="{}"):

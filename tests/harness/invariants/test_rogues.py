@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.invariants import Bounds, Oracle
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 from mews.kube.api.objects import phase_of
 from mews.kube.api.resources import PODS
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.invariants import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
@@ -9,7 +10,7 @@ from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.stranded import COUNTED, Stranded
 from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 from mews.kube.system.invariant import ClusterObjects
 from tests.harness.invariants.stream import Stream
 from tests.harness.invariants.test_scheduled import node, pod

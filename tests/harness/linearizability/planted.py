@@ -17,9 +17,9 @@ from mews.emulator.chassis.inventory import ChassisSpec
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.latency import Uniform
 from mews.emulator.chassis.operation import Operation, OperationKind
+from mews.harness.catalogue.files import shipped
 from mews.harness.linearizability.checker import not_linearizable
 from mews.harness.linearizability.lookup import LookupAnswer, LookupCall, LookupKind
-from mews.harness.scenario.loader import shipped
 
 CALLS = 40
 DEVICES = ("000500", "000600")

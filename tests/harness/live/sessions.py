@@ -2,11 +2,12 @@
 
 import asyncio
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.live.session import LiveSession
 from mews.harness.live.step_answer import StepAnswer
-from mews.harness.scenario.loader import parse_scenario, shipped
+from mews.harness.scenario.loader import parse_scenario
 
 HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: live}\n"
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
+from mews.harness.catalogue.files import shipped
 from mews.harness.clusters.real import host as agent
-from mews.harness.scenario.loader import shipped
 
 
 def test_this_names_whichever_host_the_node_is_now(tmp_path):

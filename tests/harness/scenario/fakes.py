@@ -7,12 +7,12 @@ import random
 from contextlib import suppress
 
 from mews.emulator.inventory_file import load_hardware
+from mews.harness.catalogue.files import shipped
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clock import EPOCH_S, VirtualLoop
 from mews.harness.journal import Journal
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.harness.scenario.loader import shipped
 from mews.kube.api.errors import AlreadyExists, NotFound, TooManyRequests
 from mews.kube.api.objects import timestamp
 from mews.kube.api.resources import NODES, PODS

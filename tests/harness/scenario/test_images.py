@@ -2,6 +2,7 @@
 
 import pytest
 
+from mews.harness.catalogue.files import shipped
 from mews.harness.cli import exit_code
 from mews.harness.commands.up import UpImages, scenario_of, with_images
 from mews.harness.engine import Engine
@@ -9,7 +10,7 @@ from mews.harness.errors import BadInput
 from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import container_wanted, read_images
-from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.requirements import foreseen
 
 SCENARIO = """\

@@ -63,7 +63,7 @@ def played(path, *overrides):
         ("steps: [{include: none.yaml}]", "steps.0.include: 'none.yaml': no such file"),
         ("steps: [{include: map.yaml}]", "must be a file with a list of steps"),
         ("steps: [{include: broken.yaml}]", "broken.yaml:2: not YAML"),
-        ("steps: [{include: list.yaml, with: {who: I}}]", "list.yaml:3: 1.slep: unknown key; allowed: name,"),
+        ("steps: [{include: list.yaml, with: {who: I}}]", "list.yaml:3: 1.slep: unknown key; allowed: sleep, "),
         ("steps: [{include: list.yaml}]", "list.yaml:2: 1.name: '${who}': no such name here"),
         ("steps: [{include: 5}]", "steps.0.include: 5: must be the path of a file"),
         ("steps: [{include: ../x.yaml}]", "lies outside the scenario's folder"),

@@ -33,7 +33,7 @@ objects:
 WRONG = [
     (
         "kill: schedular",
-        "steps.0.kill: 'schedular': must be one of kubelet/host-1, kubelet/host-2, default-scheduler, ",
+        "steps.0.kill: 'schedular': must be one of scheduler, ",
     ),
     ("kill: operator", "steps.0.kill: 'operator': must be one of"),
     ("start: kubelet/host-3", "steps.0.start: 'kubelet/host-3': must be one of kubelet/host-1"),
@@ -48,11 +48,11 @@ WRONG = [
     ("fault: {host: host-3, add: {kind: driver-fails}}", "steps.0.fault.host: 'host-3': must be one of host-1"),
     (
         'fault: {add: {kind: never-trains, device: "7"}}',
-        "fault never-trains: device '7': must be one of 000100, 000200, 000300",
+        "fault never-trains: device '7': must be one of 000700, ",
     ),
     (
         'fault: {host: host-1, add: {kind: xid, device: "7", xid: 48}}',
-        "fault xid: device '7': must be one of 0-000100, 000100",
+        "fault xid: device '7': must be one of 000700, ",
     ),
     (
         'fault: {chassis: A, add: {kind: concurrent-editor, edit: "000100", port: "9"}}',
@@ -200,5 +200,5 @@ def test_a_misspelt_component_is_bad_input_before_anything_starts(tmp_path, comm
     argv = [sys.executable, "-m", "mews.harness.cli", command, str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{path}:6: steps.0.kill: 'schedular': must be one of kubelet/host-1")
+    assert done.stderr.startswith(f"{path}:6: steps.0.kill: 'schedular': must be one of scheduler, ")
     assert done.stderr.count("\n") == 1

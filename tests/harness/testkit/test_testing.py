@@ -106,7 +106,10 @@ def test_unittest_enters_it_and_one_dialect_is_all_that_is_spoken():
 @pytest.mark.parametrize(
     ("open_", "line"),
     [
-        (lambda: mews.testing.chassis(hardware="dmo"), "hardware='dmo': did you mean demo? must be a file, or"),
+        (
+            lambda: mews.testing.chassis(hardware="dmo"),
+            "hardware='dmo': no such file, and no included hardware",
+        ),
         (lambda: mews.testing.chassis(speed=-1), "speed=-1: must be a number above 0"),
         (lambda: mews.testing.hosts(dialect="morse"), "dialect='morse': must be one of h3api,"),
         (lambda: mews.testing.cluster("moon"), "backend moon: must be one of embedded,"),

@@ -1,0 +1,107 @@
+"""Files that come with the package: their names, and the file that a name stands for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from mews.harness.errors import BadInput
+from mews.harness.package import room
+from mews.names import did_you_mean, nearest
+
+_FOLDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "hardware": ("fixtures", "hardware"),
+        "profile": ("fixtures", "profiles"),
+        "quirks": ("fixtures", "quirks"),
+        "scenario": ("scenarios",),
+    }
+)
+"""Kind of file -> its room, and the folder in there."""
+
+_LISTED = MappingProxyType(
+    {"hardware": "hardware", "profile": "profiles", "quirks": "profiles", "scenario": "scenarios"}
+)
+"""Kind of file -> what `mews list` calls them."""
+
+SCENARIO = re.compile(r"^[^#\n]*\bkind:\s*[\"']?Scenario\b", re.MULTILINE)
+"""How a scenario says that it is one."""
+
+
+def folder_of(kind: str) -> Path:
+    """Where the files of that kind are."""
+    first, *rest = _FOLDERS[kind]
+    return room(first).joinpath(*rest)
+
+
+def shipped(kind: str, name: str) -> Path | None:
+    """The file of that kind (``hardware``, ``scenario``, …) and name without ending, or None."""
+    path = folder_of(kind) / f"{name}.yaml"
+    return path if path.is_file() else None
+
+
+def shipped_files(kind: str) -> dict[str, Path]:
+    """Name -> file, by name; what scenarios include is no scenario."""
+    folder = folder_of(kind)
+    found = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.yaml"))}
+    if kind != "scenario":
+        return found
+    return {name: path for name, path in found.items() if SCENARIO.search(path.read_text(encoding="utf-8"))}
+
+
+def file_of(kind: str, path: Path) -> Path:
+    """The path, or where it is nothing the file, or of scenarios the folder, of that name that comes with the package.
+
+    What lies in ``scenarios`` and ``fixtures`` is found by the path that it has in a checkout as well: the pages show
+    such paths, and hold for who has installed the package.
+    """
+    if path.exists():
+        return path
+    return shipped(kind, str(path)) or _folder_in(kind, path) or _as_in_a_checkout(path) or path
+
+
+def existing(kind: str, path: Path, option: str = "") -> Path:
+    """``file_of`` for what must be there.
+
+    Raises BadInput.
+    """
+    found = file_of(kind, path)
+    if not found.exists():
+        raise BadInput(f"{option} {path}: {missing(kind, path)}".lstrip())
+    return found
+
+
+def existing_file(kind: str, path: Path, option: str) -> Path:
+    """Likewise, and one file alone.
+
+    Raises BadInput.
+    """
+    found = existing(kind, path, option)
+    if found.is_dir():
+        names = ", ".join(nearest(path, [name for name, file in shipped_files(kind).items() if found in file.parents]))
+        among = f": name one of them, such as {names}" if names else ""
+        raise BadInput(f"{option} {path}: is a folder{among}")
+    return found
+
+
+def missing(kind: str, name: str | Path) -> str:
+    """What is wrong with a path that is no file and no shipped name, to stand after it."""
+    text = f"no such file, and no included {'scenario' if kind == 'scenario' else f'{kind} file'} of that name"
+    return f"{text}{did_you_mean(name, shipped_files(kind))}; `mews list {_LISTED[kind]}` lists them"
+
+
+def _folder_in(kind: str, path: Path) -> Path | None:
+    if kind != "scenario" or path.is_absolute() or ".." in path.parts or not path.parts:
+        return None
+    inside = folder_of(kind) / path
+    return inside if inside.is_dir() else None
+
+
+def _as_in_a_checkout(path: Path) -> Path | None:
+    first, *rest = path.parts or ("",)
+    if first not in ("fixtures", "scenarios") or ".." in rest:
+        return None
+    inside = room(first).joinpath(*rest)
+    return inside if inside.exists() else None

@@ -1,0 +1,29 @@
+"""Invariants as the catalogue and the reference list them: the harness's own, then those of systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mews.harness.catalogue.entry import CatalogueEntry
+from mews.harness.invariants.judge import LAWS
+from mews.harness.invariants.scheduled import Scheduled
+from mews.harness.invariants.stranded import Stranded
+from mews.harness.invariants.watches import Watches
+from mews.kube.system.facility import Facility
+from mews.systems import registry
+
+
+def laws() -> list[tuple[Any, str]]:
+    """Each law and the system that it is judged with ("": always), by number."""
+    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded)]
+    for name, system in registry.usable().items():
+        judged = (*system.invariants(), *system.laws(system.configure(system.options(), Facility())))
+        own += [(type(law), name) for law in judged]
+    return sorted(own, key=lambda each: int(each[0].number))
+
+
+def invariants() -> Iterator[CatalogueEntry]:
+    """Each by the number that `expects` names it by."""
+    for law, system in laws():
+        yield CatalogueEntry(str(law.number), law.name, system)

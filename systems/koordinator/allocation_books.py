@@ -10,7 +10,7 @@ from mews.kube.system.journal import Line
 from mews.systems.koordinator.allocations import Allocations, DeviceAllocation, parse_allocations
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
 from mews.systems.koordinator.errors import BadDeviceObject
-from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG, POD_GROUP_SAYS
+from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG, POD_GROUP_NEWS
 from mews.systems.koordinator.names import ALLOCATED, HINT, JOINT
 
 _ENDS = ("Succeeded", "Failed")
@@ -54,7 +54,7 @@ class AllocationBooks:
 
     events = frozenset(
         {("api", e) for e in ("created", "bound", "annotations", "phase", "deleted", DEVICE_PUBLISHED, GANG)}
-        | {("api", DEVICE_WITHDRAWN), ("api", POD_GROUP_SAYS)}
+        | {("api", DEVICE_WITHDRAWN), ("api", POD_GROUP_NEWS)}
     )
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class AllocationBooks:
         self._taken = line.number
         if line.actor.startswith("pod/"):
             self._pod(line)
-        elif line.event == POD_GROUP_SAYS:
+        elif line.event == POD_GROUP_NEWS:
             self.pod_groups[line.actor.partition("/")[2]] = line
         elif line.event == DEVICE_PUBLISHED:
             self._device(line)

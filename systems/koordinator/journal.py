@@ -23,7 +23,7 @@ from mews.systems.koordinator.gang_terms import gang_id, needs_pod_group, terms_
 from mews.systems.koordinator.gangs import gang_of
 
 DEVICE_PUBLISHED, DEVICE_WITHDRAWN = "device-published", "device-withdrawn"
-GANG, POD_GROUP_SAYS = "gang", "pod-group"
+GANG, POD_GROUP_NEWS = "gang", "pod-group"
 
 
 def device_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
@@ -39,17 +39,17 @@ def device_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 def gang_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
     """Lines for a pod that is one of a gang."""
-    said = _gang_of(new)
-    if new is None or said is None or (said == _gang_of(old) and uid_of(old or {}) == uid_of(new)):
+    terms = _gang_of(new)
+    if new is None or terms is None or (terms == _gang_of(old) and uid_of(old or {}) == uid_of(new)):
         return
-    yield f"pod/{namespace_of(new)}/{name_of(new)}", GANG, {"uid": uid_of(new), **said}
+    yield f"pod/{namespace_of(new)}/{name_of(new)}", GANG, {"uid": uid_of(new), **terms}
 
 
 def pod_group_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
     """Lines for a PodGroup."""
     if new is None or (old is not None and _least(old) == _least(new)):
         return
-    yield f"podgroup/{namespace_of(new)}/{name_of(new)}", POD_GROUP_SAYS, {"min_member": _least(new)}
+    yield f"podgroup/{namespace_of(new)}/{name_of(new)}", POD_GROUP_NEWS, {"min_member": _least(new)}
 
 
 def _least(group: Object) -> int:

@@ -49,7 +49,7 @@ class _BookLaw(Invariant[RunState]):
 
     def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """What this line breaks; the books have it."""
-        raise NotImplementedError
+        return iter(())
 
 
 class EnvironmentsAgree(_BookLaw):
@@ -233,11 +233,11 @@ class GangsWhole(_BookLaw):
         """How many of it must be bound together: of those of the design all say it; of Koordinator's own the PodGroup
         does, or else the first pod that names a number."""
         group = self._books.pod_groups.get("/".join(key))
-        said = [each.gang.fields for each in self._members(key) if each.gang is not None]
-        own = [fields for fields in said if fields.get("anywhere")]
+        terms = [each.gang.fields for each in self._members(key) if each.gang is not None]
+        own = [fields for fields in terms if fields.get("anywhere")]
         if own and group is not None:
             return int(group.fields["min_member"])
-        numbers = [fields["min_available"] for fields in own or said if fields["min_available"] is not None]
+        numbers = [fields["min_available"] for fields in own or terms if fields["min_available"] is not None]
         return (numbers[0] if own else max(numbers)) if numbers else None
 
     def _members(self, key: tuple[str, str]) -> list[AllocatedPod]:

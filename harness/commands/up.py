@@ -383,7 +383,7 @@ def _shell(name: str, node: Mapping[str, Any]) -> list[str]:
     return [f"  node {name}: export {exports}"] if exports else []
 
 
-def _page(name: str) -> tuple[str, str] | None:
+def _page(name: str) -> tuple[str, str, str] | None:
     from mews.harness.report.live_page import live_file  # when somebody asks for it
 
     return live_file(name)

@@ -15,10 +15,15 @@ _PATIENCE_S, _LOOK_S = 30.0, 0.01
 
 def add_control_tls_arguments(parser: argparse.ArgumentParser) -> None:
     """``--control-certificate FILE``, ``--control-key FILE``, ``--ca FILE``, ``--plain-control``."""
-    parser.add_argument("--control-certificate", type=Path, metavar="FILE", help="in PEM; default: one is made")
-    parser.add_argument("--control-key", type=Path, metavar="FILE", help="in PEM")
-    parser.add_argument("--ca", type=Path, metavar="FILE", help="of who signed it, for the ready file")
-    parser.add_argument("--plain-control", action="store_true", help="control in plain HTTP")
+    parser.add_argument(
+        "--control-certificate",
+        type=Path,
+        metavar="FILE",
+        help="use this certificate, in PEM; default: a generated one",
+    )
+    parser.add_argument("--control-key", type=Path, metavar="FILE", help="use this private key, in PEM")
+    parser.add_argument("--ca", type=Path, metavar="FILE", help="name this CA certificate in the ready file")
+    parser.add_argument("--plain-control", action="store_true", help="serve the control API over plain HTTP")
 
 
 def control_certificates(options: argparse.Namespace) -> Certificates | None:

@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", default=_default("model"))
     parser.add_argument("--profile", choices=sorted(PROFILES), default=_default("profile"))
     parser.add_argument("--name", default=_default("name"))
-    parser.add_argument("--output", metavar="FILE", help="default: standard output")
+    parser.add_argument("--output", metavar="FILE", help="write to this file; default: standard output")
     chosen = vars(parser.parse_args(arguments))
     output = chosen.pop("output")
     try:

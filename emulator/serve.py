@@ -321,22 +321,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.serve", description="Serve emulated chassis over HTTP.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
-    parser.add_argument("--listen", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="the first chassis' port")
-    parser.add_argument("--further", type=int, action="append", default=[], metavar="PORT", help="the next one's")
     parser.add_argument(
-        "--dialect", action="append", help=f"a name or module:attribute; may be repeated; default: {', '.join(OURS)}"
+        "--listen", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="listen here with the first chassis"
+    )
+    parser.add_argument(
+        "--further",
+        type=int,
+        action="append",
+        default=[],
+        metavar="PORT",
+        help="listen on this port with the next chassis",
+    )
+    parser.add_argument(
+        "--dialect",
+        action="append",
+        help=f"speak this dialect, a name or module:attribute; may be repeated; default: {', '.join(OURS)}",
     )
     parser.add_argument("--ready", metavar="FILE")
-    parser.add_argument("--state", metavar="FILE", help="where the tables outlive the process")
+    parser.add_argument("--state", metavar="FILE", help="keep the tables in this file across restarts")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
     add_tls_arguments(parser)
     add_control_tls_arguments(parser)
-    parser.add_argument("--token", help="for control; default: $MEWS_CONTROL_TOKEN, else a new one, in the ready file")
-    parser.add_argument("--control", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="where the back door listens")
-    parser.add_argument("--consecutive", action="store_true", help="each chassis one port above the one before")
-    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
-    parser.add_argument("--lifeline", action="store_true", help="end with standard input")
+    parser.add_argument(
+        "--token", help="require this token for control; default: $MEWS_CONTROL_TOKEN, or a new one in the ready file"
+    )
+    parser.add_argument(
+        "--control", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="listen here with the control API"
+    )
+    parser.add_argument(
+        "--consecutive", action="store_true", help="give each chassis the port after the previous one's"
+    )
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too")
+    parser.add_argument("--lifeline", action="store_true", help="exit when standard input closes")
     chosen = parser.parse_args(arguments)
     if chosen.insecure:
         sys.stderr.write(f"{INSECURE}\n")

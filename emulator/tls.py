@@ -73,10 +73,10 @@ def install(context: ssl.SSLContext, text: str) -> str:
 
 def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
     """``--tls``, ``--insecure``, ``--certificate FILE``, ``--key FILE``."""
-    parser.add_argument("--tls", action="store_true", help="the default: TLS where passwords are asked for")
-    parser.add_argument("--insecure", action="store_true", help="passwords and tokens over plain HTTP")
-    parser.add_argument("--certificate", metavar="FILE", help="in PEM; one is made unless it is given")
-    parser.add_argument("--key", metavar="FILE", help="in PEM")
+    parser.add_argument("--tls", action="store_true", help="use TLS where passwords are required; the default")
+    parser.add_argument("--insecure", action="store_true", help="accept passwords and tokens over plain HTTP")
+    parser.add_argument("--certificate", metavar="FILE", help="use this certificate, in PEM; default: a generated one")
+    parser.add_argument("--key", metavar="FILE", help="use this private key, in PEM")
 
 
 def identity(certificate: str | None, key: str | None) -> Identity | None:

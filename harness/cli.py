@@ -45,21 +45,21 @@ INTERRUPTED = 130
 def run(
     paths: given.PathsOrNone = None,
     cluster: given.ClusterOption = DEFAULT_BACKEND,
-    time: Annotated[str | None, typer.Option("--time", help="virtual or wall")] = None,
+    time: given.TimeOption = None,
     speed: given.SpeedOption = 1.0,
-    seed: Annotated[int | None, typer.Option("--seed", help="instead of the scenario's own")] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", metavar="A-B", help="each of these seeds")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="use this seed instead of the scenario's")] = None,
+    seeds: given.SeedsOption = None,
     dialect: given.DialectOption = None,
     set_: given.SetOption = None,
-    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="results as JUnit XML")] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="results as one HTML page")] = None,
-    journal: Annotated[Path | None, typer.Option("--journal", metavar="FILE|-", help="time line, JSON lines")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="leave a wall-clock cluster running afterwards")] = False,
-    kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", help="for --cluster kubeconfig")] = None,
-    context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
-    timeout: Annotated[float | None, typer.Option("--timeout", help="of each scenario, in seconds")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="runs at once, in processes; virtual time")] = 1,
+    json: given.JsonOption = None,
+    junit: given.JunitOption = None,
+    html: given.HtmlOption = None,
+    journal: given.JournalOption = None,
+    keep: Annotated[bool, typer.Option("--keep", help="keep a wall-clock cluster running afterwards")] = False,
+    kubeconfig: given.KubeconfigOption = None,
+    context: Annotated[str | None, typer.Option("--context", help="use this context of the kubeconfig")] = None,
+    timeout: Annotated[float | None, typer.Option("--timeout", help="limit each scenario to this many seconds")] = None,
+    jobs: given.JobsOption = 1,
     results: given.ResultsOption = None,
     resume: given.ResumeOption = False,
     shard: given.ShardOption = None,
@@ -100,12 +100,8 @@ def run(
 
 @app.command()
 def validate(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(help="scenario and hardware files, or folders", metavar="PATH...")
-    ] = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="print the JSON Schema of scenario files; --schema hardware: of those")
-    ] = False,
+    paths: given.CheckedPaths = None,
+    schema: given.SchemaOption = False,
     allow_outside: given.OutsideOption = False,
 ) -> int:
     """Check scenario and hardware files without running anything."""
@@ -120,7 +116,7 @@ def validate(
 
 @app.command()
 def demo(
-    dialect: Annotated[str, typer.Option("--dialect", help=given.DIALECTS)] = DEFAULT,
+    dialect: Annotated[str, typer.Option("--dialect", help=given.SPEAK)] = DEFAULT,
     speed: given.SpeedOption = 20.0,
 ) -> int:
     """Show a GPU move because a pod asked for it."""
@@ -136,14 +132,14 @@ def demo(
 def up(
     hardware: given.HardwareOption = None,
     dir_: given.DirOption = None,
-    json: Annotated[bool, typer.Option("--json", help="print ready.json, and nothing else")] = False,
-    cluster: Annotated[str, typer.Option("--cluster", help="embedded, control-plane or kind")] = DEFAULT_BACKEND,
-    scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print only ready.json")] = False,
+    cluster: given.UpClusterOption = DEFAULT_BACKEND,
+    scenario: given.ScenarioOption = None,
     speed: given.SpeedOption = 1.0,
     dialect: given.DialectOption = None,
-    name: Annotated[str, typer.Option("--name", help="what `mews down` calls it")] = "mews",
-    tls: Annotated[bool, typer.Option("--tls", help="TLS, and a token for who may ask: the default")] = False,
-    api_port: Annotated[int, typer.Option("--api-port", min=0, max=65535, help="the API's port; 0: a free one")] = 0,
+    name: Annotated[str, typer.Option("--name", help="name the session, for `mews down`")] = "mews",
+    tls: Annotated[bool, typer.Option("--tls", help="use TLS and require a token; the default")] = False,
+    api_port: given.ApiPortOption = 0,
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
@@ -158,7 +154,7 @@ def up(
     web: given.WebOption = False,
     snapshot: given.SnapshotOption = None,
 ) -> int:
-    """Bring up a cluster with its chassis and stay in the foreground until told to end."""
+    """Bring up a cluster with its chassis, and keep it in the foreground until it is stopped."""
     check_choice("--cluster", cluster, backends_that(lambda backend: backend.stays_up))
     check_dialect(dialect)
     check_speed(speed)
@@ -180,10 +176,10 @@ def up(
 
 @app.command()
 def down(
-    name: Annotated[str | None, typer.Option("--name", help="the one of that name; default: mews")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="every one that `mews up` recorded")] = False,
+    name: Annotated[str | None, typer.Option("--name", help="stop the session of this name; default: mews")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="stop every session that `mews up` recorded")] = False,
 ) -> int:
-    """End what `mews up` brought up, and remove what killed runs left behind."""
+    """Stop sessions of `mews up`, and remove what killed runs left behind."""
     if name is not None and all_:
         raise BadInput(f"--name {name} --all: only one of the two")
 
@@ -195,16 +191,14 @@ def down(
 @app.command(name="diff-clusters")
 def diff_clusters(
     paths: given.Paths,
-    clusters: Annotated[
-        str, typer.Option("--clusters", help="those to compare, with commas; the first is what others are held against")
-    ] = "embedded,control-plane",
+    clusters: given.ClustersOption = "embedded,control-plane",
     speed: given.SpeedOption = 10.0,
     dialect: given.DialectOption = None,
-    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="runs and differences")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="leave the kind cluster, to be used again")] = False,
+    json: given.DifferencesOption = None,
+    keep: Annotated[bool, typer.Option("--keep", help="keep the kind cluster for later runs")] = False,
     allow_outside: given.OutsideOption = False,
 ) -> int:
-    """Run scenarios on several clusters and tell what differs."""
+    """Run scenarios on several clusters and report the differences."""
     check_dialect(dialect)
     check_speed(speed)
 
@@ -218,20 +212,20 @@ def diff_clusters(
 @app.command()
 def serve(
     hardware: given.HardwareOption = None,
-    listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="of the first face")] = "127.0.0.1:0",
+    listen: given.ListenOption = "127.0.0.1:0",
     dialect: given.DialectOption = None,
-    ready: Annotated[Path | None, typer.Option("--ready", metavar="FILE", help="written when all of it serves")] = None,
+    ready: given.ReadyOption = None,
     state: given.StateOption = None,
     speed: given.SpeedOption = 1.0,
     openapi: given.OpenapiOption = None,
     recording: given.RecordingOption = None,
     tls: given.ChassisTlsOption = False,
-    certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="default: made")] = None,
-    key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="in PEM")] = None,
+    certificate: given.CertificateOption = None,
+    key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="use this private key, in PEM")] = None,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
 ) -> int:
-    """Serve the chassis alone."""
+    """Serve only the chassis."""
     if openapi is not None:
         from mews.emulator.dialects.openapi import DESCRIBED, description
 
@@ -256,28 +250,28 @@ def serve(
 
 @app.command()
 def conform(
-    url: Annotated[str | None, typer.Argument(help="of the chassis, such as https://box", metavar="URL")] = None,
-    dialect: Annotated[str, typer.Option("--dialect", help=given.DIALECTS)] = DEFAULT,
+    url: given.UrlOption = None,
+    dialect: Annotated[str, typer.Option("--dialect", help=given.SPEAK)] = DEFAULT,
     allow_changes: given.ChangesOption = False,
     device: given.DeviceOption = None,
     port: given.PortOption = None,
     quirks: given.QuirksOption = None,
     waivers: given.WaiversOption = None,
     credentials: given.CredentialsOption = None,
-    ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="certificates to trust")] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="trust these CA certificates")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="trust any certificate")] = False,
-    patience: Annotated[float, typer.Option("--patience", metavar="S", help="for one reply, in seconds")] = 60.0,
-    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="results as JUnit XML")] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="results as one HTML page")] = None,
-    record: Annotated[Path | None, typer.Option("--record", metavar="DIR", help="keep all replies")] = None,
-    diff: Annotated[Path | None, typer.Option("--diff", metavar="DIR", help="compare with a recording")] = None,
+    patience: given.PatienceOption = 60.0,
+    json: given.JsonOption = None,
+    junit: given.JunitOption = None,
+    html: given.HtmlOption = None,
+    record: given.RecordOption = None,
+    diff: Annotated[Path | None, typer.Option("--diff", metavar="DIR", help="compare with this recording")] = None,
     profile: given.ProfileOption = "stack",
     explain: given.ExplainOption = None,
     restore_file: given.RestoreFileOption = None,
     restore: given.RestoreOption = None,
 ) -> int:
-    """Judge a chassis by the contract; read-only unless told otherwise."""
+    """Judge a chassis by the contract; read-only unless --allow-changes is given."""
     if restore is not None:
         from mews.harness.commands.conform import restore as put_back
 
@@ -290,7 +284,7 @@ def conform(
 
         return explain_clause(explain, dialect)
     if url is None:
-        raise BadInput("URL: missing; give that of a chassis, or --restore, or --explain")
+        raise BadInput("URL: missing; give a chassis' URL, --restore, or --explain")
     if not 0 < patience < 86_400:
         raise BadInput(f"--patience {patience:g}: must be above 0 and below a day")
 
@@ -310,9 +304,9 @@ def conform(
 )
 def nvidia_smi(
     context: typer.Context,
-    hardware: Annotated[Path | None, typer.Option("--hardware", help="show a host of this file; nothing runs")] = None,
-    name: Annotated[str, typer.Option("--name", help="of the `mews up` whose host to show")] = "mews",
-    host: Annotated[str | None, typer.Option("--host", help="default: the first")] = None,
+    hardware: given.ShownHardwareOption = None,
+    name: Annotated[str, typer.Option("--name", help="show a host of this session of `mews up`")] = "mews",
+    host: Annotated[str | None, typer.Option("--host", help="show this host; default: the first")] = None,
 ) -> int:
     """Run the emulated nvidia-smi on a host."""
     from mews.harness.commands.nvidia_smi import nvidia_smi as run_smi
@@ -323,15 +317,11 @@ def nvidia_smi(
 @app.command()
 def manifests(
     hardware: given.HardwareOption = None,
-    scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="a file per component, in that folder")
-    ] = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", help="where it is to run; default: that of the default system")
-    ] = None,
-    image: Annotated[str, typer.Option("--image", help="the component image")] = "mews.local/components:latest",
-    node: Annotated[list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="may be repeated")] = None,
+    scenario: given.ScenarioOption = None,
+    out: given.ManifestsFolderOption = None,
+    namespace: given.NamespaceOption = None,
+    image: Annotated[str, typer.Option("--image", help="use this component image")] = "mews.local/components:latest",
+    node: given.NodeOption = None,
     dialect: given.DialectOption = None,
     allow_outside: given.OutsideOption = False,
 ) -> int:
@@ -346,22 +336,20 @@ def manifests(
 
 @app.command()
 def experiment(
-    name: Annotated[str | None, typer.Argument(help="see --list", metavar="NAME")] = None,
-    seeds: Annotated[
-        list[str] | None, typer.Option("--seeds", metavar="N|PART=N", help="of each cell; may be repeated")
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="processes at once")] = 2,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="results, tables, figures, a page")] = None,
-    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="all rows")] = None,
-    markdown: Annotated[str | None, typer.Option("--markdown", metavar="FILE|-", help="the report")] = None,
-    plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="figures; needs matplotlib")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="name all experiments and leave")] = False,
+    name: Annotated[str | None, typer.Argument(help="choose one of --list", metavar="NAME")] = None,
+    seeds: given.CellSeedsOption = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="run this many processes at a time")] = 2,
+    out: given.ResultsFolderOption = None,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="write all rows as JSON")] = None,
+    markdown: given.MarkdownOption = None,
+    plots: given.PlotsOption = None,
+    list_: Annotated[bool, typer.Option("--list", help="list all experiments and exit")] = False,
 ) -> int:
     """Repeat an experiment of a system's paper."""
     from mews.harness.commands import experiment as commands
 
     if list_ and name is not None:
-        raise BadInput(f"--list {name}: only one of the two: --list names experiments and runs none")
+        raise BadInput(f"--list {name}: only one of the two: --list only lists experiments")
     if list_:
         return commands.list_experiments()
     if name is None:
@@ -371,8 +359,10 @@ def experiment(
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(help="scenario, dialect, fault or system", metavar="KIND")],
-    folder: Annotated[Path, typer.Argument(help="its name becomes theirs", metavar="DIR")],
+    kind: Annotated[
+        str, typer.Argument(help="choose what to write: scenario, dialect, fault or system", metavar="KIND")
+    ],
+    folder: Annotated[Path, typer.Argument(help="write into this folder, and name the parts after it", metavar="DIR")],
 ) -> int:
     """Write a minimal scenario, dialect, fault or system that runs, with its test."""
     from mews.harness.commands.new import new as write

@@ -44,7 +44,7 @@ def check_kubeconfig(path: Path, context: str | None) -> None:
     parts = document if isinstance(document, dict) else {}
     contexts = parts.get("contexts")
     if not isinstance(contexts, list) or not all(isinstance(each, dict) and each.get("name") for each in contexts):
-        raise BadInput(f"--kubeconfig {path}: is no kubeconfig: contexts must be a list of contexts with names")
+        raise BadInput(f"--kubeconfig {path}: is not a kubeconfig: contexts must be a list of contexts with names")
     names = [str(each["name"]) for each in contexts]
     if context is not None and context not in names:
         raise BadInput(

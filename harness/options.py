@@ -111,9 +111,7 @@ def check_run_options(options: RunOptions, jobs: int) -> None:
                 these = " or ".join(backends_that(lambda backend: backend.is_the_users))
                 raise BadInput(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
     if options.keep and options.time == "virtual":
-        raise BadInput(
-            "--keep: virtual time leaves nothing that could be kept; only with --time wall or another --cluster"
-        )
+        raise BadInput("--keep: virtual time leaves nothing to keep; only with --time wall or another --cluster")
     if options.speed != 1.0 and options.time == "virtual":
         raise BadInput(
             f"--speed {options.speed:g}: virtual time has no speed; only with --time wall or another --cluster"
@@ -152,5 +150,5 @@ def seeds_of(text: str) -> range:
     if not (low >= 0 and high <= MOST_SEED):
         raise BadInput(f"--seeds {text}: must be from 0 to {MOST_SEED}")
     if high - low >= MOST_RUNS:
-        raise BadInput(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} at once")
+        raise BadInput(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} are allowed")
     return range(low, high + 1)

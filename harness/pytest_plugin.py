@@ -65,9 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "mews(hardware=None, scenario=None, stack=None, dialect=None, tls=None, speed=None, images=None, "
-        "unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: an inventory (a file or "
-        "a shipped one's name), a scenario's software, systems by name, the chassis' dialect, plain HTTP, emulated "
-        "seconds per second; a file of images, and what other images do: fail or idle",
+        "unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: hardware (a file or "
+        "the name of an included one), a scenario's software, systems by name, the chassis' dialect, plain HTTP, "
+        "emulated seconds per second; a file of images, and what other images do: fail or idle",
     )
     given = {f"--mews-{name}": config.getoption(f"--mews-{name}") for name in _OPTIONS}
     ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}
@@ -94,23 +94,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     group = parser.getgroup("mews", "mews: emulated GPU pools and clusters")
     group.addoption(
-        "--mews-cluster", choices=tuple(BACKENDS), default=DEFAULT_BACKEND, help="the cluster that scenarios run on"
+        "--mews-cluster", choices=tuple(BACKENDS), default=DEFAULT_BACKEND, help="run scenarios on this cluster"
     )
     chosen = {
-        "hardware": ("FILE|NAME", "inventory of what is served: a file, or the name of a shipped one"),
-        "stack": ("NAME[,NAME]|none", "the systems that mews_cluster runs"),
-        "dialect": ("NAME", "the chassis' dialect"),
-        "tls": ("yes|no", "no: plain HTTP, and the API without a token"),
-        "speed": ("N", "emulated seconds per second, outside virtual time (default: 1, of mews_cluster 10)"),
+        "hardware": ("FILE|NAME", "serve this hardware: a file, or the name of an included one"),
+        "stack": ("NAME[,NAME]|none", "run these systems in mews_cluster"),
+        "dialect": ("NAME", "speak this dialect to the chassis"),
+        "tls": ("yes|no", "use TLS and require a token (default: yes)"),
+        "speed": ("N", "pass this many emulated seconds per second (default: 1; mews_cluster: 10)"),
     }
     for name, (shown, text) in chosen.items():
         group.addoption(f"--mews-{name}", metavar=shown, default=None, help=text)
-        parser.addini(f"mews_{name}", f"{text}; as --mews-{name}, which comes before it")
-    group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
-    outside = "scenarios may name files outside their own folders"
+        parser.addini(f"mews_{name}", f"{text}; --mews-{name} takes precedence")
+    group.addoption(
+        "--mews-artefacts",
+        metavar="DIR",
+        default="mews-artefacts",
+        help="keep artefacts of failed tests in this folder",
+    )
+    outside = "let scenarios name files outside their folders"
     group.addoption("--mews-allow-outside", action="store_true", help=outside)
     parser.addini("mews_allow_outside", outside, type="bool", default=False)
-    parser.addini("mews_images", "a file with images of yours, as images: of a scenario has them; from rootdir")
+    parser.addini(
+        "mews_images", "read your images from this file, relative to rootdir, in the format of a scenario's images"
+    )
     parser.addini(
         "mews_unknown_images", "what other images do: fail, idle or container (mews_cluster: idle; mews_run: fail)"
     )

@@ -86,7 +86,7 @@ def sweep_options(results: str | None, resume: bool, shard: str | None, json_fil
     """
     if resume and results is None:
         if json_file in (None, STDOUT):
-            raise BadInput("--resume: needs --results FILE, which says what has run")
+            raise BadInput("--resume: requires --results FILE, which records what has run")
         results = str(Path(str(json_file)).with_suffix(".jsonl"))
     if resume and results == STDOUT:
         raise BadInput("--results -: cannot be resumed; name a file")
@@ -143,14 +143,16 @@ class ResultsFile:
         path = Path(where)
         if path.exists() and path.stat().st_size:
             if not options.resume:
-                raise BadInput(f"--results {path}: is there already: --resume goes on with it")
+                raise BadInput(f"--results {path}: already exists: use --resume to continue it")
             self._take_over(path)
 
     def _take_over(self, path: Path) -> None:
         entries, whole = read_entries(path)
         for number, entry in enumerate(entries, start=1):
             if entry["sweep"] != self._sweep or entry["items"] != self._items:
-                raise BadInput(f"--results {path}:{number}: is of another sweep: other scenarios, options or seeds")
+                raise BadInput(
+                    f"--results {path}:{number}: belongs to another sweep: scenarios, options or seeds differ"
+                )
             self.known[entry["item"]] = entry["result"]
         with path.open("r+b") as file:
             file.truncate(whole)
@@ -249,7 +251,7 @@ def read_entries(path: Path) -> tuple[list[dict[str, Any]], int]:
             }
             result_of(kept["result"])
         except (ValueError, TypeError, KeyError):
-            raise BadInput(f"{path}:{number}: no result of a sweep: must be a line as --results writes them") from None
+            raise BadInput(f"{path}:{number}: not a result of a sweep: must be a line that --results wrote") from None
         entries.append(kept)
         whole += len(line)
     return entries, whole
@@ -268,7 +270,7 @@ def merged(paths: Sequence[Path]) -> tuple[str, int, dict[int, Mapping[str, Any]
             if not sweep:
                 sweep, items = entry["sweep"], entry["items"]
             if (entry["sweep"], entry["items"]) != (sweep, items):
-                raise BadInput(f"{path}:{number}: is of another sweep than the first file")
+                raise BadInput(f"{path}:{number}: belongs to another sweep than the first file")
             before = found.get(entry["item"])
             if before is None or before["verdict"] == "error" or entry["result"]["verdict"] != "error":
                 found[entry["item"]] = entry["result"]

@@ -28,11 +28,13 @@ def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
     """``--metrics-port`` and what belongs to it."""
     add = parser.add_argument
     add("--metrics-port", type=port_number, metavar="PORT", help="serve /metrics for Prometheus there")
-    add(METRICS_HOST, default="127.0.0.1", metavar="ADDRESS", help="of this address (%(default)s)")
-    add(METRICS_ALLOW_HOST, action="append", default=[], metavar="NAME", help="another name of this server")
-    add("--metrics-certificate", type=Path, metavar="FILE", help="over TLS, with this certificate, in PEM")
-    add("--metrics-key", type=Path, metavar="FILE", help="its key, in PEM")
-    add("--metrics-token-file", type=Path, metavar="FILE", help="to who shows the bearer token in this file")
+    add(METRICS_HOST, default="127.0.0.1", metavar="ADDRESS", help="serve metrics at this address (%(default)s)")
+    add(METRICS_ALLOW_HOST, action="append", default=[], metavar="NAME", help="accept this host name, too")
+    add(
+        "--metrics-certificate", type=Path, metavar="FILE", help="serve metrics over TLS, with this certificate, in PEM"
+    )
+    add("--metrics-key", type=Path, metavar="FILE", help="use this private key, in PEM")
+    add("--metrics-token-file", type=Path, metavar="FILE", help="require the bearer token in this file")
 
 
 def metrics_options(options: argparse.Namespace) -> MetricsOptions | None:

@@ -20,8 +20,10 @@ class KubeconfigError(ValueError):
 
 def add_kubeconfig_arguments(parser: argparse.ArgumentParser) -> None:
     """``--kubeconfig FILE``, ``--context NAME``."""
-    parser.add_argument("--kubeconfig", help="default: the pod's account, $KUBECONFIG, ~/.kube/config")
-    parser.add_argument("--context", help="of the kubeconfig; default: its current one")
+    parser.add_argument(
+        "--kubeconfig", help="use this kubeconfig; default: the pod's account, $KUBECONFIG, ~/.kube/config"
+    )
+    parser.add_argument("--context", help="use this context of the kubeconfig; default: its current context")
 
 
 def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:

@@ -61,7 +61,7 @@ class ServedCertificate:
     def bundle(self) -> str:
         """Whom to trust, as a webhook's ``caBundle``. Raises ValueError where nobody said, OSError."""
         if self._authority is None:
-            raise ValueError("webhooks: need to know whom to trust: give --authority")
+            raise ValueError("webhooks: require a CA certificate: give --authority")
         return base64.b64encode(self._authority.read_bytes()).decode()
 
     def trusting(self) -> ssl.SSLContext:

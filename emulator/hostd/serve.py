@@ -170,16 +170,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.hostd.serve", description="Serve emulated hosts.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
-    parser.add_argument("--chassis", required=True, type=Path, metavar="FILE", help="the chassis' ready file")
-    parser.add_argument("--await-chassis", type=float, default=0.0, metavar="SECONDS", help="for that file to appear")
+    parser.add_argument("--chassis", required=True, type=Path, metavar="FILE", help="read the chassis' ready file")
+    parser.add_argument(
+        "--await-chassis", type=float, default=0.0, metavar="SECONDS", help="wait this long for that file"
+    )
     parser.add_argument("--root", required=True, type=Path, metavar="DIR")
     parser.add_argument("--ready", type=Path, metavar="FILE")
     parser.add_argument("--fuse", choices=("auto", "yes", "no"), default="auto")
-    parser.add_argument("--lifeline", action="store_true", help="end with standard input")
+    parser.add_argument("--lifeline", action="store_true", help="exit when standard input closes")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
     add_control_tls_arguments(parser)
-    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too")
     chosen = parser.parse_args(arguments)
     if chosen.lifeline:
         threading.Thread(target=watch_lifeline, daemon=True).start()

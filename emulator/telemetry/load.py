@@ -133,7 +133,7 @@ def parse_load(value: Any) -> GpuLoad:
             return GpuLoad(_curve(value["curve"], value.get("repeat_s")), memory_mib)
         case "walk":
             return GpuLoad(_walk(value["walk"]), memory_mib)
-    raise ValueError(f"trace {value['trace']!r}: a trace file can be named only by who starts the process")
+    raise ValueError(f"trace {value['trace']!r}: a trace file can be named only on the command line")
 
 
 def traced(rows: Iterable[Mapping[str, str]], memory_mib: int | None = None) -> GpuLoad:

@@ -12,47 +12,58 @@ from mews.dialects import OURS
 from mews.harness.backends import BACKENDS
 from mews.harness.errors import BadInput
 
-InsecureOption = Annotated[bool, typer.Option("--insecure", help="plain HTTP: everybody on this machine is let in")]
+InsecureOption = Annotated[bool, typer.Option("--insecure", help="use plain HTTP; anyone on this machine gets access")]
 AllowHostOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="another name that the servers go by; may be repeated"),
+    typer.Option("--allow-host", metavar="NAME", help="accept this host name, too; may be repeated"),
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
 ]
 SnapshotOption = Annotated[
-    Path | None, typer.Option("--snapshot", metavar="FILE", help="what `mews snapshot save` wrote, restored")
+    Path | None, typer.Option("--snapshot", metavar="FILE", help="restore this file of `mews snapshot save`")
 ]
 StackOption = Annotated[
     str | None,
-    typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
+    typer.Option("--stack", metavar="NAME[,NAME]|none", help="run these systems; none: a bare cluster"),
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option("--scheduler", metavar="ours|real", help="whose default scheduler runs; default: the cluster's own"),
+    typer.Option(
+        "--scheduler", metavar="ours|real", help="choose whose default scheduler runs; default: the cluster's"
+    ),
 ]
 ControllersOption = Annotated[
     str | None,
-    typer.Option("--controllers", metavar="ours|real", help="whose controllers run; default: the cluster's own"),
+    typer.Option("--controllers", metavar="ours|real", help="choose whose controllers run; default: the cluster's"),
 ]
 MetricsOption = Annotated[
     str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
 ]
 ImagesOption = Annotated[
-    Path | None, typer.Option("--images", metavar="FILE", help="images of yours, as images: of a scenario has them")
+    Path | None,
+    typer.Option(
+        "--images", metavar="FILE", help="read your images from this file, in the format of a scenario's images"
+    ),
 ]
 UnknownImagesOption = Annotated[
     str | None,
-    typer.Option("--unknown-images", metavar="fail|idle|container", help="what other images do; default: idle"),
+    typer.Option("--unknown-images", metavar="fail|idle|container", help="choose what other images do; default: idle"),
 ]
 DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
 
-ClusterOption = Annotated[str, typer.Option("--cluster", help=" or ".join(", ".join(BACKENDS).rsplit(", ", 1)))]
-SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
-DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {DIALECTS}")]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", help="choose the cluster: " + " or ".join(", ".join(BACKENDS).rsplit(", ", 1)))
+]
+SpeedOption = Annotated[
+    float, typer.Option("--speed", help="pass this many emulated seconds per second of wall-clock time")
+]
+SPEAK = f"speak this dialect to the chassis: {DIALECTS}"
+DialectOption = Annotated[str | None, typer.Option("--dialect", help=SPEAK)]
 OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
 DirOption = Annotated[
-    Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
+    Path | None,
+    typer.Option("--dir", help="write kubeconfig and ready.json here; default: a folder named after the session"),
 ]
 HostAccessOption = Annotated[
     bool,
@@ -62,69 +73,82 @@ HostAccessOption = Annotated[
     ),
 ]
 WaitOption = Annotated[
-    str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")
+    str,
+    typer.Option(
+        "--wait",
+        metavar="nodes|devices",
+        help="wait until nodes are Ready, or until their devices are allocatable, too",
+    ),
 ]
-WebOption = Annotated[bool, typer.Option("--web", help="print the address of its live page")]
+WebOption = Annotated[bool, typer.Option("--web", help="print the address of the live page")]
 ProfileOption = Annotated[
     str,
-    typer.Option("--profile", metavar="NAME|FILE", help="what is asked of it: stack, newest, or a DSP0272 profile"),
+    typer.Option("--profile", metavar="NAME|FILE", help="require this profile: stack, newest, or a DSP0272 profile"),
 ]
 ExplainOption = Annotated[
-    str | None, typer.Option("--explain", metavar="CLAUSE", help="print a clause's text and source, nothing else")
+    str | None, typer.Option("--explain", metavar="CLAUSE", help="print a clause's text and source, and exit")
 ]
 RestoreFileOption = Annotated[
-    Path | None, typer.Option("--restore-file", metavar="FILE", help="where a run notes how to undo it")
+    Path | None, typer.Option("--restore-file", metavar="FILE", help="keep notes in this file on how to undo the run")
 ]
 RestoreOption = Annotated[
-    Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, nothing else")
+    Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, and exit")
 ]
 RecordingOption = Annotated[
     Path | None,
     typer.Option("--recording", metavar="DIR", help="replay a recording of `mews conform`, or a DSP2043 mockup folder"),
 ]
-StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
+StateOption = Annotated[
+    Path | None, typer.Option("--state", metavar="FILE", help="keep the table in this file across restarts")
+]
 OpenapiOption = Annotated[
-    str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
+    str | None, typer.Option("--openapi", metavar="DIALECT", help="print the OpenAPI description and exit")
 ]
 ChassisTlsOption = Annotated[
-    bool, typer.Option("--tls", help="the default: TLS where passwords and tokens are asked for")
+    bool, typer.Option("--tls", help="use TLS where passwords and tokens are required; the default")
 ]
 ChangesOption = Annotated[bool, typer.Option("--allow-changes", help="move idle devices, and put them back")]
 DeviceOption = Annotated[
-    list[str] | None, typer.Option("--device", metavar="ID", help="is idle and may be moved; default: free ones")
+    list[str] | None, typer.Option("--device", metavar="ID", help="move only this idle device; default: free devices")
 ]
 PortOption = Annotated[
-    list[str] | None, typer.Option("--port", metavar="PORT", help="they may be put on; default: all")
+    list[str] | None, typer.Option("--port", metavar="PORT", help="attach devices only to this port; default: all")
 ]
 QuirksOption = Annotated[
-    str | None, typer.Option("--quirks", metavar="NAME|FILE", help="what its firmware is known for")
+    str | None, typer.Option("--quirks", metavar="NAME|FILE", help="read known quirks of the firmware from this file")
 ]
-WaiversOption = Annotated[Path | None, typer.Option("--waivers", metavar="FILE", help="deviations that are accepted")]
+WaiversOption = Annotated[
+    Path | None, typer.Option("--waivers", metavar="FILE", help="accept the deviations that this file lists")
+]
 CredentialsOption = Annotated[
     Path | None,
-    typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
+    typer.Option(
+        "--credentials", metavar="FILE", help="log in as USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"
+    ),
 ]
 SelectOption = Annotated[
-    str | None, typer.Option("--select", metavar="KEY=VALUE,…", help="scenarios with these metadata.labels alone")
+    str | None, typer.Option("--select", metavar="KEY=VALUE,…", help="run only scenarios with these metadata.labels")
 ]
-StrictOption = Annotated[bool, typer.Option("--strict", help="3 where anything was skipped, unless something failed")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="exit with 3 if anything was skipped and nothing failed")]
 Paths = Annotated[
-    list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
+    list[Path],
+    typer.Argument(help="run these scenario files, folders, or names of included scenarios", metavar="PATH..."),
 ]
 PathsOrNone = Annotated[
     list[Path] | None,
-    typer.Argument(help="scenario files, folders of them, or names of included ones", metavar="PATH..."),
+    typer.Argument(help="run these scenario files, folders, or names of included scenarios", metavar="PATH..."),
 ]
 ListOption = Annotated[
     bool, typer.Option("--list", help="list the included scenarios and exit; PATH selects those with that word")
 ]
 HardwareOption = Annotated[
-    Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
+    Path | None,
+    typer.Option("--hardware", help="use this hardware file, or the name of an included one; default: the demo's"),
 ]
 ResultsOption = Annotated[
-    str | None, typer.Option("--results", metavar="FILE|-", help="a line is appended as each run ends")
+    str | None, typer.Option("--results", metavar="FILE|-", help="append a line of JSON as each run finishes")
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="leave out what --results has already")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --results has already")]
 
 
 def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
@@ -142,5 +166,80 @@ def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
 
 
 ShardOption = Annotated[
-    str | None, typer.Option("--shard", metavar="I/N", help="every Nth run, from the Ith on; index/N in an Indexed Job")
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="run every Nth run, starting with the Ith; index/N in an Indexed Job"),
+]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", help="run in virtual time or in wall-clock time: virtual or wall")
+]
+SeedsOption = Annotated[str | None, typer.Option("--seeds", metavar="A-B", help="run once with each of these seeds")]
+JsonOption = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="write the results as JSON; -: to standard output")
+]
+JunitOption = Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="write the results as JUnit XML")]
+HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="write the results as one HTML page")]
+JournalOption = Annotated[
+    Path | None, typer.Option("--journal", metavar="FILE|-", help="write the journal, as JSON lines")
+]
+KubeconfigOption = Annotated[
+    Path | None, typer.Option("--kubeconfig", help="use this kubeconfig, with --cluster kubeconfig")
+]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", metavar="N", help="run this many at a time, each in a process; virtual time only")
+]
+CheckedPaths = Annotated[
+    list[Path] | None, typer.Argument(help="check these scenario and hardware files, or folders", metavar="PATH...")
+]
+SchemaOption = Annotated[
+    bool, typer.Option("--schema", help="print the JSON Schema of scenario files, or of hardware files")
+]
+UpClusterOption = Annotated[str, typer.Option("--cluster", help="choose the cluster: embedded, control-plane or kind")]
+ScenarioOption = Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from this scenario")]
+ApiPortOption = Annotated[
+    int, typer.Option("--api-port", min=0, max=65535, help="serve the API on this port; 0: any free port")
+]
+ClustersOption = Annotated[
+    str, typer.Option("--clusters", help="compare these clusters, separated by commas, with the first")
+]
+DifferencesOption = Annotated[
+    str | None, typer.Option("--json", metavar="FILE|-", help="write the runs and their differences as JSON")
+]
+ListenOption = Annotated[
+    str, typer.Option("--listen", metavar="HOST:PORT", help="listen here with the first dialect of the first chassis")
+]
+ReadyOption = Annotated[
+    Path | None, typer.Option("--ready", metavar="FILE", help="write this file once everything is served")
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="use this certificate; default: a generated one")
+]
+UrlOption = Annotated[
+    str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
+]
+PatienceOption = Annotated[float, typer.Option("--patience", metavar="S", help="wait this many seconds for a reply")]
+RecordOption = Annotated[Path | None, typer.Option("--record", metavar="DIR", help="record all replies in this folder")]
+ShownHardwareOption = Annotated[
+    Path | None, typer.Option("--hardware", help="show a host of this hardware file, without a session")
+]
+ManifestsFolderOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="write a file per component into this folder")
+]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", help="deploy into this namespace; default: the default system's")
+]
+NodeOption = Annotated[
+    list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="deploy to this node; may be repeated")
+]
+CellSeedsOption = Annotated[
+    list[str] | None,
+    typer.Option("--seeds", metavar="N|PART=N", help="run each cell with these seeds; may be repeated"),
+]
+ResultsFolderOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="write results, tables, figures and a page into this folder")
+]
+MarkdownOption = Annotated[
+    str | None, typer.Option("--markdown", metavar="FILE|-", help="write the report as Markdown")
+]
+PlotsOption = Annotated[
+    Path | None, typer.Option("--plots", metavar="DIR", help="draw figures into this folder; requires matplotlib")
 ]

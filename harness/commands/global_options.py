@@ -28,10 +28,10 @@ def _show_version(wanted: bool) -> None:
 def global_options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version and leave")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version and exit")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="no progress, nothing of what passed; of servers errors alone")
+        bool, typer.Option("-q", "--quiet", help="print neither progress nor what passed; servers log errors only")
     ] = False,
     verbose: Annotated[
         int,
@@ -40,10 +40,10 @@ def global_options(
             "--verbose",
             count=True,
             show_default=False,
-            help="what components log, on standard error; -vv: all of it",
+            help="log components' messages to standard error; -vv: all of them",
         ),
     ] = 0,
-    no_color: Annotated[bool, typer.Option("--no-color", help="no colours; as NO_COLOR in the environment")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="print without colours, as with NO_COLOR set")] = False,
 ) -> None:
     """A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it."""
     if quiet and verbose:

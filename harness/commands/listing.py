@@ -66,8 +66,8 @@ COMMAND = Command(
     list_command,
     "[KIND [WORD]] [--json]",
     options={
-        "KIND": ", ".join(KINDS),
-        "WORD": "only entries with this word in name or summary",
+        "KIND": f"list entries of this kind: {', '.join(KINDS)}",
+        "WORD": "show only entries with this word in name or summary",
         "--json": "print JSON",
     },
     examples=("mews list scenarios gpushare", "mews list faults host", "mews list profiles board"),

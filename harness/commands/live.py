@@ -302,12 +302,12 @@ def _write_file(out: str, text: str) -> None:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 
 
-_AS_JSON = {"--json": "for programs"}
+_AS_JSON = {"--json": "print JSON"}
 
 LIVE = (
     Command(
         "status",
-        "What of a running `mews up` is up, down and wrong.",
+        "Show which parts of a running `mews up` are up, down or faulty.",
         status,
         f"{NAME} [--json]",
         options={**NAMED, **_AS_JSON},
@@ -315,21 +315,21 @@ LIVE = (
     ),
     Command(
         "events",
-        "The journal of a running `mews up`; -f follows it.",
+        "Print the journal of a running `mews up`; -f follows it.",
         events,
         f"{NAME} [-f] [--layer LAYER] [--since LINE] [--json] [TEXT]",
         options={
             **NAMED,
-            "-f, --follow": "and what is still to come",
-            "--layer LAYER": f"of that layer alone: {', '.join(LAYERS)}",
-            "--since LINE": "from the line of that number on",
+            "-f, --follow": "keep printing new lines",
+            "--layer LAYER": f"print only this layer: {', '.join(LAYERS)}",
+            "--since LINE": "start at this line number",
             **_AS_JSON,
         },
         examples=("mews events -f", "mews events --layer chassis attached"),
     ),
     Command(
         "fault list",
-        "Faults that a running `mews up` has.",
+        "List the faults of a running `mews up`.",
         fault_list,
         f"{NAME} [--json]",
         options={**NAMED, **_AS_JSON},
@@ -337,15 +337,19 @@ LIVE = (
     ),
     Command(
         "fault add",
-        "Add a fault to its chassis (default: all) or a host.",
+        "Add a fault to a chassis (default: every chassis) or to a host.",
         fault_add,
         f"{NAME} [--chassis NAME | --host NAME] KIND [NAME=VALUE]…",
-        options={**NAMED, "--chassis NAME": "of that chassis; default: of all", "--host NAME": "of that host"},
+        options={
+            **NAMED,
+            "--chassis NAME": "add it to this chassis; default: to every chassis",
+            "--host NAME": "add it to this host",
+        },
         examples=("mews fault add --chassis A lying-result count=1", "mews fault add --host host-1 xid device=000100"),
     ),
     Command(
         "fault clear",
-        "Undo its faults.",
+        "Clear the faults of a running `mews up`.",
         fault_clear,
         f"{NAME} [CHASSIS|HOST|all]",
         options=NAMED,
@@ -353,7 +357,7 @@ LIVE = (
     ),
     Command(
         "host",
-        "What an operator does on one of its hosts.",
+        "Run an operator's action on a host.",
         host,
         f"{NAME} HOST ACTION [NAME=VALUE]…",
         options=NAMED,
@@ -361,20 +365,20 @@ LIVE = (
     ),
     Command(
         "chassis edit",
-        "Move a device in its table, behind everybody's back.",
+        "Move a device in the table of a chassis, as another editor would.",
         chassis_edit,
         f"{NAME} CHASSIS DEVICE --port PORT | --host HOST | --free",
         options={
             **NAMED,
-            "--port PORT": "to that port",
-            "--host HOST": "to the port of that host",
-            "--free": "to no port",
+            "--port PORT": "attach it to this port",
+            "--host HOST": "attach it to this host's port",
+            "--free": "detach it",
         },
         examples=("mews chassis edit A 000C00 --host host-2", "mews chassis edit A 000C00 --free"),
     ),
     Command(
         "chassis reset",
-        "Its hardware as it was at the start.",
+        "Restore the hardware to its initial state.",
         chassis_reset,
         NAME,
         options=NAMED,
@@ -382,7 +386,7 @@ LIVE = (
     ),
     Command(
         "step",
-        "Do to it what a step of a scenario does.",
+        "Run scenario steps against the session.",
         step,
         f"{NAME} FILE|YAML",
         options=NAMED,
@@ -390,7 +394,7 @@ LIVE = (
     ),
     Command(
         "explain",
-        "Why a pod of it waits, or where its devices are.",
+        "Explain why a pod is pending, or where its devices are.",
         explain,
         f"{NAME} [--json] pod/[NAMESPACE/]NAME",
         options={**NAMED, **_AS_JSON},
@@ -398,27 +402,27 @@ LIVE = (
     ),
     Command(
         "record",
-        "It so far, as a scenario file that replays it.",
+        "Write the session so far as a scenario file that replays it.",
         record,
         f"{NAME} [--out FILE] [--as NAME]",
         options={
             **NAMED,
-            "--out FILE": "written there; default: standard output",
-            "--as NAME": "the scenario's name; default: that of the file",
+            "--out FILE": "write to this file; default: standard output",
+            "--as NAME": "name the scenario; default: after the file",
         },
         examples=("mews record --out lab.yaml",),
     ),
     Command(
         "report",
-        "It so far, as one HTML page.",
+        "Write an HTML report of the session so far.",
         report,
         f"{NAME} --out FILE",
-        options={**NAMED, "--out FILE": "written there"},
+        options={**NAMED, "--out FILE": "write to this file"},
         examples=("mews report --out lab.html",),
     ),
     Command(
         "get table",
-        "Which device is on which port.",
+        "Show which device is attached to which port.",
         get_table,
         f"{NAME} [--json]",
         options={**NAMED, **_AS_JSON},

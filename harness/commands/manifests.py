@@ -116,14 +116,14 @@ def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         if not equals or not node or host not in nodes:
             raise BadInput(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
         if not all(_LABEL.fullmatch(part) for part in node.split(".")):
-            raise BadInput(f"--node {text}: {node!r} is no name of a node: small letters, digits, '-' and '.'")
+            raise BadInput(f"--node {text}: {node!r} is not a valid node name: lower-case letters, digits, '-' and '.'")
         if any(other.partition("=")[0] == host and other != text for other in given):
-            raise BadInput(f"--node {text}: {host} is given another node too; it has one")
+            raise BadInput(f"--node {text}: {host} is given two nodes; give one")
         nodes[host] = node
     taken = list(nodes.values())
     twice = next((node for node in taken if taken.count(node) > 1), None)
     if twice is not None:
-        raise BadInput(f"--node: {twice} is the node of two hosts; each needs one of its own")
+        raise BadInput(f"--node: {twice} is the node of two hosts; each host needs a different node")
     return nodes
 
 

@@ -11,7 +11,7 @@ from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.commands.words import FailingParser
 from mews.kube.system.command import Command, CommandContext
 
-SUMMARY = "Join the files that `mews run --results` wrote for the shards of one sweep; 1 where a run failed."
+SUMMARY = "Join the files that `mews run --results` wrote for the shards of a sweep; exit with 1 if a run failed."
 USAGE = "FILE… [--json FILE|-] [--results FILE|-] [--junit FILE|-]"
 
 
@@ -57,9 +57,9 @@ COMMAND = Command(
     run,
     USAGE,
     options={
-        "--json FILE|-": "results, as `mews run --json` writes them",
-        "--results FILE|-": "all lines in one file",
-        "--junit FILE|-": "results as JUnit XML",
+        "--json FILE|-": "write the results, as `mews run --json` does",
+        "--results FILE|-": "write all lines into one file",
+        "--junit FILE|-": "write the results as JUnit XML",
     },
     examples=("mews merge 1.jsonl 2.jsonl --json all.json",),
 )

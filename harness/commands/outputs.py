@@ -27,7 +27,7 @@ def check_outputs(wanted: Mapping[str, str | Path | None]) -> bool:
     for number, (option, file) in enumerate(files):
         before = next((one for one, other in files[:number] if other == file), None)
         if before is not None:
-            raise BadInput(f"{before} and {option} {given[option]}: each must be a file of its own")
+            raise BadInput(f"{before} and {option} {given[option]}: each must be a different file")
     return bool(shown)
 
 

@@ -101,7 +101,7 @@ def run(
         scenarios = selected(scenarios, wanted.select)
     whole = [(scenario, seed) for scenario in scenarios for seed in wanted.seeds or (scenario.seed,)]
     if len(whole) > MOST_RUNS:
-        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} at once: name fewer seeds or scenarios")
+        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} are allowed: name fewer seeds or scenarios")
     shown = check_outputs(outputs.by_option())
     read = [path for each in scenarios for path in (each.path, *each.included) if path is not None]
     check_inputs_kept(outputs.by_option(), read)

@@ -12,7 +12,7 @@ from mews.harness.live.client import NotAnswering, SessionClient, session_of
 from mews.kube.system.command import CommandContext
 
 NAME = "[--name NAME]"
-NAMED = {"--name NAME": "the `mews up` of that name; default: mews"}
+NAMED = {"--name NAME": "use the session of this name; default: mews"}
 
 
 class ArgumentWords(argparse.ArgumentParser):

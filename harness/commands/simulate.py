@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mews.harness.simulation.trace_file import TraceFile
     from mews.kube.system.simulation import TracePolicy
 
-SUMMARY = "Play a trace by policies alone: Alibaba PAI 2020's task table, our own CSV, or a scenario's workload."
+SUMMARY = "Simulate a trace with policies only: Alibaba PAI 2020's task table, our own CSV, or a scenario's workload."
 USAGE = (
     "TRACE [--format mews|pai2020] [--policy NAME[,NAME]] [--order fcfs|backfill|any] [--retry immediate|kube] "
     "[--hardware FILE] [--pools N] [--select COLUMN=VALUE] [--set NAME=VALUE] [--costs none|kubelet|PROFILE] "
@@ -146,7 +146,7 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequen
 
         machines = given.pools * len(plan.hardware.hosts)
         if machines > _MOST_HOSTS:
-            raise BadInput(f"--pools {given.pools}: these are {machines} hosts; at most {_MOST_HOSTS} at once")
+            raise BadInput(f"--pools {given.pools}: these are {machines} hosts; at most {_MOST_HOSTS} are allowed")
         changes["hardware"] = repeated(plan.hardware, given.pools)
     return replace(plan, **changes), chosen, ignored
 
@@ -299,20 +299,20 @@ COMMAND = Command(
     run,
     USAGE,
     options={
-        "--format mews|pai2020": "the trace's columns; default: as its first line has them",
-        "--policy NAME[,NAME]": "who places jobs, one play each; see --list",
-        "--order fcfs|backfill|any": "first come first served (default), EASY backfilling, or whoever fits",
-        "--retry immediate|kube": "when a job that did not fit is looked at again; kube: as a scheduler's queue does",
-        "--hardware FILE": "the machines; default: pool-24, or the scenario's",
-        "--pools N": "so many copies of the hardware's chassis and hosts",
-        "--select COLUMN=VALUE": "only rows with that value; may be repeated",
-        "--set NAME=VALUE": "an option of the policy; may be repeated",
-        "--costs none|kubelet|PROFILE": "what pods cost: nothing (default), the kubelet's time, or a testbed's",
-        "--window N": "how many waiting jobs are looked at; the rest stay in the file; default: 1000",
-        "--seed N": "of all chance",
-        "--json FILE|-": "all numbers",
-        "--out DIR": "CSV of each job, and plots",
-        "--list": "name policies and their options, and leave",
+        "--format mews|pai2020": "read the trace in this format; default: detected from its first line",
+        "--policy NAME[,NAME]": "place jobs with these policies, one simulation each; see --list",
+        "--order fcfs|backfill|any": "order jobs first come, first served (default), with EASY backfilling, or freely",
+        "--retry immediate|kube": "retry jobs that did not fit immediately, or as the queue of kube-scheduler does",
+        "--hardware FILE": "use this hardware; default: pool-24, or the scenario's",
+        "--pools N": "use this many copies of the hardware's chassis and hosts",
+        "--select COLUMN=VALUE": "read only rows with this value; may be repeated",
+        "--set NAME=VALUE": "set an option of the policy; may be repeated",
+        "--costs none|kubelet|PROFILE": "add start-up costs of pods: none (default), the kubelet's, or a testbed's",
+        "--window N": "consider this many waiting jobs at a time; default: 1000",
+        "--seed N": "draw all random values from this seed",
+        "--json FILE|-": "write all figures as JSON",
+        "--out DIR": "write a CSV of jobs, and plots, into this folder",
+        "--list": "list policies and their options, and exit",
     },
     examples=(
         "mews simulate scenarios/testbed/w3-pool.yaml",

@@ -51,7 +51,7 @@ def restore(words: Sequence[str], context: CommandContext) -> int:
 SNAPSHOTS = (
     Command(
         "snapshot save",
-        "It now, as a file: what users made, tables, faults, hosts.",
+        "Save objects, tables, faults and hosts of the session to a file.",
         save,
         f"{NAME} FILE",
         options=NAMED,
@@ -59,7 +59,7 @@ SNAPSHOTS = (
     ),
     Command(
         "snapshot restore",
-        "Make it as such a file has it; what is there goes.",
+        "Restore a saved file; what the session holds is replaced.",
         restore,
         f"{NAME} FILE",
         options=NAMED,

@@ -58,7 +58,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     from mews.harness.options import seeds_of
 
     if given.folder is not None and not given.folder.startswith("/"):
-        raise BadInput(f"--folder {given.folder}: must be a path from the root, as it is in the pods")
+        raise BadInput(f"--folder {given.folder}: must be an absolute path, because pods mount it")
     seeds = None if given.seeds is None else seeds_of(given.seeds)
     scenarios = load(given.paths, given.set)
     runs = len(scenarios) * (1 if seeds is None else len(seeds))
@@ -122,7 +122,7 @@ def _named(scenario: Scenario) -> Iterator[Path]:
         if not file.is_file() or file.is_relative_to(room("fixtures")):
             continue  # an inventory that comes with Mews, as the image has it
         if file.absolute().parent != path.absolute().parent:
-            raise BadInput(f"{path}: {file}: must lie beside the scenario, as it will in the pods")
+            raise BadInput(f"{path}: {file}: must be in the scenario's folder, because pods get only that folder")
         yield file
 
 
@@ -139,17 +139,17 @@ COMMAND = Command(
     run,
     USAGE,
     options={
-        "--seeds A-B": "all seeds of the sweep",
-        "--shards N": "pods, each with every Nth seed",
-        "--parallelism N": "pods at once; default: all",
-        "--jobs N": "runs at once in a pod",
+        "--seeds A-B": "run the sweep over these seeds",
+        "--shards N": "divide the seeds among this many pods",
+        "--parallelism N": "run this many pods at a time; default: all",
+        "--jobs N": "run this many scenarios at a time in each pod",
         "--set KEY=VALUE": "override a value of the scenarios; may be repeated",
-        "--name NAME": "of the Job; default: mews-sweep",
-        "--namespace NAME": "where it runs; default: default",
-        "--image IMAGE": "the component image",
-        "--backoff-limit-per-index N": "how often a pod that died is tried again; default: 3",
-        "--claim NAME": "the PersistentVolumeClaim that results are written to",
-        "--folder DIR": "the nodes' folder that results are written to, instead of a claim",
+        "--name NAME": "name the Job; default: mews-sweep",
+        "--namespace NAME": "create it in this namespace; default: default",
+        "--image IMAGE": "use this component image",
+        "--backoff-limit-per-index N": "retry a pod that died this many times; default: 3",
+        "--claim NAME": "write results to this PersistentVolumeClaim",
+        "--folder DIR": "write results to this folder of the nodes instead of a claim",
     },
     examples=("mews manifests sweep scenarios/07-race-for-the-last.yaml --seeds 1-100 --shards 4 --claim results",),
 )

@@ -13,7 +13,9 @@ from mews.harness.live.client import SessionClient
 from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 
-SUMMARY = "What the GPUs of a running `mews up` show; NAME=VALUE sets it (temperature=90, power=none, xid=79, …)."
+SUMMARY = (
+    "Show telemetry of the GPUs of a running `mews up`; NAME=VALUE sets it (temperature=90, power=none, xid=79, …)."
+)
 USAGE = "[--name NAME] [--device ID|all] [--json] [NAME=VALUE]…"
 _COLUMNS = ("device", "host", "power", "energy", "temperature", "load", "memory", "SM clock", "set")
 
@@ -127,9 +129,9 @@ COMMAND = Command(
     run,
     USAGE,
     options={
-        "--name NAME": "the `mews up` of that name; default: mews",
-        "--device ID|all": "the board of that device; default: all",
-        "--json": "for programs",
+        "--name NAME": "use the session of this name; default: mews",
+        "--device ID|all": "show or set the GPU of this device; default: all",
+        "--json": "print JSON",
     },
     examples=("mews telemetry", "mews telemetry --device 000100 temperature=92 power=180.5", "mews telemetry all=none"),
 )

@@ -106,7 +106,7 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
 def _up(arguments: UpArguments, *, as_json: bool) -> int:
     backend = backend_of(arguments.cluster)
     if as_json and arguments.web:
-        raise BadInput("--json --web: only one of the two: --json prints ready.json and nothing else")
+        raise BadInput("--json --web: only one of the two: --json prints only ready.json")
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
         raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")

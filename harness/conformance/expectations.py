@@ -61,7 +61,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
         path = Path(name_or_file)
         if not path.exists():
             known = ", ".join((*shipped_quirks(), *own))
-            raise BadInput(f"--quirks {name_or_file}: no such file, and no shipped profile; those are {known}")
+            raise BadInput(f"--quirks {name_or_file}: no such file or included profile; included are {known}")
     value = mapping(path, read_yaml(path), "")
     only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))
     is_one_of(path, value, "kind", ("Quirks",))

@@ -47,7 +47,7 @@ def load_profile(name_or_file: str, dialect: str, clauses: Sequence[Clause], gat
         path = room("fixtures") / "profiles" / f"{name_or_file}.yaml"
     elif not path.exists():
         known = ", ".join(shipped_profiles())
-        raise BadInput(f"--profile {name_or_file}: no such file, and no shipped profile; those are {known}")
+        raise BadInput(f"--profile {name_or_file}: no such file or included profile; included are {known}")
     if path.suffix == ".json":
         return _interop(path, dialect, clauses, gates)
     return _own(path, dialect, clauses)

@@ -83,12 +83,12 @@ class Restoration:
     def _check_hardware(self, other: Scenario) -> None:
         mine, its = hardware_of(self._scenario), hardware_of(other)
         if (mine.hosts, mine.chassis) != (its.hosts, its.chassis):
-            raise ValueError(f"hardware: {_sizes(its)}: the session's is another: {_sizes(mine)}")
+            raise ValueError(f"hardware: {_sizes(its)}: differs from the session's: {_sizes(mine)}")
         here, there = stack_document(self._scenario), stack_document(other)
         differing = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
         if differing:
             raise ValueError(
-                f"stack.{differing[0]}: differs from the session's: mews up --snapshot FILE brings up its own"
+                f"stack.{differing[0]}: differs from the session's: start another with mews up --snapshot FILE"
             )
 
     async def _check_objects(self) -> None:
@@ -101,7 +101,7 @@ class Restoration:
                     f"{obj.get('kind')} {name_of(obj)}: the session serves no {obj.get('apiVersion')} of that kind"
                 )
             if namespace_of(obj) and namespace_of(obj) not in namespaces:
-                raise ValueError(f"{obj['kind']} {name_of(obj)}: there is no namespace {namespace_of(obj)}")
+                raise ValueError(f"{obj['kind']} {name_of(obj)}: no namespace {namespace_of(obj)}")
             if obj["kind"] == "Namespace":
                 namespaces.add(name_of(obj))
             if obj["kind"] == "CustomResourceDefinition":

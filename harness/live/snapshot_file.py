@@ -39,7 +39,7 @@ def load_snapshot(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is no text: {_WANTED}") from error
+        raise ValueError(f"{path}: is not text: {_WANTED}") from error
     try:
         document: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -43,7 +43,7 @@ def _object(spec: StackSpec, component: str, document: Mapping[str, Any]) -> Obj
             which = f"{made['kind']} {made['metadata']['name']}: {{{next(iter(wanted))}}}"
             raise Lacks(
                 f"{spec.where(component)}.manifest: {which} is a file that pods of the namespace {spec.named[0]} "
-                f"alone can be given here, not those of {namespace}"
+                f"can be given here, not of {namespace}"
             )
     done: Object = filled(made, places(spec, component))
     return done

@@ -125,5 +125,5 @@ class LocalHardwareControl:
 
     def _there(self) -> LocalHosts:
         if self._hosts is None:
-            raise ValueError("there are no emulated hosts here")
+            raise ValueError("this session has no emulated hosts")
         return self._hosts

@@ -60,7 +60,7 @@ async def set_values(hardware: SettableHardware, device: str, values: Mapping[st
         raise ValueError(f"device {device!r}: {must_be(device, (*(name for _, name, _ in rows), ALL))}")
     free = [name for _, name, row in named if row["host"] is None]
     if faults and free and device != ALL:
-        raise ValueError(f"device {free[0]!r}: no host has it, so that no driver counts errors of it")
+        raise ValueError(f"device {free[0]!r}: no host has this device, so no driver counts its errors")
     if board and device == ALL:
         await hardware.set_telemetry(ALL, ALL, board)
     elif board:
@@ -91,5 +91,5 @@ def _faults(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} {value!r}: must be a whole number from 0 on")
+        raise ValueError(f"{name} {value!r}: must be a whole number of at least 0")
     return value

@@ -167,7 +167,7 @@ class Check(Model):
             raise ValueError(f"must name something to check: {allowed}")
         nothing = next((name for name, asked in own.items() if asked is None), None)
         if nothing is not None:
-            raise ValueError(f"{nothing}: says nothing to check")
+            raise ValueError(f"{nothing}: has nothing to check")
         check = handler(own)
         check._given = registered
         return check

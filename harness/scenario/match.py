@@ -109,7 +109,7 @@ def check_count(pattern: Any, where: str = "") -> None:
     """
     for value in alternatives(pattern):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError(f"{where}{value!r} must be a whole number from 0 on, or compare with one: {{$ge: 1}}")
+            raise ValueError(f"{where}{value!r} must be a whole number of at least 0, or compare with one: {{$ge: 1}}")
 
 
 def _first(mismatches: Any) -> Mismatch | None:
@@ -263,13 +263,15 @@ _OF_NUMBER = ("$gt", "$ge", "$lt", "$le", "$eq")
 def _check(pattern: Any, path: str) -> None:
     where = f"at {path}: " if path else ""
     if isinstance(pattern, list | tuple):
-        raise ValueError(f"{where}a bare list says not how to match: write {{$exact: […]}}, $unordered or $contains")
+        raise ValueError(
+            f"{where}a bare list does not say how to match: write {{$exact: […]}}, $unordered or $contains"
+        )
     if not isinstance(pattern, Mapping):
         return
     operators = [key for key in pattern if str(key).startswith("$")]
     if operators and len(operators) != len(pattern):
         plain = next(key for key in pattern if key not in operators)
-        raise ValueError(f"{where}{operators[0]} and the plain key {plain!r} cannot stand together")
+        raise ValueError(f"{where}{operators[0]} and the plain key {plain!r} cannot be combined")
     for key, value in pattern.items():
         if key in operators:
             _check_operator(str(key), value, path)
@@ -311,4 +313,4 @@ def _check_regex(value: Any, where: str) -> None:
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f"{where}{value!r} is no regular expression: {error}") from None
+        raise ValueError(f"{where}{value!r} is not a regular expression: {error}") from None

@@ -104,7 +104,7 @@ class WorkloadGate(Model):
         if self.every is not None and self.every <= 0:
             raise ValueError("every: must be above 0")
         if self.every is not None and not self.pending:
-            raise ValueError("every: has a meaning with pending alone: {pending, every: 1s}")
+            raise ValueError("every: applies only to pending: {pending, every: 1s}")
         return self
 
 
@@ -228,7 +228,9 @@ class Scenario(Model):
     @model_validator(mode="after")
     def _workload_there(self) -> Self:
         if self.workload is None and any(step.workload for step in self.all_steps):
-            raise ValueError("a step starts the workload, but there is none: add workload: {trace: …} or {jobs: …}")
+            raise ValueError(
+                "a step starts the workload, but the scenario has no workload: add workload: {trace: …} or {jobs: …}"
+            )
         return self
 
     @property

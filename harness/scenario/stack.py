@@ -117,7 +117,9 @@ class DefaultSchedulerOptions(Model):
     @model_validator(mode="after")
     def _program_takes_none(self) -> Self:
         if self.program == "kube-scheduler" and self.given():
-            raise ValueError(f"program: kube-scheduler takes no options of ours, such as {next(iter(self.given()))}")
+            raise ValueError(
+                f"program: kube-scheduler does not take options of our scheduler, such as {next(iter(self.given()))}"
+            )
         return self
 
 
@@ -169,7 +171,7 @@ class Stack(Model):
     @model_validator(mode="after")
     def _extenders_have_their_scheduler(self) -> Self:
         if self.extenders and (self.default_scheduler is None or DEFAULT_SCHEDULER in self.replace):
-            raise ValueError("extenders: they are the default scheduler's: it must be there and not be replaced")
+            raise ValueError("extenders: require our default scheduler, which must not be replaced")
         return self
 
     @classmethod
@@ -244,9 +246,9 @@ class Stack(Model):
             return self.model_copy(update={"controllers": self.controllers.model_copy(update={"program": program})})
         options = self.default_scheduler
         if options is None or DEFAULT_SCHEDULER in self.replace:
-            raise ValueError("the stack has no default scheduler of its own")
+            raise ValueError("the stack does not run our default scheduler")
         if program == "kube-scheduler" and options.given():
-            raise ValueError(f"the stack gives it options of ours: {', '.join(options.given())}")
+            raise ValueError(f"the stack sets options of our scheduler: {', '.join(options.given())}")
         return self.model_copy(update={"default_scheduler": options.model_copy(update={"program": program})})
 
     def of(self, names: Collection[str]) -> Self:
@@ -260,7 +262,7 @@ class Stack(Model):
                 raise ValueError(f"{name!r}: {must_be(name, (*there, 'none'))}")
         lost = [given.where for name, given in self.replace.items() if given.system not in ("", *names)]
         if lost:
-            raise ValueError(f"{lost[0]} replaces a component of a system that is left out")
+            raise ValueError(f"{lost[0]} replaces a component of a system that the stack leaves out")
         chosen = {name: self.systems.get(name) or registry.system(name).options() for name in names}
         ordered = {name: chosen[name] for name in registry.in_order(chosen)}
         return self.model_copy(update={"systems": ordered})

@@ -151,8 +151,8 @@ def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine
     if placer.gives_up and plan.retry != "kube":
         given = ", ".join(f"{name}={value}" for name, value in plan.options.items())
         raise BadInput(
-            f"--retry {plan.retry}: --policy {policy.name} with {given} gives jobs up that waited for devices, and "
-            "when they are tried again is for kube-scheduler's queue: give --retry kube"
+            f"--retry {plan.retry}: --policy {policy.name} with {given} gives up jobs that waited for devices; only "
+            "kube-scheduler's queue retries them: give --retry kube"
         )
     if named is not None and order != named:
         raise BadInput(f"--order {order}: --policy {policy.name} says {named}")

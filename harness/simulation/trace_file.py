@@ -116,7 +116,7 @@ class TraceFile:
             if len(there) > 1 and "type" not in group:
                 raise BadInput(f"{where}: columns {', '.join(map(repr, there))}: only one of them")
         if "gpus" in self.form.columns and "gpus" not in places and not typed:
-            raise BadInput(f"{where}: column 'gpus': missing; what a 'type' asks for only a scenario says")
+            raise BadInput(f"{where}: column 'gpus': missing; only a scenario says what a 'type' requests")
         for name in self._select:
             if name not in places:
                 raise BadInput(f"{where}: --select {name}: no such column; there are {', '.join(places)}")

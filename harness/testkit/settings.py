@@ -102,7 +102,7 @@ def _file_or_name(name: str, kind: str, value: Any, folders: Sequence[Path]) -> 
 def _stack(value: Any, folders: Sequence[Path]) -> str:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-        raise BadInput(f"stack={value!r}: must be systems by their names, or none")
+        raise BadInput(f"stack={value!r}: must be names of systems, or none")
     wanted = [name.strip() for name in names]
     there = registry.names()
     for name in wanted if wanted not in ([], ["none"]) else []:

@@ -22,22 +22,22 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m mews.kube.runtimehook", description=__doc__)
     for name, default, what in (
-        ("listen", RUNTIME_SOCKET, "where the kubelet reaches it"),
-        ("runtime", CONTAINERD_SOCKET, "the container runtime"),
-        ("hooks", HOOK_SOCKET, "where the node's agent answers hooks"),
+        ("listen", RUNTIME_SOCKET, "listen here for the kubelet"),
+        ("runtime", CONTAINERD_SOCKET, "forward calls to this container runtime"),
+        ("hooks", HOOK_SOCKET, "call hooks of the node agent here"),
     ):
         made.add_argument(
-            f"--{name}", type=Path, default=Path(default), metavar="SOCKET", help=f"{what}; default {default}"
+            f"--{name}", type=Path, default=Path(default), metavar="SOCKET", help=f"{what}; default: {default}"
         )
     made.add_argument(
         "--policy",
         type=HookPolicy,
         choices=tuple(HookPolicy),
         default=HookPolicy.IGNORE,
-        help="a container whose hook fails is created as it was asked for (Ignore, the default), or waits (Fail)",
+        help="create a container unchanged if its hook fails (Ignore, the default), or refuse it (Fail)",
     )
     made.add_argument(
-        "--without", action="append", default=[], metavar="NAMESPACE", help="about whose pods nobody is asked"
+        "--without", action="append", default=[], metavar="NAMESPACE", help="call no hooks for pods of this namespace"
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

@@ -42,23 +42,35 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.gpushare", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
-    made.add_argument("--config", type=Path, help="YAML or JSON (mews.systems.gpushare.config); default: its defaults")
+    made.add_argument(
+        "--config",
+        type=Path,
+        help="read this YAML or JSON file (mews.systems.gpushare.config); default: the built-in values",
+    )
     add_kubeconfig_arguments(made)
-    made.add_argument("--host", default="127.0.0.1", help="extender: the address to listen on")
-    made.add_argument("--port", type=port_number, default=39999, help="extender: the port to listen on")
-    made.add_argument("--certificate", type=Path, metavar="FILE", help="extender: of a server under TLS, in PEM")
-    made.add_argument("--key", type=Path, metavar="FILE", help="extender: of that certificate, in PEM")
-    made.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="extender: another name of it")
-    made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="device-plugin: default $NODE_NAME")
+    made.add_argument("--host", default="127.0.0.1", help="listen on this address; extender")
+    made.add_argument("--port", type=port_number, default=39999, help="listen on this port; extender")
+    made.add_argument("--certificate", type=Path, metavar="FILE", help="serve with this certificate, in PEM; extender")
+    made.add_argument("--key", type=Path, metavar="FILE", help="use this private key, in PEM; extender")
+    made.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too; extender"
+    )
+    made.add_argument(
+        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; device-plugin; default: $NODE_NAME"
+    )
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
-    made.add_argument("--nvml", metavar="FILE", help=f"device-plugin: default that of the file, else {LIBRARY}")
+    made.add_argument(
+        "--nvml",
+        metavar="FILE",
+        help=f"load this NVML library; device-plugin; default: the configuration's, or {LIBRARY}",
+    )
     made.add_argument(
         "--host-root",
         type=Path,
         default=Path("/"),
         metavar="DIR",
-        help="device-plugin: the folder with the host's proc, of its own process numbers",
+        help="read the host's proc from this folder; device-plugin",
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

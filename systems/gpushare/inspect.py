@@ -216,9 +216,9 @@ COMMAND = Command(
     _command,
     USAGE,
     options={
-        "-d": "each pod, not the nodes' sums alone",
-        "--name NAME": "the `mews up` of that name",
-        "--kubeconfig FILE": "any cluster",
+        "-d": "show each pod, too",
+        "--name NAME": "use the session of this name",
+        "--kubeconfig FILE": "use this cluster's kubeconfig",
     },
     examples=("mews inspect gpushare --name main -d",),
 )

@@ -40,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.kod2", description=__doc__)
     made.add_argument("component", choices=COMPONENTS, help=_HELP)
-    made.add_argument("--config", type=Path, help="YAML file (mews.systems.kod2.config); default: all defaults")
+    made.add_argument(
+        "--config", type=Path, help="read this YAML file (mews.systems.kod2.config); default: the built-in values"
+    )
     add_kubeconfig_arguments(made)
     add_metrics_arguments(made)
     made.add_argument("--no-crd", action="store_true", help="do not install the TFJob definition")

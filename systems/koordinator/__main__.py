@@ -51,18 +51,28 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m mews.systems.koordinator", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
     made.add_argument(
-        "--config", type=Path, help="YAML or JSON (mews.systems.koordinator.config); default: its defaults"
+        "--config",
+        type=Path,
+        help="read this YAML or JSON file (mews.systems.koordinator.config); default: the built-in values",
     )
     add_kubeconfig_arguments(made)
-    made.add_argument("--host", default="127.0.0.1", help="scheduler, webhook: the address to listen on")
-    made.add_argument("--port", type=port_number, default=10251, help="scheduler, webhook: the port to listen on")
-    made.add_argument("--certificate", type=Path, metavar="FILE", help="scheduler, webhook: its own, in PEM")
-    made.add_argument("--key", type=Path, metavar="FILE", help="scheduler, webhook: of that certificate, in PEM")
-    made.add_argument("--authority", type=Path, metavar="FILE", help="webhook: whom the API server is to trust, in PEM")
+    made.add_argument("--host", default="127.0.0.1", help="listen on this address; scheduler and webhook")
+    made.add_argument("--port", type=port_number, default=10251, help="listen on this port; scheduler and webhook")
     made.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="scheduler, webhook: another name of it"
+        "--certificate", type=Path, metavar="FILE", help="serve with this certificate, in PEM; scheduler and webhook"
     )
-    made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="on a node: default $NODE_NAME")
+    made.add_argument("--key", type=Path, metavar="FILE", help="use this private key, in PEM; scheduler and webhook")
+    made.add_argument(
+        "--authority", type=Path, metavar="FILE", help="give the API server this CA certificate, in PEM; webhook"
+    )
+    made.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept this host name, too; scheduler and webhook",
+    )
+    made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; default: $NODE_NAME")
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
     made.add_argument(
@@ -70,21 +80,23 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path(HOOK_SOCKET),
         metavar="SOCKET",
-        help=f"koordlet: default {HOOK_SOCKET}",
+        help=f"serve hooks on this socket; koordlet; default: {HOOK_SOCKET}",
     )
     made.add_argument(
         "--runtime",
         type=Path,
         metavar="SOCKET",
-        help="koordlet: the container runtime's CRI, to be asked for environments; default: it is not asked",
+        help="read environments of containers from this CRI socket; koordlet; default: none",
     )
-    made.add_argument("--nvml", metavar="FILE", help=f"on a node: default the configuration's, else {LIBRARY}")
-    made.add_argument("--no-gpus", action="store_true", help="koordlet: this node has no NVML")
+    made.add_argument(
+        "--nvml", metavar="FILE", help=f"load this NVML library; default: the configuration's, or {LIBRARY}"
+    )
+    made.add_argument("--no-gpus", action="store_true", help="run on a node without NVML; koordlet")
     made.add_argument(
         "--host-root",
         type=Path,
         metavar="DIR",
-        help="koordlet: with the host's sys and proc; default the configuration's, else /",
+        help="read the host's sys and proc from this folder; koordlet; default: the configuration's, or /",
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

@@ -81,7 +81,7 @@ _KOORDLETS = ("report_s", "poll_s", "names", "kinds", "adopt", "adopt_env", "hoo
 def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> None:
     """Raises ValueError for an option that would change nothing."""
     if options.scheduler_account and not options.webhook:
-        raise ValueError("schedulerAccount: is the webhook's: must come with webhook: true")
+        raise ValueError("schedulerAccount: belongs to the webhook: requires webhook: true")
     for name in _KOORDLETS if nodes is not None and not nodes else ():
         if name in options.model_fields_set and getattr(options, name):
             raise ValueError(f"{to_camel(name)}: no node has a koordlet (nodes: []): must be left out")

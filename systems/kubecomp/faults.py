@@ -64,7 +64,7 @@ def chosen_faults(given: Mapping[str, bool] | Iterable[str] | None) -> tuple[str
     else:
         found = tuple(name for name in ALL_FAULTS if name in names)
     if not found:
-        raise ValueError("faults: none is left: that is mode: corrected")
+        raise ValueError("faults: the list is empty: write mode: corrected")
     return found
 
 
@@ -75,6 +75,6 @@ def check_mode(mode: str, faults: tuple[str, ...], removal: str) -> None:
     if mode == "corrected" and faults:
         raise ValueError(f"faults: {', '.join(faults)}: mode: corrected has none; write mode: public")
     if mode == "public" and not faults:
-        raise ValueError("faults: none is left: that is mode: corrected")
+        raise ValueError("faults: the list is empty: write mode: corrected")
     if mode == "public" and removal != "surprise":
-        raise ValueError(f"removal: {removal!r}: mode: public does not tell its hosts: must be surprise, or left out")
+        raise ValueError(f"removal: {removal!r}: mode: public does not notify hosts: must be surprise, or left out")

@@ -84,7 +84,7 @@ def engine(monkeypatch):
         ("diff-clusters /no/such.yaml", 2, "/no/such.yaml: no such file"),
         ("diff-clusters demo --json /no/such/x", 2, "--json /no/such/x: must be a file"),
         ("manifests --node host-1", 2, "--node host-1: must be HOST=NODE"),
-        ("manifests --node host-1=Node_1", 2, "--node host-1=Node_1: 'Node_1' is no name of a node"),
+        ("manifests --node host-1=Node_1", 2, "--node host-1=Node_1: 'Node_1' is not a valid node name"),
         ("manifests --node host-9=x", 2, "with one of the hosts host-1, host-2, host-3"),
         (
             "manifests --hardware /no/such.yaml",
@@ -112,7 +112,7 @@ def engine(monkeypatch):
         ("conform http://127.0.0.1:9 --dialect morse", 2, "--dialect morse"),
         ("conform http://127.0.0.1:9 --patience 0", 2, "--patience 0: must be above 0"),
         ("conform http://127.0.0.1:9 --device 1", 2, "only with --allow-changes"),
-        ("conform http://127.0.0.1:9 --quirks none", 2, "no such file, and no shipped profile"),
+        ("conform http://127.0.0.1:9 --quirks none", 2, "no such file or included profile"),
         ("conform http://127.0.0.1:9 --waivers /no/such", 2, "/no/such: cannot be read"),
         ("conform http://127.0.0.1:9 --diff /no/such", 2, "--diff /no/such: is no recording"),
         ("conform http://127.0.0.1:9 --json /no/such/x", 2, "--json /no/such/x"),
@@ -125,7 +125,7 @@ def engine(monkeypatch):
         (
             "conform http://127.0.0.1:9 --profile none",
             2,
-            "no such file, and no shipped profile; those are newest, stack",
+            "no such file or included profile; included are newest, stack",
         ),
         ("conform http://127.0.0.1:9 --profile /etc/hostname", 2, "/etc/hostname: "),
         ("serve --recording /no/such", 2, "--recording /no/such: no recording.json"),

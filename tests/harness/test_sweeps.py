@@ -92,18 +92,19 @@ def test_files_of_other_sweeps_and_missing_runs_are_refused_in_one_line(folder, 
         "1.jsonl: 2 of 4 runs are missing (2, 4): run their shards, or --resume them"
     )
     assert (
-        refused(capsys, "merge", "1.jsonl", "other.jsonl") == "other.jsonl:1: is of another sweep than the first file"
+        refused(capsys, "merge", "1.jsonl", "other.jsonl")
+        == "other.jsonl:1: belongs to another sweep than the first file"
     )
     again = ("run", "s", "--seeds", "1-2", "--results", "other.jsonl")
-    assert refused(capsys, *again) == "--results other.jsonl: is there already: --resume goes on with it"
+    assert refused(capsys, *again) == "--results other.jsonl: already exists: use --resume to continue it"
     assert refused(capsys, *again, "--resume") == (
-        "--results other.jsonl:1: is of another sweep: other scenarios, options or seeds"
+        "--results other.jsonl:1: belongs to another sweep: scenarios, options or seeds differ"
     )
     (folder / "bad.jsonl").write_text('{"item": 1}\n')
     assert refused(capsys, "merge", "bad.jsonl") == (
-        "bad.jsonl:1: no result of a sweep: must be a line as --results writes them"
+        "bad.jsonl:1: not a result of a sweep: must be a line that --results wrote"
     )
-    assert refused(capsys, "run", "s", "--resume") == "--resume: needs --results FILE, which says what has run"
+    assert refused(capsys, "run", "s", "--resume") == "--resume: requires --results FILE, which records what has run"
 
 
 def test_a_changed_scenario_is_another_sweep(folder, capsys):
@@ -111,7 +112,9 @@ def test_a_changed_scenario_is_another_sweep(folder, capsys):
     path = folder / "s" / "a.yaml"
     path.write_text(path.read_text().replace("1h", "2h"))
     capsys.readouterr()
-    assert "is of another sweep" in refused(capsys, "run", "s", "--seeds", "1-2", "--results", "1.jsonl", "--resume")
+    assert "belongs to another sweep" in refused(
+        capsys, "run", "s", "--seeds", "1-2", "--results", "1.jsonl", "--resume"
+    )
 
 
 def test_a_shard_is_named_by_number_or_by_the_index_of_a_job():

@@ -31,7 +31,7 @@ class ConcurrentEditor:
     def arm(self, bench: ChassisHandle) -> None:
         """Ask for the time of the edit."""
         if self.edit is None:
-            raise ValueError("fault concurrent-editor: edit is required where no operation is named")
+            raise ValueError("fault concurrent-editor: edit is required if no operation is given")
         bench.fire(self.after_s)
 
     def happen(self, bench: ChassisHandle) -> None:

@@ -102,7 +102,7 @@ def chosen(placed: Sequence[Placed], fault_id: str | None) -> list[Placed]:
     """
     found = [each for each in placed if fault_id in (None, each.id)]
     if fault_id is not None and not found:
-        raise ValueError(f"fault {fault_id!r}: in place are {', '.join(each.id for each in placed) or 'none'}")
+        raise ValueError(f"fault {fault_id!r}: active faults are {', '.join(each.id for each in placed) or 'none'}")
     return found
 
 

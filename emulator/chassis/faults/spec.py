@@ -104,7 +104,7 @@ def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> When:
         raise ValueError(f"fault {kind}: operation {operation!r}: must be one of {', '.join(fault.on) or 'none'}")
     count = _value(kind, "count", spec.get("count", fault.count), int | None)
     if count is not None and count < 1:
-        raise ValueError(f"fault {kind}: count {count}: must be at least 1, or null for no end")
+        raise ValueError(f"fault {kind}: count {count}: must be at least 1, or null for no limit")
     probability = _value(kind, "probability", spec.get("probability", 1.0), float)
     if not 0 <= probability <= 1:
         raise ValueError(f"fault {kind}: probability {probability}: must be from 0 to 1")

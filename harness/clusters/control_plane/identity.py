@@ -73,7 +73,9 @@ def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
         subprocess.run(argv, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         output = " ".join(error.stderr.split()) or f"exit code {error.returncode}"
-        raise Lacks(f"{openssl}: no certificate could be made; OpenSSL 1.1.1 or later is needed: {output}") from error
+        raise Lacks(
+            f"{openssl}: no certificate could be generated; OpenSSL 1.1.1 or later is required: {output}"
+        ) from error
     except OSError as error:
         raise Lacks(f"{openssl}: cannot be started: {error.strerror}") from error
     identity.tokens.write_text(f"{identity.token},admin,admin,system:masters\n", encoding="utf-8")

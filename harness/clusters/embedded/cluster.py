@@ -277,7 +277,7 @@ class EmbeddedCluster:
             return
         if component == HOSTS:
             if self.ports.host_server is None:
-                raise ValueError("hosts: have no process of their own in virtual time")
+                raise ValueError("hosts: do not run as processes in virtual time")
             await self.ports.host_server.kill()
             self.journal.write("component", component, "killed")
             return

@@ -53,7 +53,7 @@ async def find_target(kubeconfig: Path | None, context: str | None, hosts: Seque
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise Lacks(
             f"--cluster kubeconfig: this user may not {', '.join(missing[:_NAMED])}{more}: "
-            "a run makes namespaces, roles and workloads of its own; take an administrator's context"
+            "a run creates namespaces, roles and workloads; use an administrator's context"
         )
     return DeploymentTarget(
         kubeconfig,

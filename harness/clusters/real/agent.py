@@ -237,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pod-resources", type=Path, required=True, metavar="DIR")
     parser.add_argument("--records", type=Path, action="append", required=True, metavar="FILE")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too")
     asyncio.run(serve(parser.parse_args(arguments)))
     return 0
 

@@ -50,7 +50,7 @@ def serve(
     port: int,
     allow_hosts: Sequence[str],
 ) -> None:
-    """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' back door. ``tidy``: leave the
+    """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' control API. ``tidy``: leave the
     folder empty. Its own back door is at ``port``, by the names ``allow_hosts`` or any address.
 
     Raises Lost where that does not answer.
@@ -128,15 +128,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 3 where the chassis do not answer (the kubelet tries again)."""
     parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.host", description="Show a host's devices.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
-    parser.add_argument("--hosts", required=True, type=json.loads, metavar="JSON", help="node -> host")
+    parser.add_argument(
+        "--hosts", required=True, type=json.loads, metavar="JSON", help="map these nodes to hosts, as a JSON object"
+    )
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""))
-    parser.add_argument("--chassis", required=True, metavar="URL", help="the chassis' back door")
+    parser.add_argument(
+        "--chassis", required=True, metavar="URL", help="use the control API of the chassis at this URL"
+    )
     parser.add_argument("--root", required=True, type=Path, metavar="DIR")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
-    parser.add_argument("--port", type=int, default=0, help="of its back door")
-    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
-    parser.add_argument("--tidy", action="store_true", help="empty the folder in the end")
+    parser.add_argument("--port", type=int, default=0, help="serve the control API on this port")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too")
+    parser.add_argument("--tidy", action="store_true", help="empty the folder on exit")
     chosen = parser.parse_args(arguments)
     host = chosen.hosts.get(chosen.node)
     if host is None:

@@ -106,7 +106,7 @@ class ReplacementFiles(Struct):
                 name = str(Path(os.path.abspath(file)).relative_to(os.path.abspath(self.folder)))  # links stay
             except ValueError:
                 raise Lacks(
-                    f"{self.where}: {file}: lies outside the scenario's folder, of which alone a pod can be given files"
+                    f"{self.where}: {file}: is outside the scenario's folder, the only one that pods get"
                 ) from None
             if name in self.files:
                 continue
@@ -129,8 +129,8 @@ class ReplacementFiles(Struct):
         if whole > LIMIT:
             largest = max(sizes, key=lambda each: (sizes[each], each))
             raise Lacks(
-                f"{self.where}: with {name} its files have {whole} bytes, the largest being {largest}; a pod can be "
-                f"given {LIMIT} (a ConfigMap): build an image of them, and name it by image"
+                f"{self.where}: with {name} its files have {whole} bytes (largest: {largest}); a ConfigMap holds "
+                f"{LIMIT}: build an image of them, and name it by image"
             )
 
 

@@ -175,7 +175,7 @@ class ReplacementPods:
             self._ours.pop()
             await self._write_down()
             if obj["kind"] != "Namespace":
-                raise Lacks(f"{where}: is there already, and not from here") from error
+                raise Lacks(f"{where}: already exists, and was not created by Mews") from error
         except (Invalid, BadRequest) as error:
             raise ScenarioError(f"{where}: {' '.join(str(error).split())}") from error
         except (Forbidden, NotFound) as error:

@@ -116,7 +116,7 @@ def _argv_with_part(
     flag = deployment.part_flags.get(replacement.way)
     if flag is None:
         where = f"{replacement.where}.{replacement.way}"
-        raise Lacks(f"{where}: the component cannot be told of it in a real cluster; use process or image")
+        raise Lacks(f"{where}: a component in a real cluster cannot use it; use process or image")
     words = (word.replace(CONFIG, system.config_path).replace(RECORDS, "-") for word in deployment.argv)
     argv = ("{python}", *words)
     given.parts(component)  # raises for what cannot be loaded
@@ -134,7 +134,7 @@ def _declared(replacement: Replacement) -> tuple[SystemDeployment, ComponentDepl
     system = registry.system(replacement.system)
     component = next(each for each in system.components if each.name == replacement.component)
     if system.deployment is None or component.deployment is None:
-        raise Lacks(f"{replacement.where}: {system.name} does not say how a real cluster runs it")
+        raise Lacks(f"{replacement.where}: {system.name} does not define how a real cluster runs it")
     return system.deployment, component.deployment
 
 

@@ -87,7 +87,7 @@ def _running(configured: ConfiguredSystem) -> InstalledSystem:
     undeclared = [name for name, component in components.items() if component.deployment is None]
     if system.deployment is None or undeclared:
         which = "" if system.deployment is None else f" {undeclared[0]}"
-        raise Lacks(f"stack.{system.name}: it does not say how a real cluster runs it{which}")
+        raise Lacks(f"stack.{system.name}: it does not define how a real cluster runs it{which}")
     return InstalledSystem(system, configured.configuration, components)
 
 

@@ -107,7 +107,7 @@ def _whole(digits: str) -> int:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:40]}: no float64 holds it")
+        raise ValueError(f"{text[:40]}: exceeds a float64")
     return value
 
 

@@ -33,7 +33,7 @@ def test_a_constant_load_has_many_forms(value):
         ({"walk": 5}, "walk 5: must be a mapping of low, high, step, every_s"),
         ({"walk": {"low": 9, "high": 8}}, "walk: low 9 is above high 8"),
         ({"walk": {"every": 8}}, "walk 'every': unknown key; allowed: low, high, step, every_s"),
-        ({"trace": "a.csv"}, "trace 'a.csv': a trace file can be named only by who starts the process"),
+        ({"trace": "a.csv"}, "trace 'a.csv': a trace file can be named only on the command line"),
     ],
 )
 def test_what_is_no_load_is_refused_in_one_line(value, complaint):

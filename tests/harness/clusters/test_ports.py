@@ -30,7 +30,7 @@ def test_in_virtual_time_there_are_no_processes_and_no_server_of_hosts():
         assert "hosts" not in cluster.components()
         with pytest.raises(RuntimeError, match="no other process can reach the cluster"):
             cluster.ready()
-        with pytest.raises(ValueError, match="hosts: have no process of their own"):
+        with pytest.raises(ValueError, match="hosts: do not run as processes"):
             await cluster.kill("hosts")
 
     opened(play)

@@ -68,7 +68,7 @@ def test_errors_are_counted_by_the_driver_of_the_host(mews, stack):
             ["power=999"],
             "mews telemetry: power 999: must be a number from 0 to 250 watts on a Tesla V100-PCIE-32GB, or",
         ),
-        (["xid=x"], "mews telemetry: xid 'x': must be a whole number from 0 on\n"),
+        (["xid=x"], "mews telemetry: xid 'x': must be a whole number of at least 0\n"),
         (["--device", "9", "power=1"], "mews telemetry: device '9': must be one of 000100, "),
         (["--device", "9"], "mews telemetry: --device 9: must be one of 000100, "),
         (["--what"], "mews telemetry: unrecognized arguments: --what\n"),

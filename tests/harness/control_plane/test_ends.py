@@ -72,7 +72,7 @@ def test_an_openssl_that_cannot_do_it_is_named(environment, tmp_path):
     argv = [*MEWS, "run", "demo", "--cluster", "control-plane"]
     done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (3, "")
-    assert f"{folder}/openssl: no certificate could be made; OpenSSL 1.1.1 or later" in done.stderr
+    assert f"{folder}/openssl: no certificate could be generated; OpenSSL 1.1.1 or later" in done.stderr
     assert "unknown option -addext\n" in done.stderr
     assert left(env) == ([], [])
 

@@ -165,7 +165,7 @@ REFUSED = [
     (lambda saved: {key: value for key, value in saved.items() if key != "table"}, "table: missing"),
     (lambda saved: changed(saved, apiVersion="mews/v9"), "apiVersion: 'mews/v9': must be one of mews/v1"),
     (lambda saved: changed(saved, more=1), "more: unknown key"),
-    (other_hardware, "hardware: demo .3 hosts, 1 chassis, 12 devices.: the session's is another"),
+    (other_hardware, "hardware: demo .3 hosts, 1 chassis, 12 devices.: differs from the session's"),
     (lambda saved: changed(saved, scenario={**saved["scenario"], "stack": {"kod2": {}}}), "stack.kod2: differs"),
     (lambda saved: changed(saved, table={"A": {"9": None}}), "table.A.9: the session has no such device"),
     (lambda saved: changed(saved, table={"A": {"000100": "7"}}), "port '7': must be one of 1, 2, 3"),
@@ -204,7 +204,7 @@ def test_a_file_is_written_whole_for_its_owner_and_read_again(saved, tmp_path):
     ("text", "complaint"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"\xff\xfe\x00", "is no text"),
+        (b"\xff\xfe\x00", "is not text"),
         (b"", "is no JSON"),
         (b"apiVersion: mews/v1\n", "is no JSON"),
         (b'{"kind": "Snapshot", "apiVersion"', "ends too early"),

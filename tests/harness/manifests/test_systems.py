@@ -215,7 +215,7 @@ def test_a_plugin_is_told_to_a_component_as_the_component_declares(toy, tmp_path
 @pytest.mark.parametrize("lost", [{"deployment": None}, {"components": (replace(TOY.components[0], deployment=None),)}])
 def test_a_system_that_no_real_cluster_can_run_is_refused_in_one_line(toy, tmp_path, monkeypatch, lost):
     monkeypatch.setattr(__import__(__name__, fromlist=["TOY"]), "TOY", replace(TOY, **lost))
-    with pytest.raises(Lacks, match=r"^stack\.toy: it does not say how a real cluster runs it"):
+    with pytest.raises(Lacks, match=r"^stack\.toy: it does not define how a real cluster runs it"):
         spec_with(tmp_path, "{toy: {}}")
 
 

@@ -103,14 +103,14 @@ def test_a_pattern_that_matches_nothing_is_told(folder):
 
 def test_what_lies_outside_cannot_be_carried(folder):
     (folder.parent / "outside.py").write_text("")
-    with pytest.raises(Lacks, match=r"outside\.py: lies outside the scenario's folder"):
+    with pytest.raises(Lacks, match=r"outside\.py: is outside the scenario's folder"):
         collected(folder, "{python}", "../outside.py")
 
 
 def test_more_than_a_config_map_takes_is_told_with_the_largest_file(folder):
     (folder / "big.bin").write_bytes(b"0" * LIMIT)
     assert collected(folder, "sh", "big.bin") == {"big.bin"}
-    with pytest.raises(Lacks, match=rf"have {LIMIT + 1} bytes, the largest being big.bin.*build an image"):
+    with pytest.raises(Lacks, match=rf"have {LIMIT + 1} bytes .largest: big.bin.; .*build an image"):
         collected(folder, "sh", "big.bin", "conf/a.yaml")
 
 

@@ -173,7 +173,7 @@ def test_an_object_that_is_somebody_elses_is_neither_taken_nor_removed():
         kube, pods, _ = await world()
         await kube.create(CONFIGMAPS, {"metadata": {"name": "n"}, "data": {"its": "own"}}, namespace="other")
         note = {"kind": "ConfigMap", "metadata": {"name": "n", "namespace": "other"}}
-        with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: ConfigMap n: is there already"):
+        with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: ConfigMap n: already exists"):
             await pods.apply({"scheduler": [note]}, lambda _: None)
         await pods.remove()
         assert (await kube.get(CONFIGMAPS, "n", namespace="other"))["data"] == {"its": "own"}

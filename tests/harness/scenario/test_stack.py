@@ -269,9 +269,14 @@ def test_up_puts_kubernetes_programs_in_the_place_of_ours():
             "{defaultScheduler: null}",
             UpPrograms("real"),
             "embedded",
-            "real: the stack has no default sched",
+            "real: the stack does not run our default sched",
         ),
-        ("{defaultScheduler: {scoring: random}}", UpPrograms("real"), "embedded", "gives it options of ours: scoring"),
+        (
+            "{defaultScheduler: {scoring: random}}",
+            UpPrograms("real"),
+            "embedded",
+            "sets options of our scheduler: scoring",
+        ),
     ],
 )
 def test_programs_that_cannot_run_there_are_refused_in_one_line(stack, programs, cluster, says):
@@ -280,7 +285,9 @@ def test_programs_that_cannot_run_there_are_refused_in_one_line(stack, programs,
 
 
 def test_a_scenario_gives_kube_scheduler_no_options_of_ours():
-    with pytest.raises(ScenarioError, match="program: kube-scheduler takes no options of ours, such as strategy"):
+    with pytest.raises(
+        ScenarioError, match="program: kube-scheduler does not take options of our scheduler, such as strategy"
+    ):
         read("{defaultScheduler: {program: kube-scheduler, strategy: MostAllocated}}")
 
 

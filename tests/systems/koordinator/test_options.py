@@ -24,7 +24,7 @@ SHIPPED = Path(__file__).parents[3] / "scenarios" / "koordinator" / "01-shared.y
 @pytest.mark.parametrize(
     ("option", "value", "line"),
     [
-        ("schedulerAccount", "me", "schedulerAccount: is the webhook's: must come with webhook: true"),
+        ("schedulerAccount", "me", "schedulerAccount: belongs to the webhook: requires webhook: true"),
         ("pollS", 20, "pollS: 20: must not be above reportS, 10"),
         ("reportS", 5, "reportS: no node has a koordlet"),
         ("hookFailurePolicy", "Fail", "hookFailurePolicy: no node has a koordlet"),

@@ -111,7 +111,7 @@ def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
         try:
             call(argv, timeout_s=600.0, env=env)
         except Lacks as error:
-            raise Lacks(f"the wheels of the component image cannot be had: {error}") from error
+            raise Lacks(f"the wheels of the component image cannot be downloaded: {error}") from error
         try:
             made.rename(cache)
         except OSError:

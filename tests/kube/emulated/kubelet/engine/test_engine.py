@@ -194,9 +194,9 @@ def test_what_cannot_be_started_is_said_in_the_engines_words(image: str, tmp_pat
             await bench.pod("a", containers=main_of(image, command=["/nothing"]))
             pod = await bench.until("a", lambda pod: waits_for(pod) == "RunContainerError", LONG_S)
             assert "/nothing" in pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
-            claim = {"name": "x", "persistentVolumeClaim": {"claimName": "x"}}
+            share = {"name": "x", "nfs": {"server": "files", "path": "/"}}
             mounts = [{"name": "x", "mountPath": "/x"}]
-            await bench.pod("b", containers=main_of(image, volumeMounts=mounts), volumes=[claim])
+            await bench.pod("b", containers=main_of(image, volumeMounts=mounts), volumes=[share])
             await bench.until("b", lambda pod: waits_for(pod) == "CreateContainerConfigError", LONG_S)
 
     asyncio.run(main())

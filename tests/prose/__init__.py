@@ -1,0 +1,1 @@
+"""The words of what users read: helps, errors, pages."""

@@ -1,0 +1,84 @@
+"""Helps, errors and edited pages read as a technical writer would write them: no phrase of ``phrases.yaml``, no
+overlong sentence, and a help line that begins with a verb.
+
+``pending.txt`` names the pages that have not been edited yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.prose.texts import ROOT, Text, errors, helps, pages, sentences
+
+FOLDER = Path(__file__).parent
+MOST_WORDS = 25
+README_WORDS = 900
+VERBS = frozenset((FOLDER / "verbs.txt").read_text(encoding="utf-8").split())
+PHRASES = [
+    (re.compile(row["not"], re.IGNORECASE), row["write"])
+    for row in yaml.safe_load((FOLDER / "phrases.yaml").read_text(encoding="utf-8"))
+]
+PROGRAM = "A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it."
+"""What is said of the program as a whole, which is no command."""
+
+
+def complaints(texts: Iterable[Text]) -> list[str]:
+    """What is wrong with them, a line each, with what to write instead."""
+    found = []
+    for place, text in texts:
+        for phrase, write in PHRASES:
+            if hit := phrase.search(text):
+                found.append(f"{place}: {hit[0]!r}: write {write}: {text}")
+        if len(text.split()) > MOST_WORDS:
+            found.append(f"{place}: {len(text.split())} words; at most {MOST_WORDS}: {text}")
+    return found
+
+
+def test_helps_have_no_phrase_of_the_list() -> None:
+    assert complaints(helps()) == []
+
+
+def test_a_help_line_begins_with_a_verb() -> None:
+    first = ((place, text, text.split()[0].lower()) for place, text in helps() if text != PROGRAM)
+    assert [f"{place}: {text}" for place, text, word in first if word not in VERBS] == []
+
+
+def test_errors_have_no_phrase_of_the_list() -> None:
+    assert complaints(errors()) == []
+
+
+def test_edited_pages_have_no_phrase_of_the_list() -> None:
+    assert complaints(pages()) == []
+
+
+def test_pages_that_wait_for_their_edit_exist() -> None:
+    names = (FOLDER / "pending.txt").read_text(encoding="utf-8").split()
+    assert [name for name in names if not (ROOT / name).is_file()] == []
+    assert not {"README.md", "docs/index.md"} & set(names)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS
+
+
+@pytest.mark.parametrize("row", PHRASES, ids=[phrase.pattern for phrase, _ in PHRASES])
+def test_no_replacement_is_on_the_list_itself(row: tuple[re.Pattern[str], str]) -> None:
+    assert not any(phrase.search(row[1]) for phrase, _ in PHRASES)
+
+
+def test_texts_are_found_where_users_read_them() -> None:
+    """A rename of a helper function must not empty the lists that the tests above read."""
+    assert len(list(helps())) > 250
+    assert len(list(errors())) > 450
+    assert any(text.startswith("--seeds …: must be") for _, text in errors())
+    assert any(place == "mews run --seeds" for place, _ in helps())
+
+
+def test_code_and_links_are_no_words() -> None:
+    page = "# Head\n\nUse `mews run` [here](there.md).\n\n```\ntold\n```\n\n| a b | c |\n|---|---|\n- One. Two."
+    assert list(sentences(page)) == ["Head", "Use CODE here.", "a b", "c", "One.", "Two."]

@@ -48,7 +48,7 @@ class LiveCommand(Command, frozen=True):
 
 COMMAND = LiveCommand(
     "live",
-    f"Inspect or change a running `mews up`: {', '.join(LIVE_WORDS)}. Each works without `live`, too.",
+    f"Run {', '.join(LIVE_WORDS[:-1])} or {LIVE_WORDS[-1]} on a running `mews up`.",
     run,
     "COMMAND [ARGS]...",
     passes_on=True,

@@ -15,8 +15,9 @@ _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("list_type", "tuple_type", "set_type"), "must be a list"),
     **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "must be a mapping"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "must be a number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "finite_number": "must be a finite number",
     "string_type": "must be text",
     "none_required": "must be left out",
     "greater_than": "must be above {gt}",
@@ -40,7 +41,8 @@ def deepest(error: ValidationError, depth: Callable[[Sequence[str | int]], int] 
 def worded(complaint: Mapping[str, Any]) -> str:
     """What it says, to stand after a place or a value."""
     if complaint["type"] in _WORDS:
-        return _WORDS[complaint["type"]].format(**complaint.get("ctx", {}))
+        limits = {name: _number(value) for name, value in complaint.get("ctx", {}).items()}
+        return _WORDS[complaint["type"]].format(**limits)
     if complaint["type"] in ("literal_error", "enum"):
         allowed = _allowed_values(complaint)
         return must_be(complaint["input"], allowed) if len(allowed) > 1 else f"must be {allowed[0]}"
@@ -62,6 +64,11 @@ def _allowed(complaint: Mapping[str, Any]) -> str:
     if complaint["type"] == "missing":
         return "missing; it is required"
     return worded(complaint)
+
+
+def _number(value: Any) -> Any:
+    """A limit as people write it: a model's limit of a float is one, too."""
+    return f"{value:g}" if isinstance(value, float) else value
 
 
 def _allowed_values(complaint: Mapping[str, Any]) -> list[str]:

@@ -67,7 +67,7 @@ def toy(monkeypatch):
             "stack.kubecomp.config.timing.retries: 1.5: ",
         ),
         ("{kubecomp: {config: {timing: {heartbeat_s: 0}}}}", "timing.heartbeat_s: 0: must be above 0"),
-        ("{kubecomp: {config: {resource: gpu}}}", "stack.kubecomp.config.resource: 'gpu': string should match"),
+        ("{kubecomp: {config: {resource: gpu}}}", "stack.kubecomp.config.resource: 'gpu': must match"),
         ("{kubecomp: {scheduler: {polcy: both}}}", "stack.kubecomp.scheduler.polcy: unknown key; allowed: "),
         ("{kubecomp: {schedulr: null}}", "stack.kubecomp.schedulr: unknown key; allowed: scheduler, "),
         ("{default_scheduler: {scorring: 1}}", "stack.default_scheduler.scorring: unknown key; allowed: scoring, "),

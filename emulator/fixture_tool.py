@@ -10,15 +10,17 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from faker import Faker
 from msgspec import Struct
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from faker import Faker
 
 
 class FixturePlan(Struct, frozen=True):
@@ -49,6 +51,8 @@ def make(plan: FixturePlan) -> dict[str, Any]:
             f"{plan.gpus} GPUs free: "
             "each pool needs a chassis and a host, and no more GPUs can be free than there are"
         )
+    from faker import Faker
+
     faker = Faker("en_US")
     faker.seed_instance(plan.seed)
     hosts = _host_names(faker, plan.hosts)
@@ -114,7 +118,7 @@ def render(document: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code (0, 2 bad input)."""
+    """The command line; returns the exit code (0, 2 bad input, 3 without Faker)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.fixture_tool", description="Make a hardware file.")
     for name in ("hosts", "chassis", "gpus", "free", "pools", "slots", "cpus", "memory_mib", "seed"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=_default(name))
@@ -129,6 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HardwareError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except ModuleNotFoundError as error:
+        if error.name != "faker":
+            raise
+        sys.stderr.write("faker is not installed; pip install 'falcon-mews[fixtures]' brings what this needs\n")
+        return 3
     if output is None:
         sys.stdout.write(text)
     else:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 from cheroot import wsgi
+from cheroot.connections import ConnectionManager
 from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
+from mews.descriptors import PAUSE_S, Refusals, exhausted
 from mews.emulator.dialects.app import ARRIVED, CLOSE, DROP
 from mews.emulator.http_connection import StrictConnection
 from mews.emulator.http_quick import SERVER_NAME, QuickAnswer
@@ -98,15 +101,42 @@ class _Gateway(wsgi.Gateway_10):
             response.close()
 
 
+class _Connections(ConnectionManager):
+    """cheroot's; with no file left for a new connection it goes on with those that it has, which it otherwise forgets
+    over the one that it cannot accept."""
+
+    def __init__(self, server: Any) -> None:
+        super().__init__(server)
+        self._pause = threading.Event()
+        self._refusals = Refusals("a chassis' server")
+
+    def _from_server_socket(self, server_socket: socket.socket) -> Any:
+        try:
+            return super()._from_server_socket(server_socket)  # type: ignore[misc]
+        except OSError as error:
+            if not exhausted(error):
+                raise
+            self._refusals.note(time.monotonic())
+            self._pause.wait(PAUSE_S)
+            return None
+
+
 class _Server(wsgi.Server):
     """cheroot's, with connections whose requests are read strictly."""
 
     ConnectionClass = StrictConnection
+    _connections: Any
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.deadlines = Deadlines()
         self.quick: QuickAnswer | None = None
+
+    def prepare(self) -> None:
+        """Listen."""
+        super().prepare()
+        self._connections.close()  # there are none yet
+        self._connections = _Connections(self)
 
 
 class HttpServer:

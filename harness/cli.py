@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mews.descriptors import exhausted, exhausted_line
 from mews.dialects import DEFAULT
 from mews.harness import terminal
 from mews.harness.backends import DEFAULT_BACKEND, backend_of, backends_that
@@ -393,15 +394,18 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
     except BadInput as error:
         return _fail(2, str(error))
     except Lacks as error:
-        return _fail(3, str(error))
+        return _fail(2, exhausted_line("mews")) if exhausted(error) else _fail(3, str(error))
     except ModuleNotFoundError as error:
-        lacks = lacking(error)
-        if lacks is None:
+        if (lacks := lacking(error)) is None:
             raise
         return _fail(3, str(lacks))
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except Exception as error:
+        if exhausted(error):
+            return _fail(2, exhausted_line("mews"))
+        raise
 
 
 def _call(arguments: Sequence[str] | None) -> Any:

@@ -171,7 +171,7 @@ def _event(line: Line, resource: str) -> str | None:
 
 
 def _list(line: Line, resource: str) -> str:
-    return f"hears from its device manager of {len(line.fields['healthy'])} GPUs now"
+    return f"its device manager announces {len(line.fields['healthy'])} GPUs"
 
 
 def _allocatable(line: Line, resource: str) -> str | None:

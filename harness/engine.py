@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from mews.descriptors import exhausted, exhausted_line
 from mews.dialects import DEFAULT
 from mews.harness.backends import backend_of
 from mews.harness.clock import run_virtual
@@ -87,6 +88,8 @@ class Engine(Struct):
             lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
             if lacks is not None:
                 raise lacks from error
+            if exhausted(error):
+                raise BadInput(exhausted_line(f"scenario {scenario.name}")) from error
             log.error("scenario %s, seed %s: %s", scenario.name, seed, traceback.format_exc())
             report = "".join(traceback.format_exception(error))
             wall_s = time.monotonic() - began_s

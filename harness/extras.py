@@ -22,6 +22,7 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
         "google": "cluster",
         "grpc": "cluster",
         "docker": "containers",
+        "faker": "fixtures",
         "kubernetes": "cluster",
         "multidict": "cluster",
         "orjson": "cluster",
@@ -46,9 +47,13 @@ def lacking(error: ModuleNotFoundError) -> Lacks | None:
 
 def check_installed(extra: str) -> None:
     """Raise Lacks unless all modules of an extra can be imported."""
-    for module in (module for module, brought_by in EXTRA_OF.items() if brought_by == extra):
-        if find_spec(module) is None:
-            raise Lacks(f"{module} is not installed; {install(extra)} brings what this needs")
+    for module in missing_of(extra):
+        raise Lacks(f"{module} is not installed; {install(extra)} brings what this needs")
+
+
+def missing_of(extra: str) -> list[str]:
+    """The modules of an extra that cannot be imported."""
+    return [module for module, brought_by in EXTRA_OF.items() if brought_by == extra and find_spec(module) is None]
 
 
 def install(extra: str) -> str:

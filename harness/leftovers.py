@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from typing import Any
 
 from mews.emulator.hostd.mounts import unmount
 from mews.harness.errors import Lacks
+from mews.own_files import make_own_folder, write_own
 
 OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
@@ -60,10 +62,10 @@ def born(pid: int) -> str:
     """When the kernel started that process (proc(5), stat field 22, in ticks since boot); "" when there is none, or it
     is only waiting to be reaped."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
-    fields = stat.rpartition(")")[2].split()
+    fields = text.rpartition(")")[2].split()
     return "" if fields[0] == "Z" else fields[19]
 
 
@@ -84,7 +86,7 @@ class RuntimeFolder:
         """
         folder = state / name
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_own_folder(folder)
             return cls(folder)
         except OSError as error:
             raise Lacks(f"{folder}: cannot be written: {error.strerror}; set XDG_STATE_HOME or HOME") from error
@@ -99,7 +101,7 @@ class RuntimeFolder:
     def _write(self, owner: Mapping[str, Any]) -> None:
         """Whole or not at all: what cannot be read has no owner."""
         part = self.folder / f".{_FILE}.{os.getpid()}"
-        part.write_text(json.dumps(owner), encoding="utf-8")
+        write_own(part, json.dumps(owner))
         part.replace(self.folder / _FILE)
 
     def abandon(self) -> None:
@@ -294,7 +296,9 @@ def _folders() -> Iterator[Path]:
     for base in sorted(bases):
         for file in sorted(base.glob(f"mews-*/{_FILE}")):
             with contextlib.suppress(FileNotFoundError):  # it is just being removed
-                if file.stat().st_uid == os.getuid():
+                found = file.parent.lstat()
+                # The folder's owner, not the file's: in a folder of somebody else's, owner.json may be a link to ours.
+                if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
                     yield file.parent
 
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Result
+from mews.own_files import append_own
 
 if TYPE_CHECKING:
     from mews.harness.options import RunOptions
@@ -176,8 +177,8 @@ class ResultsFile:
                 sys.stdout.write(text)
                 sys.stdout.flush()
                 return
-            with Path(where).open("a", encoding="utf-8") as file:
-                file.write(text)
+            with append_own(Path(where)) as file:
+                file.write(text.encode("utf-8"))
         except OSError as error:
             raise Lacks(f"--results {where}: cannot be written: {error.strerror}") from error
 

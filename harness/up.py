@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from mews.harness.errors import BadInput
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.ports.cluster import ReachableCluster
+from mews.own_files import write_own
 
 if TYPE_CHECKING:
     from mews.harness.clusters.session import ClusterSession

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
 from pathlib import Path
+
+from mews.own_files import append_own
 
 
 class RecordsFile(logging.Handler):
@@ -15,7 +18,7 @@ class RecordsFile(logging.Handler):
     def __init__(self, path: Path) -> None:
         super().__init__(logging.INFO)
         standard = str(path) == "-"
-        self._file = sys.stdout if standard else path.open("a", encoding="utf-8", buffering=1)
+        self._file = sys.stdout if standard else io.TextIOWrapper(append_own(path), encoding="utf-8")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""

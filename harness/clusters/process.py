@@ -12,6 +12,7 @@ from pathlib import Path
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
+from mews.own_files import append_own
 
 _LAST_LINES = 10
 """Of a program's output, once it has ended."""
@@ -53,7 +54,7 @@ class ProcessComponent:
 
         Raises ProcessEnded when it ends by itself, Lacks when it cannot be started.
         """
-        with self._log.open("ab") as log:
+        with append_own(self._log) as log:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=self._env, cwd=self._cwd,

@@ -29,6 +29,7 @@ from mews.harness.conformance.run import Order
 from mews.harness.conformance.run import conform as run
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import born
+from mews.own_files import make_own_folder
 
 GUARD_PATIENCE_S = 300.0
 
@@ -181,7 +182,7 @@ def _make_folder(folder: Path | None) -> None:
     if folder is None:
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
     except OSError as error:
         raise BadInput(f"--record {folder}: cannot be made: {error.strerror}") from error
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from mews.harness import terminal
 from mews.harness.commands.words import FailingParser
 from mews.kube.system.command import Command, CommandContext
+from mews.own_files import append_own, write_own
 
 SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
 USAGE = (
@@ -71,7 +72,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     with tempfile.TemporaryDirectory(prefix="mews-envtest-") as folder:
         if chosen.bare:
             scenario = Path(folder) / "bare.yaml"
-            scenario.write_text(_BARE, encoding="utf-8")
+            write_own(scenario, _BARE)
             options["scenario"] = str(scenario)
         return _with_cluster(options, command, Path(folder))
 
@@ -82,7 +83,7 @@ def _with_cluster(options: Mapping[str, str], command: Sequence[str], folder: Pa
     watched: set[int | signal.Signals] = {*_PASSED_ON, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        with (folder / "errors").open("w+", encoding="utf-8") as errors:
+        with append_own(folder / "errors") as errors:
             cluster = subprocess.Popen(
                 [*argv, *words],
                 stdin=subprocess.DEVNULL,
@@ -94,7 +95,7 @@ def _with_cluster(options: Mapping[str, str], command: Sequence[str], folder: Pa
             try:
                 stopped = _await_ready(cluster, folder / "ready.json", watched)
                 if stopped is not None:
-                    return _not_up(cluster, errors.name) if stopped == 0 else 128 + stopped
+                    return _not_up(cluster, folder / "errors") if stopped == 0 else 128 + stopped
                 return _run(command, _environment(folder), before, watched)
             finally:
                 cluster.terminate()
@@ -120,8 +121,8 @@ def _await_ready(cluster: subprocess.Popen[bytes], ready: Path, watched: set[int
     return None
 
 
-def _not_up(cluster: subprocess.Popen[bytes], errors: str) -> int:
-    terminal.err(Path(errors).read_text(encoding="utf-8"))
+def _not_up(cluster: subprocess.Popen[bytes], errors: Path) -> int:
+    terminal.err(errors.read_text(encoding="utf-8"))
     return cluster.returncode or 3
 
 

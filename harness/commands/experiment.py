@@ -14,6 +14,7 @@ from mews.harness.extras import check_installed
 from mews.harness.systems import all_experiments, find_experiment
 from mews.kube.system.experiment import Experiment, Tables
 from mews.names import must_be
+from mews.own_files import make_own_folder
 
 
 class ExperimentOutputs(Struct, frozen=True):
@@ -102,7 +103,7 @@ def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, in
     from mews.harness.experiments.tables import csv_text, document, html_page, json_text, result
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
     except OSError as error:
         raise Lacks(f"--out {folder}: cannot be made: {error.strerror}") from error
     drawn = _draw(experiment, tables, folder)

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import bearing, born
 from mews.names import among
+from mews.own_files import make_own_folder, write_own
 
 __all__ = [
     "MARK",
@@ -65,7 +66,7 @@ def alone() -> Iterator[None]:
     Raises OSError.
     """
     folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_own_folder(folder)
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -74,8 +75,8 @@ def alone() -> Iterator[None]:
 def record(instance: UpInstance) -> None:
     """Write it down."""
     folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (folder / f"{instance.name}.json").write_text(json.dumps(asdict(instance)), encoding="utf-8")
+    make_own_folder(folder)
+    write_own(folder / f"{instance.name}.json", json.dumps(asdict(instance)))
 
 
 def forget(name: str) -> None:

@@ -13,12 +13,12 @@ from mews.harness import terminal
 from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, client_of
 from mews.harness.errors import BadInput
 from mews.harness.journal import LAYERS
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.client import line_of
 from mews.harness.live.explanation import pod_named
 from mews.harness.report.line import plain
 from mews.harness.scenario.yamlfile import read_yaml
 from mews.kube.system.command import Command, CommandContext
+from mews.own_files import write_named
 
 _OF_A_STEPS_FILE = ("apiVersion", "kind", "metadata", "steps")
 """Keys of a file whose steps are done; of others it is said that they are not played."""
@@ -293,11 +293,7 @@ def report(words: Sequence[str], context: CommandContext) -> int:
 
 def _write_file(out: str, text: str) -> None:
     try:
-        path = Path(out)
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # a pipe, a terminal
-        else:
-            write_own(path, text)
+        write_named(Path(out), text)
     except OSError as error:
         raise ValueError(f"--out {out}: cannot be written: {error.strerror}") from error
 

@@ -18,7 +18,6 @@ from mews.harness.clusters.real.systems import default_namespace, deployments, i
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
@@ -27,6 +26,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.references import is_image
+from mews.own_files import make_own_folder, write_own
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63
@@ -56,7 +56,7 @@ def write_manifests(options: ManifestsOptions) -> int:
         terminal.out(as_yaml(objects))
         return 0
     try:
-        options.folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(options.folder)
         for name, text in files_of(objects).items():
             write_own(options.folder / name, text)  # one holds a token
             terminal.out(f"{options.folder / name}\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mews.harness import terminal
 from mews.harness.errors import BadInput, Lacks
+from mews.own_files import write_named
 
 STDOUT = "-"
 
@@ -53,6 +54,6 @@ def write_output(option: str, where: str | Path, text: str) -> None:
         terminal.out(text)
         return
     try:
-        Path(where).write_text(text, encoding="utf-8")
+        write_named(Path(where), text)
     except OSError as error:
         raise Lacks(f"{option} {where}: cannot be written: {error.strerror}") from error

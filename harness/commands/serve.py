@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mews.certificates import Certificates, make_certificates
+from mews.descriptors import TooFewDescriptorsError, ensure_descriptors
 from mews.dialects import OURS
 from mews.emulator import serve as server
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
@@ -20,6 +21,9 @@ from mews.harness.commands.serving import OF_CHASSIS, serving_options, warn_inse
 from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
+
+_FILES = 128
+"""Some for each face, the state and the clients, of which each has one connection or a few."""
 
 
 class Tls(Struct, frozen=True):
@@ -54,6 +58,7 @@ def serve(
     if serving.insecure and tls.certificate is not None:
         raise BadInput("--insecure --certificate: only one of the two")
     warn_insecure(OF_CHASSIS, serving)
+    _ensure_files("mews serve")
     # Its owner is known, so that `mews down` removes it after a kill.
     owned = RuntimeFolder(make_runtime_folder("mews-serve-"))
     try:
@@ -93,6 +98,7 @@ def serve_recorded(
             raise BadInput(f"--recording {folder} {option} {value}: only one of the two")
     serving = serving_options(insecure=False, allow_hosts=allow_hosts)
     _check_files(ready, None)
+    _ensure_files("mews serve --recording")
     replayable = load_replayable(folder)
     try:
         serve_recording(replayable, server.parse_listen(listen), ready=ready, allow_hosts=serving.allow_hosts)
@@ -101,6 +107,14 @@ def serve_recorded(
     except OSError as error:
         raise Lacks(_one_line(error)) from error
     return 0
+
+
+def _ensure_files(command: str) -> None:
+    """Raise BadInput where this process may have too few files open for faces and their clients."""
+    try:
+        ensure_descriptors(command, _FILES)
+    except TooFewDescriptorsError as error:
+        raise BadInput(str(error)) from error
 
 
 def _certificates(folder: Path, serving: ServingOptions) -> Certificates:

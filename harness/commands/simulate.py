@@ -17,6 +17,7 @@ from mews.harness.commands.words import FailingParser, at_least
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import check_installed
 from mews.kube.system.command import Command, CommandContext
+from mews.own_files import make_own_folder, write_own
 
 if TYPE_CHECKING:
     import argparse
@@ -214,8 +215,9 @@ def _rows_file(folder: Path | None, policy: str) -> Iterator[Callable[[JobRow], 
         return
     path = folder / f"jobs-{policy}.csv"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file: IO[str] = path.open("w", newline="", encoding="utf-8")
+        make_own_folder(folder)
+        write_own(path, "")
+        file: IO[str] = path.open("a", newline="", encoding="utf-8")
     except OSError as error:
         raise Lacks(f"--out {path}: cannot be written: {error.strerror}") from error
     with file:
@@ -236,7 +238,7 @@ def _draw(folder: Path, outcomes: Sequence[TraceOutcome]) -> None:
     from mews.harness.simulation.files import figures, summary_csv
 
     try:
-        (folder / "summary.csv").write_text(summary_csv(outcomes), encoding="utf-8")
+        write_own(folder / "summary.csv", summary_csv(outcomes))
         try:
             check_installed("plots")
         except Lacks as error:

@@ -44,6 +44,7 @@ from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.harness.scenario.requirements import check_images
 from mews.harness.termination import PATIENCE_S, TerminationGuard
 from mews.harness.up import run_up
+from mews.own_files import make_own_folder
 from mews.registry import looking_in
 
 if TYPE_CHECKING:
@@ -334,7 +335,7 @@ def _claim(arguments: UpArguments) -> UpInstance:
         )
     folder = (arguments.folder or state_folder() / arguments.name).absolute()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
     except OSError as error:
         raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -21,6 +21,7 @@ from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
 from mews.harness.conformance.open import bench_for
 from mews.harness.conformance.restore import RestoreFile, put_back, read_file
 from mews.harness.errors import BadInput, Lacks
+from mews.own_files import append_own, write_own
 
 READY, DONE = "ready", "done"
 PATIENCE_S = 20.0
@@ -34,7 +35,8 @@ class Guard:
 
     def __init__(self, file: RestoreFile, credentials: tuple[str, str] | None) -> None:
         log = file.path.with_suffix(".log")
-        with log.open("w", encoding="utf-8") as errors:
+        write_own(log, "")
+        with append_own(log) as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "mews.harness.conformance.guard", str(file.path)],
                 stdin=subprocess.PIPE,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import ClauseResult
 from mews.harness.errors import BadInput
-from mews.harness.kubeconfig_file import write_own
+from mews.own_files import make_own_folder, write_own
 
 INDEX = "recording.json"
 EXCHANGES = "exchanges.jsonl"
@@ -62,7 +62,7 @@ def record(folder: Path, dialect: str, log: Iterable[Exchange]) -> None:
 
     Raises OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)
     write_own(folder / INDEX, json.dumps({"version": VERSION, "dialect": dialect}) + "\n")
     lines = (json.dumps({"clause": each.clause, **each.as_dict(most=None)}) + "\n" for each in log)
     write_own(folder / EXCHANGES, "".join(lines))

@@ -41,6 +41,7 @@ from mews.harness.conformance.suite import ClauseSuite, run_suite
 from mews.harness.conformance.table import ListedTable, Versions
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import born
+from mews.own_files import make_own_folder
 
 MOST_DEVICES = 2
 """That are moved; the second stands in for a lost first."""
@@ -184,7 +185,7 @@ def _protected(order: Order, table: ListedTable | None, devices: tuple[str, ...]
     )
     file = kept.file = RestoreFile(path.absolute(), plan)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folder(path.parent)
         file.remember(table, devices)
     except OSError as error:
         raise Lacks(f"{path}: the restore file cannot be written, so nothing is changed: {error.strerror}") from error

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 
 from mews.kube.system.experiment import Figure, Panel, Series
+from mews.own_files import make_own_folder
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -19,7 +20,7 @@ _WIDTHS = {"bars": (3.2, 3.2), "lines": (3.4, 3.0), "steps": (3.2, 2.8), "points
 
 def draw(figures: Iterable[Figure], folder: Path) -> list[Path]:
     """Write every figure into a folder, which is made; the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)
     return [_draw(figure, folder / f"{figure.name}.svg") for figure in figures]
 
 

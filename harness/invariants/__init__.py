@@ -13,6 +13,7 @@
 25 a pod is bound where what it asks for is free          ``placements``
 28 a node's taints say what its Ready condition says      ``node_taints``
 70 a host's layers rise and fall in their order           ``host_layers``
+71 a device leaves its host unused, or is lost            ``departures``
 == =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.

@@ -9,25 +9,34 @@ from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 _ROSE = ("link-up", "function-added", "driver-bound", "nvml-visible")
+_POWER = ("powered-off", "powered-on")
 _FELL = ("link-down", "function-removed", "driver-unbound", "nvml-hidden")
+_ORDERLY = 10
+"""A fault that excuses this law for all devices lets the hardware's lines come late."""
 
 
 class HostLayers(Invariant[ObservedState]):
-    """A layer comes up on the one below it, and goes before the one below it (contract host.md section 1). What was up
-    before the host's first line of a device is not known, and not judged."""
+    """A layer comes up on the one below it, and goes before the one below it (contract host.md section 1). Below them
+    all are the chassis, which has the device on a port of that host with its link up, and the machine, which is on.
+    What was up before the host's first line of a device is not known, and not judged."""
 
     number = 70
     name = "the layers of a device on its host rise and fall in their order"
-    events = frozenset({("host", event) for event in (*_ROSE, *_FELL, "table")})
+    events = frozenset({("host", event) for event in (*_ROSE, *_FELL, *_POWER, "table")})
 
     def __init__(self) -> None:
         self._heights: dict[tuple[str, str], int] = {}
         self._lines: dict[tuple[str, str], Line] = {}
+        self._off: dict[str, Line] = {}
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a layer that came up, or went."""
         if line.event == "table":
             self._heights = {key: height for key, height in self._heights.items() if key[0] != line.actor}
+            self._off.pop(line.actor, None)
+            return
+        if line.event in _POWER:
+            self._power(line)
             return
         key = line.actor, str(line.fields.get("gpuid"))
         rises = line.event in _ROSE
@@ -39,6 +48,29 @@ class HostLayers(Invariant[ObservedState]):
         if known is not None and known != due:
             what = f"{line.event} of {key[1]} on {line.actor} where {_shown(known)}"
             yield Breach((*key, str(line.number)), what, line, key[1], after=before)
+        elif rises:
+            yield from self._on_nothing(line, key[1], state)
+
+    def _power(self, line: Line) -> None:
+        if line.event == "powered-off":
+            self._off[line.actor] = line
+        else:
+            self._off.pop(line.actor, None)
+
+    def _on_nothing(self, line: Line, gpuid: str, state: ObservedState) -> Iterator[Breach]:
+        """A layer that comes up though the chassis, or the machine, has nothing below it."""
+        host, device, below = line.actor.partition("/")[2], state.world.devices.get(gpuid), self._off.get(line.actor)
+        if below is not None:
+            yield Breach(
+                (line.actor, gpuid, str(line.number)), f"{line.event} of {gpuid} on {host}, which is off", line
+            )
+            return
+        if device is None or state.bounds.lag_s > 0 or state.excused(_ORDERLY, line.t):
+            return  # Nobody's but its own; or lines may come in another order than things happened in.
+        if device.host != host or not device.link:
+            where = f"on {device.host or 'no port'}" if device.host != host else "without a link"
+            what = f"{line.event} of {gpuid} on {host}, and the chassis has it {where}"
+            yield Breach((line.actor, gpuid, str(line.number)), what, line, gpuid, after=device.changed)
 
 
 def _shown(height: int) -> str:

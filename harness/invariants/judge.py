@@ -8,6 +8,7 @@ from typing import Any
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
+from mews.harness.invariants.departures import Departures
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
@@ -48,6 +49,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     25: Placements,
     28: NodeTaints,
     70: HostLayers,
+    71: Departures,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; a system's have
 other numbers."""

@@ -13,6 +13,7 @@ from mews.kube.system.invariant import Breach, Invariant
 EFFECTS: Mapping[str, str] = {"attached": "attach", "detached": "detach"}
 BEGINNINGS: Mapping[str, str] = {"attach-begun": "attach", "detach-begun": "detach"}
 FOREIGN = ("edited", "inserted", "removed")
+LINKS = ("link-down", "link-up")
 WHOLE = ("table", "down", "up")
 """Of the chassis, not of one device."""
 UNATTACHED = 5
@@ -38,6 +39,8 @@ class _Management(Struct):
     """The management CPU of a chassis: the table as its lines have it, and its queue in the order of its numbers."""
 
     ports: dict[str, str | None] = field(default_factory=dict)
+    dark: dict[str, Line] = field(default_factory=dict)
+    """The devices whose links are down, by the lines that say so."""
     queue: dict[int, _Open] = field(default_factory=dict)
     first: Line | None = None
     last: Line | None = None
@@ -53,13 +56,14 @@ class Queued(Invariant[ObservedState]):
     """Writes to one chassis are done one after the other, in the order in which they were begun (contract chassis.md
     2): none takes effect or is finished before one that was begun earlier, unless it is cancelled. Each that was begun
     is finished once, within 20 minutes of the one before. One that is said to have happened did: the device is on the
-    port that was asked for; one that did not has changed nothing. What was begun before the journal is not judged."""
+    port that was asked for; one that did not has changed nothing. No device is attached while its link is down. What
+    was begun before the journal is not judged."""
 
     number = 17
     name = "operations of one chassis queue, and its table shows what they did"
     events = frozenset(
         {("component", "killed"), ("component", "started")}
-        | {("chassis", event) for event in (*BEGINNINGS, *EFFECTS, *FOREIGN, *WHOLE, "operation-finished")}
+        | {("chassis", event) for event in (*BEGINNINGS, *EFFECTS, *FOREIGN, *LINKS, *WHOLE, "operation-finished")}
     )
 
     def __init__(self) -> None:
@@ -90,6 +94,9 @@ class Queued(Invariant[ObservedState]):
         if line.event == "table":
             box.ports = {device: row.get("port") for device, row in line.fields["devices"].items()}
             box.queue, box.first, box.last, box.down, box.finished = {}, None, None, None, None
+            box.dark = {}
+        elif line.event in LINKS:
+            _link(box, line)
         elif line.event in ("down", "up"):
             box.down = line if line.event == "down" else None
         else:
@@ -140,6 +147,8 @@ def _effect(box: _Management, line: Line) -> Finding | None:
     if own.effect is not None:
         return f"{device} is {line.event} twice by one operation", own.effect
     own.effect = line
+    if kind == "attach" and device in box.dark:
+        return f"{device} is attached to port {port} while its link is down", box.dark[device]
     if kind == "attach" and port != own.target:
         return f"{device} is attached to port {port}, and was to be attached to {own.target}", own.begun
     if kind == "attach" and before is not None:
@@ -172,9 +181,18 @@ def _truth(box: _Management, own: _Open, truth: bool) -> Finding | None:
     return None
 
 
+def _link(box: _Management, line: Line) -> None:
+    if line.event == "link-down":
+        box.dark[line.fields["device"]] = line
+    else:
+        box.dark.pop(line.fields["device"], None)
+
+
 def _meddle(box: _Management, line: Line) -> None:
     device = line.fields["device"]
     box.ports[device] = None if line.event == "removed" else line.fields.get("port")
+    if line.event in ("inserted", "removed"):
+        box.dark.pop(device, None)
     for each in box.queue.values():
         if each.device == device:
             each.meddled = line

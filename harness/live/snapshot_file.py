@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.live.snapshot import read_snapshot
+from mews.own_files import write_own
 
 _WANTED = "must be a snapshot, as `mews snapshot save` writes it"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.journal import Line
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.report.page import DataBlock, data_block, html_file, packed_block
 from mews.harness.report.run import REPORT, Run
 from mews.harness.report.text import count
 from mews.harness.terminal import escaped
+from mews.own_files import write_own
 
 PLAIN_LINES = 20_000
 """With more lines than these in all runs together, journals are packed."""

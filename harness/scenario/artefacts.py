@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.result import Result
 from mews.harness.systems import with_steps
@@ -16,6 +15,7 @@ from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from mews.kube.client.port import KubeApi
+from mews.own_files import make_own_folder, write_own
 
 RESULT = "result.json"
 _RESOURCES = (NODES, PODS, CONFIGMAPS, EVENTS)
@@ -46,11 +46,11 @@ def own_folder(folder: Path, result: Result) -> Path:
     Raises OSError.
     """
     name = f"{_safe(result.scenario)}-{result.seed}"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)
     for number in itertools.count(1):
         target = folder / (name if number == 1 else f"{name}-{number}")
         try:
-            target.mkdir()
+            target.mkdir(mode=0o700)
         except FileExistsError:
             if _path_kept_in(target) != result.path:
                 continue
@@ -72,7 +72,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     tokens of users."""
     for name, text in texts.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folder(path.parent)
         write_own(path, text)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from mews.descriptors import exhausted
 from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.errors import Lacks
 from mews.harness.extras import lacking
@@ -157,7 +158,9 @@ class _Run:
             self.ending.add("skipped", str(error))
         except (ScenarioError, ApiError, Unavailable) as error:
             self.ending.add("error", self._placed(str(error)))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            if exhausted(error):
+                raise
             lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
             if lacks is not None:
                 self.ending.add("skipped", str(lacks))

@@ -16,6 +16,7 @@ from mews.harness.scenario.actions import Step
 from mews.harness.scenario.errors import Failure, StepFailed
 from mews.harness.scenario.match import match, show
 from mews.harness.scenario.step_context import StepContext
+from mews.own_files import write_own
 
 _MOST_BYTES = 1_000_000
 """Of what it prints; the rest is left out."""
@@ -70,7 +71,7 @@ def _environment(stage: StepContext, folder: Path) -> dict[str, str]:
     reachable: ReachableCluster = cluster
     ready = reachable.ready()
     file = folder / "ready.json"
-    file.write_text(json.dumps(ready, indent=1), encoding="utf-8")
+    write_own(file, json.dumps(ready, indent=1))
     found = {
         "MEWS_READY": str(file),
         "MEWS_API": str(ready["api"]),

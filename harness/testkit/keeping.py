@@ -10,11 +10,11 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.journal import Journal, Line
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
 from mews.harness.scenario.artefacts import write_texts
 from mews.harness.scenario.result import Result
+from mews.own_files import make_own_folder, write_own
 
 _OF_EVENTS = ("seq", "number", "t", "chassis", "event")
 
@@ -32,7 +32,7 @@ def keep_journal(folder: Path, name: str, cluster: str, lines: Sequence[Line]) -
 
     Raises OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own_folder(folder)
     write_own(folder / "journal.jsonl", "".join(line.as_json() + "\n" for line in lines))
     result = Result(name, "", cluster, "wall", 0, "failed", "what there was when the test failed")
     write_report(Run(result, list(lines)), folder)

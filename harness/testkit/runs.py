@@ -12,7 +12,6 @@ from mews.harness.catalogue.files import file_of
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.kubeconfig_file import write_own
 from mews.harness.options import RunOptions, ServingOptions, time_of
 from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
@@ -20,6 +19,7 @@ from mews.harness.report.text import details
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.result import Result
+from mews.own_files import make_own_folder, write_own
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Runner:
         folder = run.result.artefacts
         if folder is None:
             folder = self.artefacts / f"{run.result.scenario}-{run.result.seed}-{number}"
-            folder.mkdir(parents=True, exist_ok=True)
+            make_own_folder(folder)
             write_own(folder / "result.json", json.dumps(run.result.as_dict(), indent=2) + "\n")
             lines = "".join(line.as_json() + "\n" for line in run.lines)
             write_own(folder / "journal.jsonl", lines)

@@ -78,9 +78,22 @@ def test_without_extras_scenarios_run_in_virtual_time(base_only: Environment):
     assert base_only.check("mews", "validate", "scenarios/") == base_only.check("mews", "validate", "scenarios")
 
 
+def test_without_extras_the_demo_is_played_in_virtual_time(base_only: Environment):
+    for command in ("mews", "falcon-mews"):
+        said = base_only.check(command, "demo").splitlines()
+        assert "exactly one GPU moved" in said[-2]
+        assert said[-1].startswith("In virtual time. pip install 'falcon-mews[cluster]' shows it")
+
+
+def test_without_extras_the_fixture_tool_says_which_it_needs(base_only: Environment):
+    done = base_only.run("python", "-m", "mews.emulator.fixture_tool")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"faker {LACKS.replace('cluster', 'fixtures')}"
+
+
 @pytest.mark.parametrize(
     "command",
-    ["demo", "up", "run demo --time wall", "manifests", "run demo --cluster kubeconfig", "diff-clusters demo"],
+    ["up", "run demo --time wall", "manifests", "run demo --cluster kubeconfig", "diff-clusters demo"],
 )
 def test_without_extras_a_command_that_needs_one_says_in_one_line_which(base_only: Environment, command: str):
     # The control plane's programs are named before what speaks to them

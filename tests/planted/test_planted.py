@@ -10,12 +10,13 @@ from collections import Counter
 import pytest
 
 from mews.kube.system.journal import Line
+from tests.planted import __main__ as command
 from tests.planted import kept
 from tests.planted.fault import Fault, LostFault
 from tests.planted.kept import kept_faults
 from tests.planted.mutate import changes, faults_of
 from tests.planted.rooms import ROOMS, ROOT
-from tests.planted.trial import compared, departure
+from tests.planted.trial import Sight, Verdict, compared, departure
 from tests.planted.worlds import Citation, Played, World, objects_of
 
 WORLD = World("demo.yaml", 1)
@@ -37,6 +38,25 @@ def test_twenty_of_the_faults_kept_by_hand_are_found_as_recorded():
 def test_all_faults_kept_by_hand_are_found_as_recorded():
     done = planted("--sample", "75", seconds=3600)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("found", "named", "reached"),
+    [
+        pytest.param(19, 17, True, id="both bars"),
+        pytest.param(18, 17, False, id="too few found"),
+        pytest.param(20, 16, False, id="too few named"),
+    ],
+)
+def test_a_half_below_a_bar_fails_the_command(found, named, reached, capsys):
+    fault = Fault("x", "kubecomp", "systems/kubecomp/rules.py", 0, "", "")
+    sight = Sight("demo.yaml seed 1", 3, "api bound", "failed", "law 3")
+    verdicts = [
+        Verdict(fault, counts=True, found=sight if n < found else None, named=sight if n < named else None)
+        for n in range(20)
+    ]
+    assert command.account("kept by hand", verdicts) is reached
+    assert f"20 planted, {found} found ({found * 5} %), {named} named ({named * 5} %)" in capsys.readouterr().out
 
 
 @pytest.mark.nightly

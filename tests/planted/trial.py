@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,16 @@ def search(fault: Fault, worlds: Sequence[World], clean: Mapping[World, Played],
         left -= bool(sight.alarm)
         if sight.named or left == 0:
             return
+
+
+def try_in(fault: Fault, world: World, clean: Played, say: Say) -> None:
+    """Play one world with the fault; says its Sight where the fault changes it."""
+    _be_quiet()
+    plant(fault)
+    with contextlib.suppress(Hangs):
+        sight = compared(world, clean, play(world))
+        if sight is not None:
+            say(sight)
 
 
 def _be_quiet() -> None:

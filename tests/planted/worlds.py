@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 import time
@@ -20,6 +21,9 @@ RANDOM = 50
 """Random worlds: ten schedules of faults for each of the sweeps' systems."""
 HANGS_S = 20.0
 """A world that takes longer hangs, and has found nothing: nobody would be told."""
+
+_SEEN_AFTERWARDS = re.compile(r',"paper":"[^"]*"')
+"""Where a paper's figure has a line is known once the run has ended: no difference that a fault made by then."""
 
 Function = tuple[str, int]
 
@@ -92,7 +96,7 @@ def play(world: World, *, trace: bool = False, limit_s: float = HANGS_S) -> Play
         return None
     lines, alarm, citations = seen
     took_s = time.process_time() - began_s
-    written = tuple(line.as_json() for line in lines)
+    written = tuple(_SEEN_AFTERWARDS.sub("", line.as_json()) for line in lines)
     return Played(written, tuple(map(objects_of, lines)), alarm, citations, took_s, frozenset(functions))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mews.harness.errors import Lacks
+from mews.own_files import write_own
 
 _NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc,DNS:metrics-server.kube-system.svc"
 _USES = "keyUsage=critical,digitalSignature,keyCertSign"
@@ -62,8 +63,7 @@ def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
     Raises Lacks for an openssl that does not.
     """
     identity = ControlPlaneIdentity(folder, secrets.token_hex(16))
-    for path in (identity.key, identity.tokens):
-        path.touch(mode=0o600)
+    write_own(identity.key, "")  # openssl keeps the mode of a file that is there
     argv = [
         *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
         *("-keyout", str(identity.key), "-out", str(identity.certificate), "-days", "365", "-subj", "/CN=mews"),
@@ -78,5 +78,5 @@ def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
         ) from error
     except OSError as error:
         raise Lacks(f"{openssl}: cannot be started: {error.strerror}") from error
-    identity.tokens.write_text(f"{identity.token},admin,admin,system:masters\n", encoding="utf-8")
+    write_own(identity.tokens, f"{identity.token},admin,admin,system:masters\n")
     return identity

@@ -18,6 +18,7 @@ from mews.harness.clusters.programs.finding import HOW, needed
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.listening.ports import free_ports
+from mews.own_files import append_own
 
 _READY_S = 90.0
 _LOOK_S = 0.05
@@ -123,7 +124,7 @@ class Servers:
         self._await_ready()
 
     def _spawn(self, name: str, *argv: str) -> None:
-        with (self.folder / f"{name}.log").open("wb") as log:
+        with append_own(self.folder / f"{name}.log") as log:
             try:
                 process = subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,

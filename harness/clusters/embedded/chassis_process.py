@@ -11,6 +11,7 @@ from typing import Any
 from mews.dialects import OURS
 from mews.harness.clusters.embedded.served_process import ServedProcess
 from mews.harness.run_context import RunContext
+from mews.own_files import write_own
 
 
 class ChassisProcess:
@@ -31,7 +32,7 @@ class ChassisProcess:
     ) -> None:
         self.hardware = folder / "hardware.json"
         text = json.dumps(document, sort_keys=True)
-        self.hardware.write_text(text, encoding="utf-8")
+        write_own(self.hardware, text)
         state = (keep or folder) / f"table-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sqlite"
         self._options = ["--hardware", str(self.hardware), "--state", str(state), *options]
         if run.dialect not in OURS:  # Somebody else's paths may be those of one of ours: it has the port to itself.

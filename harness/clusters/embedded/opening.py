@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from mews.descriptors import TooFewDescriptorsError, ensure_descriptors
 from mews.harness.clusters.request import ClusterRequest
+from mews.harness.errors import BadInput
 from mews.harness.extras import check_installed
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -45,6 +47,7 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
 
     hardware = hardware_of(request.scenario)
     document, _ = hardware_document(request.scenario)
+    _ensure_descriptors(hardware)
     check_installed("cluster")  # before chassis and hosts are started: what serves the API is imported after that
     served = ServedPorts(
         hardware,
@@ -67,6 +70,19 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
         await served.close()
         raise
     return await _opened(EmbeddedCluster, request, run, hardware, served.ports(), kubelets)
+
+
+def _ensure_descriptors(hardware: Hardware) -> None:
+    """For this process. Measured with devices announced: 220 for API and controllers, and 40 for each node, whose
+    kubelet and agents have connections and sockets of their own. A third more are for clients.
+
+    Raises BadInput.
+    """
+    nodes = len(hardware.hosts)
+    try:
+        ensure_descriptors(f"a cluster of {nodes} nodes", 320 + 50 * nodes)
+    except TooFewDescriptorsError as error:
+        raise BadInput(str(error)) from error
 
 
 async def _opened(

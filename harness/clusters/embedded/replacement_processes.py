@@ -20,6 +20,7 @@ from mews.kube.component import Runnable
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.facility import Facility
 from mews.listening.ports import free_port
+from mews.own_files import write_own
 
 if TYPE_CHECKING:
     from mews.harness.clusters.programs.control_plane import Program
@@ -140,7 +141,7 @@ def _configurations(systems: Sequence[ConfiguredSystem], folder: Path, wanted: s
         name = configured.system.name
         file = folder / f"{name}.json"
         if not file.exists():
-            file.write_text(json.dumps(configured.system.document(configured.configuration)), encoding="utf-8")
+            write_own(file, json.dumps(configured.system.document(configured.configuration)))
         found[f"config:{name}"] = str(file)
     pooling = [configured.system.name for configured in systems if configured.pooled is not None]
     names = [*([wanted] if wanted else []), *pooling, *(configured.system.name for configured in systems)]

@@ -14,6 +14,7 @@ from typing import Any
 from mews import registry
 from mews.harness.errors import Lacks
 from mews.kube.clock import rest
+from mews.own_files import append_own
 
 
 def with_scenario_folder(env: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +50,7 @@ class ServedProcess:
         """
         self.ready_file.unlink(missing_ok=True)
         argv = [sys.executable, "-m", self._module, "--ready", str(self.ready_file), "--lifeline", *options]
-        with self._log.open("ab") as log:
+        with append_own(self._log) as log:
             self._process = await asyncio.create_subprocess_exec(
                 *argv, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=self._env
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 from mews.certificates import certificates_in, make_certificates
 from mews.harness.options import ServingOptions
 from mews.kube.clock import Clock
+from mews.own_files import write_own
 
 
 class RunTrust:
@@ -48,8 +49,7 @@ class RunTrust:
         own = None if self.certificates is None else self.certificates.authority.read_text(encoding="ascii")
         trusted = [text for text in dict.fromkeys((own, of_api)) if text is not None]
         if trusted:
-            self._file.unlink(missing_ok=True)
-            self._file.write_text("".join(trusted), encoding="ascii")
+            write_own(self._file, "".join(trusted))
             self._written = True
 
     def remove(self) -> None:

@@ -29,6 +29,7 @@ from mews.harness.leftovers import (
     kept_kind_clusters,
     kind_state,
 )
+from mews.own_files import write_own
 
 Notify = Callable[[str], None]
 
@@ -152,7 +153,7 @@ class KindCluster:
         self._owned = RuntimeFolder.below(kind_state(), self._name)
         self._note()
         config = self._owned.folder / "kind.yaml"
-        config.write_text(kind_config(hosts), encoding="utf-8")
+        write_own(config, kind_config(hosts))
         self._notify(f"creating the kind cluster {self._name}: a control plane and {len(hosts)} workers")
         argv = ["kind", "create", "cluster", "--name", self._name, "--config", str(config)]
         argv += ["--kubeconfig", str(self.kubeconfig), "--wait", "180s"]
@@ -200,7 +201,7 @@ class KindCluster:
         assert self._owned is not None
         known = {"name": self._name, "hosts": self._hosts, "image": self._loaded, "whole": self._whole}
         known["brought"] = self._brought
-        (self._owned.folder / KIND_FILE).write_text(json.dumps(known), encoding="utf-8")
+        write_own(self._owned.folder / KIND_FILE, json.dumps(known))
 
     def _delete(self) -> None:
         owned, self._owned = self._owned, None

@@ -27,6 +27,7 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
+from mews.own_files import write_own
 
 _GONE_S = 90.0
 
@@ -70,7 +71,7 @@ class KubeconfigCluster:
             "namespaces": list(dict.fromkeys([target.namespace, *target.namespaces.values()])),
             "prefix": target.prefix,
         }
-        (self._owned.folder / SITE_FILE).write_text(json.dumps(known), encoding="utf-8")
+        write_own(self._owned.folder / SITE_FILE, json.dumps(known))
 
     def close(self) -> None:
         """Remove all that was made, unless it is to be kept. Raises Lacks where that fails; `mews down` tries again."""

@@ -13,6 +13,7 @@ from mews.harness.clusters.programs.finding import SCHEDULER, find
 from mews.harness.manifests.kube_scheduler import configuration
 from mews.harness.ports.fence import Fence
 from mews.kube.component import Runnable
+from mews.own_files import write_own
 
 _QPS, _BURST = 1000, 2000
 """Its own defaults would cap binding at about 52 pods/s (contract apiserver.md section 8)."""
@@ -31,7 +32,7 @@ def kube_scheduler(
     forms = {} if content_type is None else {"contentType": content_type, "acceptContentTypes": content_type}
     content = configuration(str(kubeconfig), extenders, {"qps": _QPS, "burst": _BURST, **forms})
     config = folder / "kube-scheduler.json"
-    config.write_text(json.dumps(content), encoding="utf-8")
+    write_own(config, json.dumps(content))
     return program([path, f"--config={config}", *no_server(kubeconfig)], folder / "default-scheduler.log")
 
 

@@ -31,6 +31,7 @@ from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.emulator.serve import ENDINGS, endings_held_back
 from mews.harness.clusters.real.agent import TOKEN
+from mews.own_files import write_own
 
 THIS = "this"
 _ANYWHERE = "0.0.0.0"
@@ -58,8 +59,7 @@ def serve(
     alone = replace(hardware, hosts=tuple(spec for spec in hardware.hosts if spec.name == host))
     with tempfile.TemporaryDirectory(dir="/run/mews") as folder:
         ready = Path(folder) / "chassis.json"
-        ready.touch(mode=0o600)
-        ready.write_text(json.dumps({"control": {"url": chassis, "token": os.environ.get(TOKEN, "")}}))
+        write_own(ready, json.dumps({"control": {"url": chassis, "token": os.environ.get(TOKEN, "")}}))
         await_chassis(chassis)
         server = HostServer(
             alone,

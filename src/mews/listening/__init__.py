@@ -10,6 +10,7 @@
 | unix sockets on threads | ``local.LocalThreads`` | NVML of an emulated host |
 | ports held for others | ``ports`` | what the harness tells another program to listen on |
 
+Where too few files may be open, each goes on with the connections that it has and reports it in a line a minute.
 ``tests/test_listeners.py`` fails for a listener that is made anywhere else, and for an open port that SECURITY.md or
 ``tests/fuzz`` does not know. Nothing is imported here: a virtual run opens no port and must not load aiohttp or grpc.
 """

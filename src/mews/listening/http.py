@@ -19,6 +19,7 @@ from aiohttp import web
 
 from mews.callers import Callers, callers
 from mews.listening.connections import BodyError, BusyError, TooLargeError, guarded_server, let_go
+from mews.listening.exhaustion import name_exhaustion
 from mews.listening.limits import HEAD_S
 from mews.listening.reading import redacted
 
@@ -188,6 +189,7 @@ class _Port(web.BaseSite):
         await super().start()
         server = self._runner.server
         assert server is not None
+        name_exhaustion(asyncio.get_running_loop())
         options: dict[str, Any] = {
             "ssl": self._ssl_context, "backlog": self._backlog, "ssl_handshake_timeout": self._handshake_s
         }  # fmt: skip

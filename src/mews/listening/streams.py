@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from mews.listening.exhaustion import name_exhaustion
 from mews.listening.limits import MOST_THREADS
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -28,4 +29,5 @@ async def serve_streams(talk: Talk, host: str, port: int, *, most: int = MOST_TH
         finally:
             talking -= 1
 
+    name_exhaustion(asyncio.get_running_loop())
     return await asyncio.start_server(one, host, port)

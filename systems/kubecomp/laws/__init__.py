@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mews.kube.system.invariant import Invariant, RunState
 from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.laws.announcing import AnnouncedAgain
+from mews.systems.kubecomp.laws.answering import AnswersEachRequest
 from mews.systems.kubecomp.laws.board import Board
 from mews.systems.kubecomp.laws.consent import AnsweredOnce, ConsentBeforeDetach, NeedsAreKept
 from mews.systems.kubecomp.laws.permit import PermitEnds
@@ -23,6 +24,7 @@ LAWS = (
     PermitEnds,
     OnlyForShortage,
     WrittenFirst,
+    AnswersEachRequest,
 )
 
 

@@ -149,6 +149,11 @@ class Board:
         moves = reversed(self._moves.get(gpuid, ()))
         return next((each.begun for each in moves if each.was_open(t, lag_s)), None)
 
+    def last_move(self, gpuid: str) -> Line | None:
+        """How the device's last move was written down."""
+        moves = self._moves.get(gpuid)
+        return moves[-1].begun if moves else None
+
     def is_moving(self) -> bool:
         """Whether a move is under way."""
         return any(each[-1].ended is None for each in self._moves.values())

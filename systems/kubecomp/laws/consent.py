@@ -72,8 +72,8 @@ class ConsentBeforeDetach(Invariant[RunState]):
 
 class NeedsAreKept(Invariant[RunState]):
     """A node never consents to give a device that a container there holds, nor one without which its bound pods, bound
-    before the request, would have too few. Reconfig-Mgr asks for no device that has been held for longer than a node's
-    report may be old."""
+    before the request, would have too few. Reconfig-Mgr asks for no device that has been held for longer than its node
+    takes to report that: a look at its kubelet, or the age that reports may have where somebody was down."""
 
     number = 32
     name = "a withdrawal never names what a bound pod needs"
@@ -83,6 +83,7 @@ class NeedsAreKept(Invariant[RunState]):
         self._board = board
         self._resource = config.resource
         self._stale_s = config.timing.report_stale_s
+        self._report_s = config.timing.device_poll_s + GRACE_S
         self._known = EXEC if config.has(KubeCompFault.EXEC_HOLDERS) else ""
         self._doubts: list[tuple[Line, tuple[str, ...]]] = []
         self._there: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -118,11 +119,17 @@ class NeedsAreKept(Invariant[RunState]):
     def _asked(self, line: Line, state: RunState) -> Iterator[Breach]:
         gpuid, node = line.fields["gpuid"], line.fields["node"]
         for since, pod in self._holders(gpuid, node, line, state):
-            # Its node may not have been heard of for ``report_stale_s``, and was read once more before that.
-            if since is not None and line.t - since.t > 2 * self._stale_s:
+            if since is not None and line.t - since.t > self._reported_s(since, gpuid, state):
                 what = f"{node} is asked for {gpuid}, which {pod} has held for {line.t - since.t:.1f} s"
                 key = BY_DESIGN if self._known else ("asked", gpuid, line.fields["request"])
                 yield Breach(key, what, line, gpuid, after=since, known=self._known)
+
+    def _reported_s(self, since: Line, gpuid: str, state: RunState) -> float:
+        """Until when a node reports what is the case since that line."""
+        if all(state.clock_from(NOTICED, since.t, each) == since.t for each in (None, gpuid)):
+            return self._report_s + 2 * (state.bound_s(LAG) or 0.0)
+        # It may not have been heard of for ``report_stale_s``, and was read once more before that.
+        return 2 * self._stale_s
 
     def _consented(self, line: Line, there: tuple[str, ...], state: RunState) -> Iterator[Breach]:
         gpuid, node, request = line.fields["gpuid"], line.fields["node"], line.fields["request"]

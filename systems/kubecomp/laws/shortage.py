@@ -15,13 +15,16 @@ from mews.systems.kubecomp.records import EVENT_REASON
 
 STALE = "the published implementation moves what annotations say, however old (contract kubecomp.md 3, point 3)"
 GRACE_S = 2.0
-"""What the API has said for this long Reconfig-Mgr knows."""
+"""What the API has said for this long everybody knows."""
+KNOWN_S = 0.5
+"""What it has said for this long Reconfig-Mgr knows, which looks just before it asks, and before it moves."""
 
 
 class OnlyForShortage(Invariant[RunState]):
-    """The Reconfig event is about a pod that is annotated and not bound. A device is detached for a pod that is there,
-    is not bound, is annotated for the node that the device goes to, and that this node lacks devices for: what its
-    plugin announces is less than the pod and the other pods there ask."""
+    """The Reconfig event is about a pod that is annotated and not bound, and a device is asked for while there is one.
+    It is detached for a pod that is there, is not bound, is annotated for the node that the device goes to, and that
+    this node lacks devices for: what its plugin announces is less than the pod and the other pods there ask. It goes
+    back first if its pod was gone when it came off."""
 
     number = 36
     name = "a reconfiguration is for a pod that waits and lacks devices"
@@ -31,7 +34,8 @@ class OnlyForShortage(Invariant[RunState]):
         | {
             ("api", "event"),
             ("fault", "fired"),
-            *(("chassis", event) for event in ("detach-begun", "attached", "detached", "edited", "removed")),
+            *(("chassis", event) for event in ("detach-begun", "attach-begun")),
+            *(("chassis", event) for event in ("attached", "detached", "edited", "removed")),
         }
     )
 
@@ -47,6 +51,11 @@ class OnlyForShortage(Invariant[RunState]):
         self._came: dict[str, tuple[str, Line]] = {}
         self._sums: dict[int, tuple[str, Line]] = {}
         """Of a detach, why it is not needed, by what was known as it began."""
+        self._asks: list[Line] = []
+        self._off: dict[str, Line] = {}
+        """The last detach of each device, until it is attached, or an attach to where it was has begun."""
+        self._onward: dict[int, Line] = {}
+        """Of an attach, the detach that it follows."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Note what is told and what is detached."""
@@ -60,6 +69,8 @@ class OnlyForShortage(Invariant[RunState]):
             self._moving[line.fields["gpuid"]] = line.fields["target_node"]
         elif line.event == "move-ended":
             self._moving.pop(line.fields["gpuid"], None)
+        elif line.event == "asked":
+            self._asks.append(line)
         elif line.event == "event" and line.fields.get("reason") == EVENT_REASON:
             self._events.append(line)
         return iter(())
@@ -71,10 +82,25 @@ class OnlyForShortage(Invariant[RunState]):
                 self._own.on_line(line)
                 if (found := self._sum(line)) is not None:
                     self._sums[line.number] = found
+        elif line.event == "attach-begun":
+            self._attach(line, gpuid)
+        elif line.event == "detached":
+            self._off[gpuid] = line
+            self._came.pop(gpuid, None)
         elif line.event == "attached" and self._moving.get(gpuid) == line.fields["host"] and gpuid not in self._struck:
             self._came[gpuid] = (line.fields["host"], line)
         else:
             self._came.pop(gpuid, None)
+
+    def _attach(self, line: Line, gpuid: str) -> None:
+        move, off = self._board.move(gpuid, line.t, 0.0), self._off.get(gpuid)
+        if move is None or off is None or off.number < move.number:
+            return
+        if line.fields.get("port") == move.fields["target"]:
+            self._onward[line.number] = off
+            self._own.on_line(line)
+        else:
+            del self._off[gpuid]
 
     def _sum(self, line: Line) -> tuple[str, Line] | None:
         move = self._board.move(line.fields["gpuid"], line.t, 0.0)
@@ -85,18 +111,44 @@ class OnlyForShortage(Invariant[RunState]):
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge it."""
-        lag_s = GRACE_S + (state.bound_s(LAG) or 0.0)
+        lag_s, known_s = (grace_s + (state.bound_s(LAG) or 0.0) for grace_s in (GRACE_S, KNOWN_S))
         for own in self._own.due(t, state):
-            sated = self._sums.pop(own.line.number, None)
-            if own.move is not None:
-                yield from self._moved(own, own.move, sated, lag_s)
-        if self._sums and self._own.is_idle:
+            sated, off = self._sums.pop(own.line.number, None), self._onward.pop(own.line.number, None)
+            if own.move is not None and off is None:
+                yield from self._moved(own, own.move, sated, known_s)
+            elif own.move is not None and off is not None:
+                yield from self._moved_on(own, own.move, off, known_s)
+        if self._own.is_idle:
             self._sums.clear()  # What is left is an operator's doing.
+            self._onward.clear()
+        if self._asks:
+            asks, self._asks = self._asks, [line for line in self._asks if t - line.t <= known_s]
+            for line in asks:
+                if t - line.t > known_s:
+                    yield from self._asked(line, known_s)
         if self._events:
             due = [line for line in self._events if t - line.t > lag_s]
             self._events = [line for line in self._events if t - line.t <= lag_s]
             for line in due:
                 yield from self._event(line, lag_s)
+
+    def _asked(self, line: Line, known_s: float) -> Iterator[Breach]:
+        """A device is asked for while nobody waits."""
+        pods = self._board.pods.values()
+        if any(pod.wanted is not None and not self._idle(pod, line.t, known_s) for pod in pods):
+            return
+        last = max((why[1] for pod in pods if (why := self._idle(pod, line.t, known_s))), key=_number, default=None)
+        if last is not None:
+            what = f"{line.fields['node']} is asked for {line.fields['gpuid']}, and no pod waits for a device"
+            yield self._breach(what, line, last, line.fields["gpuid"])
+
+    def _moved_on(self, own: OwnOperation, move: Line, off: Line, known_s: float) -> Iterator[Breach]:
+        """A device that came off when its pod was gone is brought to the pod's node first."""
+        pod = self._board.pods.get(f"pod/{move.fields['pod']}")
+        why = self._idle(pod, off.t, known_s) if pod is not None and pod.uid == move.fields["uid"] else None
+        if why:
+            what = f"device {own.gpuid} is attached for pod/{move.fields['pod']}, which {why[0]}"
+            yield self._breach(what, own.line, why[1], own.gpuid)
 
     def _event(self, line: Line, lag_s: float) -> Iterator[Breach]:
         pod = self._board.pods.get(str(line.fields["object"]))
@@ -152,3 +204,7 @@ class OnlyForShortage(Invariant[RunState]):
     def _breach(self, what: str, line: Line, after: Line, of: str) -> Breach:
         key = BY_DESIGN if self._known else (of, str(line.number))
         return Breach(key, what, line, line.fields.get("gpuid"), after=after, known=self._known)
+
+
+def _number(line: Line) -> int:
+    return line.number

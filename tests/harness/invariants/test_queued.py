@@ -108,6 +108,27 @@ def test_an_attach_of_a_device_that_is_attached_is_named():
     assert queued(stream) == [(wrong.number, line.number)]
 
 
+@pytest.mark.parametrize(("back", "named"), [(False, True), (True, False)])
+def test_a_device_without_a_link_is_attached_nowhere(back, named):
+    stream = Stream(DEVICES)
+    dark = stream.chassis("link-down", "a", None)
+    begun(stream, "a", "1")
+    if back:
+        stream.chassis("link-up", "a", None)
+    wrong = stream.chassis("attached", "a", "1")
+    assert queued(stream) == ([(wrong.number, dark.number)] if named else [])
+
+
+def test_a_device_that_is_put_in_anew_has_its_link():
+    stream = Stream(DEVICES)
+    stream.chassis("link-down", "a", None)
+    stream.chassis("removed", "a", None)
+    stream.chassis("inserted", "a", None)
+    begun(stream, "a", "1")
+    stream.chassis("attached", "a", "1")
+    assert queued(stream) == []
+
+
 def test_what_a_restart_cut_off_is_forgotten():
     stream = Stream(DEVICES)
     begun(stream, "a", "1")

@@ -344,7 +344,7 @@ def test_nodes_bear_the_names_of_hosts():
 
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
-LEFT_OUT = {"cryptography", "faker", "google-re2", "pytest", "rich", "typer"}
+LEFT_OUT = {"cryptography", "google-re2", "pytest", "rich", "typer"}
 """What only the command line, certificates, inventories and tests need: no component in a container imports it."""
 
 

@@ -244,6 +244,57 @@ def test_a_device_is_asked_for_once_at_a_time():
     assert story.found(33) == [("asked", "asked")]
 
 
+def test_what_a_pod_holds_is_reported_by_the_next_look():
+    story = a_story()
+    story.run("host-2", "user", ["a"])
+    story.at(1.4)
+    story.withdrawal("asked")
+    story.at(1.6)
+    assert story.found(32) == []
+    story.withdrawal("asked", request="s")
+    story.at(2.0)
+    assert story.found(32) == [("asked", "allocated")]
+
+
+def test_a_report_may_be_old_where_somebody_was_down():
+    story = a_story()
+    story.run("host-2", "user", ["a"])
+    story.journal.write("component", "device-manager/host-2", "killed")
+    story.at(10.0)
+    story.journal.write("component", "device-manager/host-2", "started")
+    story.withdrawal("asked")
+    story.at(11.0)
+    assert story.found(32) == []
+
+
+@pytest.mark.parametrize("answer", ["consented", "refused", ""])
+def test_a_node_answers_each_request(answer):
+    story = a_story()
+    story.withdrawal("asked")
+    story.at(1.0)
+    if answer:
+        story.withdrawal(answer, **({"reason": ""} if answer == "refused" else {}))
+    story.at(20.0)
+    story.withdrawal("asked-back")
+    assert story.found(38) == ([] if answer else [("asked-back", "asked")])
+
+
+@pytest.mark.parametrize("why", ["soon", "down", "struck", "not announced"])
+def test_a_node_owes_no_answer(why):
+    story = a_story()
+    if why == "not announced":
+        story.announce("host-2", "b")
+    story.withdrawal("asked")
+    if why == "down":
+        story.journal.write("component", "device-manager/host-2", "killed")
+    if why == "struck":
+        fired = {"fault": "h1", "kind": "layer-slow", "gpuid": "0-a", "excuses": {"4": None}}
+        story.journal.write("fault", "host/host-2", "fired", **fired)
+    story.at(19.0 if why == "soon" else 25.0)
+    story.withdrawal("asked-back")
+    assert story.found(38) == []
+
+
 def test_a_request_that_was_refused_gets_no_consent():
     story = a_story()
     story.withdrawal("asked")
@@ -319,7 +370,59 @@ def test_nothing_is_detached_for_a_pod_that_does_not_wait_or_lacks_nothing(happe
     story.at(5.0)
     story.moves()
     after = {"bind": "bound", "delete": "deleted", "clear": "annotations", "enough": "devices"}[happens]
-    assert story.found(36) == [("detach-begun", after)]
+    found = ["detach-begun"] if happens == "enough" else ["asked", "detach-begun", "attach-begun"]
+    assert story.found(36) == [(event, after) for event in found]
+
+
+def test_a_device_is_asked_for_as_long_as_a_pod_waits():
+    story = a_story()
+    story.create("q")
+    story.note("q")
+    story.api("pod/default/p", "deleted", uid="p")
+    story.at(5.0)
+    story.withdrawal("asked")
+    story.at(6.0)
+    assert story.found(36) == []
+    story.bind("q")
+    story.at(6.4)
+    story.withdrawal("asked", "b")
+    story.at(8.0)
+    assert story.found(36) == []  # Reconfig-Mgr did not know it yet.
+    story.withdrawal("asked", "b", request="s")
+    story.at(9.0)
+    assert story.found(36) == [("asked", "bound")]
+
+
+@pytest.mark.parametrize(("gone_first", "named"), [(True, [("attach-begun", "deleted")]), (False, [])])
+def test_a_device_that_came_off_for_nobody_goes_back_first(gone_first, named):
+    story = a_story()
+    story.withdrawal("asked")
+    story.take_out()
+    story.withdrawal("consented")
+    story.begin()
+    story.chassis("detach-begun", "a", None)
+    if gone_first:
+        story.api("pod/default/p", "deleted", uid="p")
+    story.at(5.0)
+    story.chassis("detached", "a", None)
+    if not gone_first:
+        story.api("pod/default/p", "deleted", uid="p")
+    story.at(6.0)
+    story.chassis("attach-begun", "a", "1")
+    story.at(7.0)
+    assert story.found(36) == named
+
+
+def test_where_it_was_may_have_no_room_for_it():
+    story = a_story()
+    story.begin()
+    story.api("pod/default/p", "deleted", uid="p")
+    story.at(5.0)
+    story.chassis("detached", "a", None)
+    story.chassis("attach-begun", "a", "2")
+    story.chassis("attach-begun", "a", "1")
+    story.at(7.0)
+    assert story.found(36) == []
 
 
 def test_the_event_is_about_a_pod_that_is_annotated():
@@ -410,3 +513,56 @@ def test_config_maps_of_others_are_no_news():
     assert news(None, board("kube-root-ca.crt", {"ca.crt": "x"})) == []
     assert news(None, board("node-local-dns", {"Corefile": "x"})) == []
     assert news(None, board("withdraw-me", {"requests": "nothing that is JSON"})) == []
+
+
+def turned_back(story, *before):
+    """The move of device a, which goes back to port 2 after these steps."""
+    story.begin()
+    story.detach("a")
+    story.at(1.0)
+    for step in before:
+        step()
+    story.chassis("attach-begun", "a", "2")
+    story.at(2.0)
+    return story.found(37)
+
+
+def test_a_device_is_turned_back_once_its_target_was_tried():
+    story = a_story()
+    assert turned_back(story) == [("attach-begun", "move-begun")]
+    story = a_story()
+    assert turned_back(story, lambda: story.chassis("attach-begun", "a", "1")) == []
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(Story.bind, id="bound"),
+        pytest.param(lambda story: story.note(node=""), id="not annotated any more"),
+        pytest.param(lambda story: story.api("pod/default/p", "deleted", uid="p"), id="gone"),
+        pytest.param(lambda story: story.announce("host-1", "c"), id="enough"),
+        pytest.param(lambda story: story.journal.write("component", "reconfig-manager", "started"), id="a new one"),
+    ],
+)
+def test_a_device_that_nobody_may_want_any_more_is_turned_back(happens):
+    story = a_story()
+    assert turned_back(story, lambda: happens(story)) == []
+
+
+@pytest.mark.parametrize("happens", ["", "attached", "edited", "link-down"])
+def test_a_move_is_over_once_its_device_is_on_a_port(happens):
+    story = a_story()
+    story.begin()
+    story.detach("a")
+    if happens:
+        story.chassis(happens, "a", None if happens == "link-down" else "1")
+    story.end_move()
+    found = [named for named in story.found(37) if named[0] == "move-ended"]
+    assert found == ([] if happens else [("move-ended", "detached")])
+
+
+def test_a_move_that_never_began_to_change_anything_is_over_at_any_time():
+    story = a_story()
+    story.begin()
+    story.end_move()
+    assert story.found(37) == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.values import CelError, LazyMap, Receiver, Variables
@@ -12,7 +14,7 @@ from mews.kube.emulated.apiserver.admission.matching import namespace_of
 from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.long_work import sliced
+from mews.kube.emulated.apiserver.store.long_work import on_loop, sliced
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User, account_groups
 from mews.kube.emulated.apiserver.store.views import view_of
@@ -96,11 +98,32 @@ class OutOfBudget(CelError):
     """Nothing of the policy is evaluated any more."""
 
 
+_SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class PolicyVariable(Struct, frozen=True):
+    """A variable that a policy declares, once it is made: its value, and what it cost."""
+
+    value: Any
+    steps: int
+
+
+class _Evaluated(Struct, frozen=True):
+    """What an expression came to, and the variables that were made by then."""
+
+    value: Any
+    steps: int
+    made: Mapping[str, PolicyVariable]
+    error: str = ""
+
+
 class ExpressionBudget:
-    """The steps that several expressions share."""
+    """The steps that several expressions share, and the variables of theirs that are paid for."""
 
     def __init__(self, steps: int) -> None:
         self._left = steps
+        self._made: dict[str, PolicyVariable] = {}
+        self._paid: set[str] = set()
 
     def spend(self, steps: int) -> None:
         """Count steps.
@@ -108,9 +131,36 @@ class ExpressionBudget:
         Raises ``OutOfBudget`` when there were not so many.
         """
         if steps > self._left:
-            text = "validation failed due to running out of cost budget, no further validation rules will be run"
-            raise OutOfBudget(text)
+            raise OutOfBudget(_SPENT)
         self._left -= steps
+
+    def variable(self, name: str, make: Callable[[], tuple[Any, int]]) -> Any:
+        """The value of a variable, made once. It is paid for when the expression that asks for it has its result: a try
+        of the write that finds that result has made none of its variables, and pays for them all the same.
+
+        Raises ``OutOfBudget`` as soon as those made cannot be paid for.
+        """
+        if name not in self._made:
+            self._made[name] = PolicyVariable(*make())
+            owed = sum(variable.steps for known, variable in self._made.items() if known not in self._paid)
+            if owed > self._left:
+                raise OutOfBudget(_SPENT)
+        return self._made[name].value
+
+    def made(self) -> dict[str, PolicyVariable]:
+        """The variables that are made by now."""
+        return dict(self._made)
+
+    def pay(self, made: Mapping[str, PolicyVariable]) -> None:
+        """Count the steps of variables, of each once, and keep their values.
+
+        Raises ``OutOfBudget``.
+        """
+        for name, variable in made.items():
+            if name not in self._paid:
+                self._paid.add(name)
+                self._made[name] = variable
+                self.spend(variable.steps)
 
 
 def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
@@ -118,16 +168,22 @@ def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
     from mews.kube.cel.expressions import program
 
     text = source.strip()
-    try:
-        value, steps = sliced(lambda: program(text).evaluate(known), lambda: text)
-    except OutOfBudget:
-        raise  # by a variable
-    except CelError as error:
-        raise CelError(f"expression '{text}' resulted in error: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise CelError(f"expression '{text}' resulted in error: {error}") from None
-    budget.spend(steps)
-    return value
+
+    def work() -> _Evaluated:
+        try:
+            value, steps = program(text).evaluate(known)
+        except OutOfBudget:
+            raise  # by a variable
+        except (CelError, ValueError, RecursionError) as error:
+            return _Evaluated(None, 0, budget.made(), f"expression '{text}' resulted in error: {error}")
+        return _Evaluated(value, steps, budget.made())
+
+    found = sliced(work, lambda: text)
+    budget.pay(found.made)
+    if found.error:
+        raise CelError(found.error)
+    budget.spend(found.steps)
+    return found.value
 
 
 def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]], budget: ExpressionBudget) -> Variables:
@@ -138,20 +194,18 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]], budg
     extended = {**known, "variables": LazyMap(makers)}
 
     def maker(variable: Mapping[str, Any]) -> Any:
-        def make() -> Any:
+        def make() -> tuple[Any, int]:
             from mews.kube.cel.expressions import program
 
             try:
-                value, steps = program(variable["expression"].strip()).evaluate(extended)
+                return program(variable["expression"].strip()).evaluate(extended)
             except OutOfBudget:
                 raise
             except CelError as error:
                 text = f'composited variable "{variable["name"]}" fails to evaluate: {error}'
                 raise CelError(text) from None
-            budget.spend(steps)
-            return value
 
-        return make
+        return lambda: budget.variable(variable["name"], make)
 
     for variable in declared:
         makers[variable["name"]] = maker(variable)
@@ -219,7 +273,7 @@ def _path_check(store: Store, user: User, path: str) -> Receiver:
         raise CelError("path must not be empty")
     return Receiver(
         "kubernetes.authorization.PathCheck",
-        {"check": lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, path=path)))},
+        {"check": lambda verb: _decided(store, user, Attributes(verb, path=path))},
     )
 
 
@@ -229,8 +283,12 @@ def _resource_check(store: Store, user: User, asked: dict[str, str]) -> Receiver
 
     methods = {field: narrowed(field) for field in ("subresource", "namespace", "name")}
     methods |= {name: lambda _text: _resource_check(store, user, asked) for name in ("fieldSelector", "labelSelector")}
-    methods["check"] = lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, **asked)))
+    methods["check"] = lambda verb: _decided(store, user, Attributes(verb, **asked))
     return Receiver("kubernetes.authorization.ResourceCheck", methods)
+
+
+def _decided(store: Store, user: User, asked: Attributes) -> Receiver:
+    return _decision(on_loop(lambda: Authorizer(store).decide(user, asked)))
 
 
 def _decision(decision: AccessDecision) -> Receiver:

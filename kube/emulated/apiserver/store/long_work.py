@@ -12,6 +12,7 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -221,6 +222,27 @@ def sliced(work: Callable[[], T], about: Callable[[], Hashable] = lambda: None) 
     """What pure work comes to, done beside the loop where it is long and the request came over the wire."""
     long_work = LONG_WORK.get()
     return work() if long_work is None else long_work.result(work, about)
+
+
+def on_loop(read: Callable[[], T]) -> T:
+    """What a look at the store comes to, in work that may run on the thread: the store is changed on the loop alone, so
+    it is looked at there. Raises what the look raises."""
+    loop = LOOP_BESIDE.get(None)
+    if loop is None:
+        return read()
+    answer: Future[T] = Future()
+
+    def look() -> None:
+        try:
+            answer.set_result(read())
+        except Exception as error:  # noqa: BLE001 - raised anew, on the thread
+            answer.set_exception(error)
+
+    try:
+        loop.call_soon_threadsafe(look)
+    except RuntimeError:  # the loop is closed
+        raise _GivenUpError from None
+    return answer.result()
 
 
 async def aside(work: Callable[[], T], thread: LongWorkThread) -> T:

@@ -9,9 +9,10 @@ from mews.kube.api.errors import ApiError, BadRequest, TooManyRequests
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.cel.budgets import PACE
 from mews.kube.cel.values import CelError
+from mews.kube.emulated.apiserver.access.authorization import Authorizer
 from mews.kube.emulated.apiserver.store import long_work as module
 from mews.kube.emulated.apiserver.store.admission import PendingCalls, completed
-from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork, LongWorkThread, sliced
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork, LongWorkThread, on_loop, sliced
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from tests.kube.emulated.apiserver.serving import serve
 from tests.kube.emulated.apiserver.test_admission import BINDINGS, POLICIES, binding, data, policy
@@ -89,6 +90,78 @@ def test_a_policy_whose_long_expression_exceeds_its_cost_refuses_the_write(tmp_p
         assert refused.value.message.endswith("operation cancelled: actual cost limit exceeded")
 
     serve(tmp_path, check)
+
+
+_ASKED = "[1, 2].map(x, authorizer.requestResource.check('get').allowed()).size() > 0"
+"""700,000 of the ten million steps that a policy has, and soon done; an expression may have a million."""
+_DIGITS = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+_LONG = f"{_DIGITS}.all(x, {_DIGITS}.all(y, {_DIGITS}.all(z, {_DIGITS}.all(u, x + y + z + u >= 0))))"
+"""Too long for the loop, at a fraction of their cost."""
+
+
+def test_variables_of_long_expressions_are_paid_for_by_the_write_that_finds_their_result(tmp_path):
+    """Fourteen variables are within the budget, fifteen are not."""
+    names = [f"v{number}" for number in range(15)]
+    declared = [{"name": name, "expression": _ASKED} for name in names]
+
+    def asking(some):
+        return " && ".join(f"variables.{name}" for name in some)
+
+    cases = {
+        "fits": ([f"{asking(names[:10])} && {_LONG}", asking(names[:13])], True),
+        "spent": ([f"{asking(names[:10])} && {_LONG}", asking(names[10:])], False),
+        "spent-twice": ([f"{asking(names[:7])} && {_LONG}", f"{asking(names)} && {_LONG}"], False),
+    }
+
+    async def check(served):
+        for name, (texts, fits) in cases.items():
+            await served.kube.create(POLICIES, policy(name, *texts, variables=declared))
+            await served.kube.create(BINDINGS, binding(name))
+            try:
+                await served.kube.create(CONFIGMAPS, data(f"m-{name}"), namespace="default")
+                found = ""
+            except ApiError as error:
+                found = error.message
+            await served.kube.delete(POLICIES, name)
+            assert (found == "") is fits, (name, found)
+            assert fits or "running out of cost budget" in found, (name, found)
+
+    serve(tmp_path, check)
+
+
+def test_whose_rights_a_long_expression_asks_for_is_looked_up_on_the_loop(tmp_path, monkeypatch):
+    threads = []
+    decide = Authorizer.decide
+
+    def seen(self, user, asked):
+        threads.append(threading.current_thread().name)
+        return decide(self, user, asked)
+
+    async def check(served):
+        text = f"{_LONG} && authorizer.requestResource.check('get').allowed()"
+        await served.kube.create(POLICIES, policy("asks", text))
+        await served.kube.create(BINDINGS, binding("asks"))
+        monkeypatch.setattr(Authorizer, "decide", seen)
+        threads.clear()
+        await served.kube.create(CONFIGMAPS, data("m"), namespace="default")
+        assert threads
+        assert set(threads) == {"MainThread"}
+
+    serve(tmp_path, check)
+
+
+def test_a_look_at_the_store_raises_on_the_thread_what_it_raises_on_the_loop():
+    def refuses():
+        raise BadRequest("no")
+
+    def work():
+        work_of(100)()
+        try:
+            on_loop(refuses)
+        except BadRequest as error:
+            return f"{error} on {threading.current_thread().name}"
+
+    assert served(lambda request: sliced(work)) == "no on long work"
 
 
 def test_a_result_counts_for_the_input_that_it_was_made_of():

@@ -99,7 +99,7 @@ validation: $(BIN)/.installed
 
 # Requests of chance against every HTTP face; a seeded sample of it is among the tests
 fuzz: $(BIN)/.installed
-	$(BIN)/python -m tests.fuzz --requests 100000
+	$(BIN)/python -m tests.fuzz --requests 100000 $(if $(FACE),--face "$(FACE)")
 
 # Every component killed at every line of scenarios of a system, pairs of crashes with a fault between them, and random
 # schedules before the oracle (of kubecomp also faults in pairs); seeded samples are among the tests.

@@ -37,7 +37,7 @@ async def run_up(
     guard: TerminationGuard,
     age_s: Callable[[], float],
     name: str = "mews",
-    page: Callable[[str], tuple[str, str] | None] = lambda name: None,
+    page: Callable[[str], tuple[str, str, str] | None] = lambda name: None,
     restored: Mapping[str, Any] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, as the guard says. ``folder`` gets the kubeconfig and ready.json, whose content

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.groups import GROUPS
+from mews.harness.commands.manifests import ManifestsOptions, stack_objects
+from mews.harness.manifests.chassis import CHASSIS_PORT, CONTROL_PORT
+from mews.harness.manifests.nodes import AGENT_PORT, HOST_PORT
+from tests.fuzz.groups import GROUPS, SOCKETS
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPS = ("src/mews", "emulator", "kube", "systems", "harness")
@@ -94,7 +97,7 @@ def listeners_table():
 
 
 def test_the_table_of_listeners_names_groups_of_the_fuzzer_and_all_of_them():
-    known = {group.__name__ for group in GROUPS}
+    known = {group.__name__ for group in (*GROUPS, *SOCKETS)}
     named = {group for groups in listeners_table().values() for group in groups}
     assert named == known
 
@@ -188,7 +191,8 @@ def run_of(command, folder):
         argv = [sys.executable, "-m", "mews.harness.cli", *command]
         process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            assert process.stdout.readline(), process.stderr.read()
+            process.first_line = process.stdout.readline()
+            assert process.first_line, process.stderr.read()
             yield process
         finally:
             process.send_signal(signal.SIGTERM)
@@ -215,6 +219,57 @@ def test_whatever_mews_serve_opens_is_known(tmp_path):
     for process in run_of(["serve", "--hardware", hardware, "--ready", str(ready)], tmp_path):
         seen = names_of(process.pid, json.loads(ready.read_text()))
     assert seen == {"h3api", "redfish", "control"}
+
+
+@pytest.mark.wall
+def test_whatever_mews_envtest_opens_is_known(tmp_path):
+    """CMD gets a kubeconfig; beside it lies the ready.json of the `mews up` that serves it."""
+    command = "import os, time; print(os.environ['KUBECONFIG'], flush=True); time.sleep(600)"
+    for process in run_of(["envtest", "--", sys.executable, "-c", command], tmp_path):
+        ready = json.loads((Path(process.first_line.strip()).parent / "ready.json").read_text())
+        seen = names_of(process.pid, ready)
+    assert seen <= set(listeners_table()), "SECURITY.md's table of listeners does not have it"
+    assert {"api", "redfish", "control", "session"} <= seen, "the test does not see what is there"
+
+
+PORTS_IN_PODS = {
+    CHASSIS_PORT: "h3api",
+    CONTROL_PORT: "control",
+    AGENT_PORT: "agent",
+    HOST_PORT: "hosts",
+    "metrics": "metrics",
+    "service": "services",
+}
+"""What pods on a real cluster listen on, by number or by the port's name in their manifests."""
+
+
+def ports_of(objects):
+    """Every port that the manifests give a container or a Service: its name in SECURITY.md's table, or what it is."""
+    found = set()
+    for obj in objects:
+        spec = obj.get("spec") or {}
+        named = {}
+        for container in ((spec.get("template") or {}).get("spec") or {}).get("containers") or ():
+            named |= {port["containerPort"]: port.get("name") for port in container.get("ports") or ()}
+        found |= {PORTS_IN_PODS.get(number) or PORTS_IN_PODS.get(name) or f"{number}" for number, name in named.items()}
+    return found
+
+
+def test_whatever_pods_of_a_real_cluster_open_is_known():
+    """By their manifests: what listens without a factory is found by its source, on whatever cluster it runs."""
+    seen = set()
+    for file in ("koordinator/25-webhook.yaml", "gpushare", "elastic", "mixed"):
+        path = ROOT / "scenarios" / file
+        path = path if path.is_file() else sorted(path.glob("*.yaml"))[0]
+        options = ManifestsOptions(None, path, None, None, "mews.local/components:latest", (), None)
+        seen |= ports_of(stack_objects(options))
+    assert seen <= set(listeners_table()), "SECURITY.md's table of listeners does not have it"
+    assert {"h3api", "control", "agent", "metrics", "services"} <= seen, "the test does not see what is there"
+
+
+def test_a_port_of_a_pod_that_nobody_knows_is_found():
+    container = {"name": "new", "ports": [{"name": "new", "containerPort": 4242}]}
+    assert ports_of([{"spec": {"template": {"spec": {"containers": [container]}}}}]) == {"4242"}
 
 
 @pytest.mark.wall

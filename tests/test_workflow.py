@@ -35,6 +35,13 @@ def test_it_calls_targets_and_modules_that_there_are():
             assert (ROOT / "tests" / path).is_dir(), path
 
 
+def test_every_night_the_faces_are_fuzzed_and_the_dependencies_audited():
+    nightly = {name for name, job in WORKFLOW["jobs"].items() if job.get("if") == "github.event_name == 'schedule'"}
+    assert {"nightly", "fuzz", "audit"} <= nightly
+    assert "make fuzz" in [step.get("run") for step in WORKFLOW["jobs"]["fuzz"]["steps"]]
+    assert WORKFLOW[True]["schedule"], "on: is read as the word for true"
+
+
 def test_its_pythons_are_those_that_the_package_names():
     named = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["project"]["classifiers"]), re.MULTILINE)
     assert WORKFLOW["jobs"]["unit"]["strategy"]["matrix"]["python"] == named

@@ -395,7 +395,7 @@ def _chassis(urls: Mapping[str, Mapping[str, str]]) -> list[str]:
     return lines if rest <= 0 else [*lines[:_MOST_CHASSIS], f"  and {rest} more chassis: see ready.json"]
 
 
-def _page(name: str) -> tuple[str, str] | None:
+def _page(name: str) -> tuple[str, str, str] | None:
     from mews.harness.report.live_page import live_file  # when somebody asks for it
 
     return live_file(name)

@@ -37,8 +37,10 @@ _SNAPSHOT_BYTES = 64 * 1024 * 1024
 _PAGE_FILE = re.compile(r"/([a-z_.-]*)")
 _SYSTEM = re.compile(r"/metrics/([^/]+)")
 _POD = re.compile(r"/v1/explain/pod/([^/]+)/([^/]+)")
+_FRAMED = "frame-ancestors 'none'"
+"""What a policy in a document cannot say."""
 _SECURITY = {
-    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Content-Security-Policy": f"default-src 'none'; {_FRAMED}",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -56,10 +58,13 @@ class NothingThere(Exception):
 
 class SessionServer:
     """``await start()``; then ``url`` and ``token`` say how to reach it. ``page`` is asked for the file of that name
-    that the live page consists of: (text, media type), None for what there is not."""
+    that the live page consists of: (text, media type, Content-Security-Policy), None where there is none."""
 
     def __init__(
-        self, session: LiveSession, page: Callable[[str], tuple[str, str] | None] = lambda name: None, port: int = 0
+        self,
+        session: LiveSession,
+        page: Callable[[str], tuple[str, str, str] | None] = lambda name: None,
+        port: int = 0,
     ) -> None:
         self.session = session
         self._page = page
@@ -216,8 +221,9 @@ class SessionServer:
         found = self._page(_matched(_PAGE_FILE, request)[0] or "page.html")
         if found is None:
             raise NothingThere
-        text, kind = found
-        return web.Response(text=text, content_type=kind, headers=_SECURITY)
+        text, kind, policy = found
+        headers = {**_SECURITY, "Content-Security-Policy": f"{policy}; {_FRAMED}"}
+        return web.Response(text=text, content_type=kind, headers=headers)
 
 
 def _event(line: Line) -> bytes:

@@ -20,7 +20,7 @@ async def serve_session(
     scenario: Scenario,
     cluster: ReachableCluster,
     folder: Path,
-    page: Callable[[str], tuple[str, str] | None],
+    page: Callable[[str], tuple[str, str, str] | None],
 ) -> AsyncIterator[SessionServer]:
     """Serve until the end of the block."""
     session = LiveSession(name, scenario, cluster)

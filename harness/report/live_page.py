@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from mews.harness.report.page import html_file
+from mews.harness.report.page import html_file, policy_of
 
 PAGE = "page.html"
 
@@ -26,6 +26,7 @@ def live_page() -> str:
     )
 
 
-def live_file(name: str) -> tuple[str, str] | None:
-    """What the server answers for the file of that name: text and media type; None for what there is not."""
-    return (live_page(), "text/html") if name == PAGE else None
+def live_file(name: str) -> tuple[str, str, str] | None:
+    """What the server answers for the file of that name: text, media type and Content-Security-Policy; None where there
+    is no such file."""
+    return (live_page(), "text/html", policy_of(live_page())) if name == PAGE else None

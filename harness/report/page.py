@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from importlib.resources import files
 from typing import Any
 
@@ -40,6 +40,9 @@ class DataBlock(Struct, frozen=True):
         """The element. Its text cannot end it: ``<`` is written as JSON's escape."""
         mark = " data-packed" if self.packed else ""
         return f'<script type="application/json" id="{escape(self.id)}"{mark}>{self.text}</script>'
+
+
+_POLICY = '<meta http-equiv="Content-Security-Policy" content="'
 
 
 def data_block(name: str, value: Any) -> DataBlock:
@@ -86,7 +89,7 @@ def html_file(
     policy = content_policy({"script-src": script, "style-src": style}, connect)
     head = (
         '<meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+        f'{_POLICY}{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
         f'<link rel="icon" href="data:,"><title>{escape(escaped(title))}</title><style>{style}</style>'
@@ -95,6 +98,11 @@ def html_file(
     data = "\n".join(block.markup for block in blocks)
     body = f"<noscript>{fallback}</noscript>\n<script>{script}</script>"
     return f'<!doctype html>\n<html lang="en"><head>{head}\n{data}</head>\n<body>{body}</body></html>\n'
+
+
+def policy_of(page: str) -> str:
+    """The policy that a page of ``html_file`` has in its document, for the server that gives it out."""
+    return unescape(page.partition(_POLICY)[2].partition('"')[0])
 
 
 def content_policy(inlined: Mapping[str, str], connect: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 from mews.harness.report.live_page import live_file
@@ -63,7 +64,9 @@ def serving(session: StandIn) -> Iterator[StandIn]:
                 if found is None:
                     self._reply(404, b"", "text/plain")
                 else:
-                    self._reply(200, found[0].encode(), f"{found[1]}; charset=utf-8")
+                    text, kind, policy = found
+                    more = {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+                    self._reply(200, text.encode(), f"{kind}; charset=utf-8", more)
                 return
             if not self._allowed():
                 return
@@ -126,8 +129,10 @@ def serving(session: StandIn) -> Iterator[StandIn]:
         def _json(self, value: Any, status: int = 200) -> None:
             self._reply(status, json.dumps(value).encode(), "application/json")
 
-        def _reply(self, status: int, body: bytes, kind: str) -> None:
+        def _reply(self, status: int, body: bytes, kind: str, more: Mapping[str, str] = MappingProxyType({})) -> None:
             self.send_response(status)
+            for name, value in more.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

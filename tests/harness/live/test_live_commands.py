@@ -1,7 +1,9 @@
 """Commands on a running ``mews up``, as their users type them."""
 
+import html
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -224,6 +226,9 @@ def test_the_page_needs_no_token_and_holds_none(up):
     with urllib.request.urlopen(ready["session"]["url"] + "/", timeout=30) as answer:
         page = answer.read().decode()
         assert answer.headers["Content-Type"].startswith("text/html")
-        assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+        policy = answer.headers["Content-Security-Policy"]
+    [inside] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy == f"{html.unescape(inside)}; frame-ancestors 'none'"
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert page.startswith("<!doctype html>")
     assert ready["session"]["token"] not in page

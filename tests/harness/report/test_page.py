@@ -16,7 +16,7 @@ from mews.harness.journal import Journal
 from mews.harness.package import sources
 from mews.harness.report.junit import junit_xml
 from mews.harness.report.live_page import live_file, live_page
-from mews.harness.report.page import inline_json, picture_file
+from mews.harness.report.page import inline_json, picture_file, policy_of
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Result
 from mews.harness.terminal import escaped
@@ -124,8 +124,10 @@ def test_readers_without_scripts_get_verdict_and_reason():
 
 
 def test_the_live_page_is_one_file_and_there_is_no_other():
-    text, kind = live_file("page.html")
+    text, kind, policy = live_file("page.html")
     assert (text, kind) == (live_page(), "text/html")
+    assert policy_of(html.html_page([a_run()])) != policy, "another page has other scripts"
+    assert policy.split("; ") == [" ".join(each) for each in Page(text).policy().items()]
     assert live_file("picture.js") is None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mews.kube.emulated.kubelet.engine.client import _unfit
 from mews.kube.emulated.kubelet.engine.creation import check_supported
 from mews.kube.emulated.kubelet.engine.volumes import PodVolumes
 from mews.kube.emulated.kubelet.errors import StartError
@@ -183,3 +184,23 @@ class BoundClaim:
         if resource.kind == "PersistentVolume":
             return {"metadata": {"name": "v"}, "spec": {"hostPath": {"path": str(self._path)}}}
         return {"metadata": {"name": "c"}, "spec": {"volumeName": "v"}}
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [
+        ({"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}, "is rootless"),
+        ({"SecurityOptions": ["name=apparmor", "name=userns"]}, "userns-remap"),
+        ({"OperatingSystem": "Docker Desktop"}, "Docker Desktop"),
+        ({"OSType": "windows"}, "Linux containers are needed"),
+        ({"OSType": "linux", "SecurityOptions": ["name=seccomp,profile=builtin", "name=cgroupns"]}, ""),
+        ({"SecurityOptions": None}, ""),
+    ],
+)
+def test_an_engine_that_keeps_its_containers_from_this_machine_is_left_as_it_is(
+    about: dict[str, Any], why: str
+) -> None:
+    """Such an engine is reported as unfit; nothing switches its mapping of users off for a container."""
+    found = _unfit(about)
+    assert (why in found, "\n" in found) == (True, False)
+    assert bool(found) is bool(why)

@@ -12,6 +12,7 @@ BENCHES = (
     "cold_start",
     "up_ready",
     "chassis_http",
+    "chassis_servers",
     "redfish",
     "api",
     "bind_rate",

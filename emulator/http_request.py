@@ -130,14 +130,19 @@ class _HeaderLines:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._first = True
         self.hosts = 0
 
     def readline(self, size: int = -1) -> bytes:
         """The next line.
 
-        Raises ValueError for a name with white space before its colon (RFC 9112 section 5.1).
+        Raises ValueError for a name with white space before its colon (RFC 9112 section 5.1), and for a first line that
+        continues none (section 2.2): cheroot would fail there.
         """
         line = self._file.readline(size)
+        if self._first and line[:1] in (b" ", b"\t"):
+            raise ValueError("white space before the first header")
+        self._first = False
         name, colon, _ = line.partition(b":")
         if colon and name[:1] not in (b" ", b"\t") and name != name.rstrip():
             raise ValueError("white space between a header's name and its colon")

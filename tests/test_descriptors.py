@@ -20,7 +20,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from mews.descriptors import Refusals, TooFewDescriptorsError, ensure_descriptors, exhausted
-from mews.harness.errors import Lacks
+from mews.harness.engine import Engine
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import RunOptions
+from mews.harness.report.run import Run
+from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.model import Scenario
 
 MEWS = (sys.executable, "-m", "mews.harness.cli")
 
@@ -96,6 +101,18 @@ def test_a_server_reports_it_once_a_minute(caplog: pytest.LogCaptureFixture):
     for now_s in (0.0, 1.0, 59.0, 60.0, 61.0):
         refusals.note(now_s)
     assert len(caplog.records) == 2
+
+
+def test_a_run_that_runs_out_of_them_is_one_line_and_no_report(monkeypatch: pytest.MonkeyPatch):
+    async def full(self: Engine, scenario: Scenario, seed: int) -> Run:
+        raise ExceptionGroup("tasks", [OSError(errno.EMFILE, "Too many open files")])
+
+    monkeypatch.setattr(Engine, "_run", full)
+    scenario = load_scenario(shipped("scenario", "demo"))
+    with pytest.raises(BadInput, match=r"^scenario demo: too many open files; this process may have \d+ .*ulimit -n"):
+        Engine(RunOptions()).run(scenario)
+    found = Engine(RunOptions()).attempt(scenario, 1)
+    assert (found.result.verdict, found.bad_input, found.result.report) == ("error", True, "")
 
 
 # Servers that run out of them while they serve

@@ -15,7 +15,7 @@ import pytest
 from mews.harness.commands.manifests import ManifestsOptions, stack_objects
 from mews.harness.manifests.chassis import CHASSIS_PORT, CONTROL_PORT
 from mews.harness.manifests.nodes import AGENT_PORT, HOST_PORT
-from tests.fuzz.groups import GROUPS
+from tests.fuzz.groups import GROUPS, SOCKETS
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPS = ("src/mews", "emulator", "kube", "systems", "harness")
@@ -97,7 +97,7 @@ def listeners_table():
 
 
 def test_the_table_of_listeners_names_groups_of_the_fuzzer_and_all_of_them():
-    known = {group.__name__ for group in GROUPS}
+    known = {group.__name__ for group in (*GROUPS, *SOCKETS)}
     named = {group for groups in listeners_table().values() for group in groups}
     assert named == known
 

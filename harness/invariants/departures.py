@@ -13,8 +13,8 @@ _FALLS = ("nvml-hidden", "driver-unbound", "function-removed")
 _IN_USE, _ORDERLY = 2, 10
 _GPU, _SURPRISE_XID = "GPU", 79
 
-Key = tuple[str, str]
-"""The host's actor, GPUID."""
+Key = tuple[str, str, str]
+"""The host's actor, GPUID, address: a device may be back while its dead function is still there."""
 
 
 class Departures(Invariant[ObservedState]):
@@ -44,7 +44,7 @@ class Departures(Invariant[ObservedState]):
         if line.event in ("powered-off", "powered-on"):
             (self._off.add if line.event == "powered-off" else self._off.discard)(line.actor)
             return
-        key = line.actor, str(line.fields["gpuid"])
+        key = line.actor, str(line.fields["gpuid"]), str(line.fields.get("bdf", ""))
         if line.event == "xid":
             self._xids[key] = line
         elif line.event == "lost":
@@ -63,7 +63,7 @@ class Departures(Invariant[ObservedState]):
         self._off.discard(line.actor)
         for gpuid, row in line.fields["devices"].items():
             if row.get("healthy"):
-                self._there[line.actor, gpuid] = True
+                self._there[line.actor, gpuid, str(row.get("bdf", ""))] = True
 
     def _falls_off(self, line: Line, key: Key) -> Iterator[Breach]:
         self._lost[key] = line

@@ -70,9 +70,20 @@ _DECIMAL_SUFFIXES = (
 )
 
 
+_MOST_DIGITS, _MOST_POWER, _LARGEST = 18, 100, Decimal(2**63 - 1)
+
+
+def _bounded(value: Decimal) -> Decimal:
+    """The value within what an int64 holds where it has more digits than one, as ParseQuantity caps it; and where its
+    exponent is beyond what anybody has."""
+    if len(value.as_tuple().digits) <= _MOST_DIGITS and value.adjusted() <= _MOST_POWER:
+        return value
+    return max(-_LARGEST, min(_LARGEST, value))
+
+
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
-    value = _parse(text)
+    value = _bounded(_parse(text))
     match = _PATTERN.match(text)
     assert match is not None
     _, exponent, binary, _ = match.groups()
@@ -82,10 +93,10 @@ def _canonical(text: str) -> str:
         whole_bytes = value.to_integral_value(ROUND_CEILING)
         suffix = max((s for s, unit in _BINARY.items() if whole_bytes % unit == 0), key=_BINARY.__getitem__, default="")
         return f"{int(whole_bytes) // _BINARY.get(suffix, 1)}{suffix}"
-    nanos = (value * 10**9).to_integral_value(ROUND_CEILING)
+    nanos = int((value * 10**9).to_integral_value(ROUND_CEILING))
     for suffix, power in _DECIMAL_SUFFIXES:
         if nanos % 10 ** (power + 9) == 0:
-            number = str(int(nanos) // 10 ** (power + 9))
+            number = str(nanos // 10 ** (power + 9))
             return f"{number}e{power}" if exponent and power else number + ("" if exponent else suffix)
     raise AssertionError(f"{text}: whole nanos have a suffix")
 

@@ -14,33 +14,59 @@ from mews.kube.deviceplugin.grpc_errors import abort, answering
 from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
 from mews.kube.deviceplugin.pb import podresources_v1_pb2 as resources
 from mews.kube.deviceplugin.port import DevicePlugin, PluginError, PodResources
-from mews.kube.deviceplugin.sockets import beside, publish, remove_own, url
-from mews.listening.rpc import rpc_server
+from mews.kube.deviceplugin.sockets import beside, identify, publish, remove_own, url
+from mews.listening.rpc import rpc_server, serving
 
 T = TypeVar("T")
 
 _LAST_WORDS_S = 0.05
 """Enough for streams to end in good order when their server stops."""
 
+MOST_CONTAINERS = 100
+"""Container requests of one call; kubelets send one."""
+
 Service = tuple[str, Mapping[str, Any]]
 """A service's full name and its method handlers."""
 
 
 class SocketServer:
-    """One gRPC server on one unix socket; made by ``serve_on``."""
+    """One gRPC server on one unix socket; made by ``serve_on``. Where the server ends by itself, another takes its
+    place on the socket."""
 
-    def __init__(self, server: Any, path: Path, identity: tuple[int, int], closing: asyncio.Event) -> None:
-        self._server = server
+    def __init__(
+        self,
+        path: Path,
+        handlers: Sequence[grpc.GenericRpcHandler],
+        options: Sequence[tuple[str, int]],
+        closing: asyncio.Event,
+    ) -> None:
         self._path = path
-        self._identity = identity
+        self._handlers = handlers
+        self._options = options
         self._closing = closing
+        self._server: Any = None
+        self._identity = (0, 0)
+        self._opening: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Serve. Raises OSError."""
+        bound = beside(self._path)
+        self._server = rpc_server(url(bound), self._handlers, self._options)
+        await serving(self._server, self._on_end)
+        self._identity = publish(bound, self._path)
+
+    def _on_end(self) -> None:
+        if not self._closing.is_set() and identify(self._path) == self._identity:
+            self._opening = asyncio.ensure_future(self.open())
 
     async def close(self, *, leave_socket: bool = False) -> None:
         """Stop; open streams end, other calls are cut off. The socket goes, unless it is to be left as a dead process
         leaves it."""
+        self._closing.set()
+        if self._opening is not None:
+            await self._opening
         if not leave_socket:
             remove_own(self._path, self._identity)
-        self._closing.set()
         await self._server.stop(_LAST_WORDS_S)
 
 
@@ -62,10 +88,9 @@ async def serve_handlers(
 ) -> SocketServer:
     """The same for whatever answers calls. Raises SocketPathTooLong, OSError."""
     url(path)
-    bound = beside(path)
-    server = rpc_server(url(bound), handlers, options)
-    await server.start()
-    return SocketServer(server, path, publish(bound, path), closing or asyncio.Event())
+    served = SocketServer(path, handlers, options, closing or asyncio.Event())
+    await served.open()
+    return served
 
 
 async def serve_plugin(path: Path, plugin: DevicePlugin) -> SocketServer:
@@ -81,6 +106,7 @@ def plugin_service(plugin: DevicePlugin, closing: asyncio.Event) -> Service:
         return messages.options_message(await plugin.options())
 
     async def preferred(request: Any) -> Any:
+        check_count(request.container_requests)
         answers = [
             await plugin.preferred_allocation(
                 tuple(r.available_deviceIDs), tuple(r.must_include_deviceIDs), r.allocation_size
@@ -92,6 +118,7 @@ def plugin_service(plugin: DevicePlugin, closing: asyncio.Event) -> Service:
         )
 
     async def allocate(request: Any) -> Any:
+        check_count(request.container_requests)
         asked = [tuple(r.devices_ids) for r in request.container_requests]
         return messages.allocate_message(await plugin.allocate(asked))
 
@@ -113,6 +140,14 @@ def plugin_service(plugin: DevicePlugin, closing: asyncio.Event) -> Service:
         "Allocate": unary(allocate, pb.AllocateRequest),
         "PreStartContainer": unary(pre_start, pb.PreStartContainerRequest),
     }
+
+
+def check_count(requests: Sequence[Any]) -> None:
+    """Raise PluginError for more containers than one call may ask for: each is work for the plugin."""
+    if len(requests) > MOST_CONTAINERS:
+        raise PluginError(
+            "InvalidArgument", f"{len(requests)} container requests: at most {MOST_CONTAINERS} are allowed"
+        )
 
 
 def pod_resources_service(source: PodResources) -> Service:

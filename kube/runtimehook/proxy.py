@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from mews.kube.component import record
 from mews.kube.deviceplugin.grpc_client import channel_to
@@ -23,6 +24,7 @@ from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookPolicy, HookRequest
 from mews.kube.runtimehook.runtime import SERVICE, ContainerRuntime
+from mews.listening.rpc import unreadable
 
 CREATE, UPDATE = f"/{SERVICE}/CreateContainer", f"/{SERVICE}/UpdateContainerResources"
 _MOST_BYTES = 16 * 1024 * 1024
@@ -146,6 +148,8 @@ class _Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
                     yield answer
             except HookError as error:
                 await context.abort(grpc.StatusCode.UNKNOWN, str(error))
+            except DecodeError as error:
+                await context.abort(grpc.StatusCode.INTERNAL, unreadable(error))
             except grpc.aio.AioRpcError as error:
                 context.set_trailing_metadata(_details(error))
                 await context.abort(error.code(), error.details() or "")

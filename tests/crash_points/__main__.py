@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from mews.own_files import write_own
 from tests.crash_points.account import Account, Base, Clock, bases, outcomes, pairs, sample
 from tests.crash_points.point import CrashPoint
 from tests.crash_points.systems import SYSTEMS, scenarios_of
@@ -55,7 +56,7 @@ def _one(point: CrashPoint, seed: int, journal: Path | None) -> int:
     base = bases([point.scenario], seed=seed)[0]
     outcome = try_point(base.scenario, point, pending=base.outcome.excused, seed=seed)
     if journal is not None:
-        journal.write_text("".join(line.as_json() + "\n" for line in outcome.lines), encoding="utf-8")
+        write_own(journal, "".join(line.as_json() + "\n" for line in outcome.lines))
     for problem in outcome.problems:
         sys.stdout.write(f"{problem}\n")
     ran, excused = ", ".join(outcome.ran) or "none", ", ".join(outcome.excused) or "none"

@@ -294,9 +294,13 @@ def chassis() -> Iterator[list[Face]]:
         [first, *_] = ready["chassis"].values()
         admin = {"X-Auth-Token": logged_in(first["redfish"]), "OData-Version": "4.0"}
         found = crawled(first["redfish"], admin)
+
+        def renewed() -> list[Sent]:
+            return redfish({**admin, "X-Auth-Token": logged_in(first["redfish"])}, found)
+
         yield [
             Face("h3api and resource-pool", address_of(first["h3api"]), h3api()),
-            Face("redfish as administrator", address_of(first["redfish"]), redfish(admin, found)),
+            Face("redfish as administrator", address_of(first["redfish"]), redfish(admin, found), renewed=renewed),
             Face("redfish as nobody", address_of(first["redfish"]), redfish({})),
             Face("control with the token", address_of(ready["control"]["url"]), control(TOKEN)),
             Face("control without it", address_of(ready["control"]["url"]), control("another")),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import logging
 import random
+import resource
 import socket
 import ssl
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tests.fuzz.requests import Sent, drawn
+from tests.fuzz.requests import Sent, drawn, is_framed
+from tests.fuzz.wires import Shot, Wires
 
 ALLOWED = (501, 503, 505, 507)
 """Answers above 499 that say what is lacking: a method, a place among the streams, a version, room on the disk."""
@@ -20,6 +24,11 @@ UPSTREAMS = "500 as upstream"
 """Kubernetes' own plain internal errors: a Status without a reason (contract apiserver.md section 2), as the real
 server answers DeleteOptions that are none, unknown patch directives and others. What crashes here has a reason."""
 PATIENCE_S = 5.0
+RENEWED_EVERY = 500
+OWN_CONNECTION = 0.05
+"""Of the requests whose connection could be kept."""
+MOST_MIB = 1536
+"""Of the process that serves a face and asks it, as SECURITY.md bounds `mews up`."""
 WHOLE_S = 0.3
 """Under TLS, for an answer to a whole request: who waits for more than was sent is then told that nothing follows."""
 
@@ -34,6 +43,8 @@ class Face:
     tls: ssl.SSLContext | None = None
     refusing: bytes = b""
     """What the body of a 500 begins with where its protocol demands one: gpushare's extender so refuses to bind."""
+    renewed: Callable[[], list[Sent]] | None = None
+    """The seeds anew, for those that a session guards which the requests themselves end."""
 
 
 @dataclass(slots=True)
@@ -43,6 +54,8 @@ class Account:
     face: str
     statuses: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    memory_mib: float = 0.0
 
     @property
     def answered(self) -> int:
@@ -52,7 +65,13 @@ class Account:
     def __str__(self) -> str:
         counts = ", ".join(f"{status} {count}" for status, count in sorted(self.statuses.items()))
         asked = sum(self.statuses.values())
-        return f"{self.face}: {asked} requests, {self.answered} answers: {counts}; {len(self.findings)} findings"
+        classes = ", ".join(f"{first}xx {self.of_class(first)}" for first in "12345")
+        speed = f"{self.seconds:.0f} s, {asked / (self.seconds or 1):.0f}/s, {self.memory_mib:.0f} MiB"
+        return f"{self.face}: {asked} requests in {speed}: {classes} ({counts}); {len(self.findings)} findings"
+
+    def of_class(self, first: str) -> int:
+        """How many answers have a status that begins so."""
+        return sum(count for status, count in self.statuses.items() if status.startswith(first))
 
 
 def exchange(face: Face, sent: Sent) -> str:
@@ -150,21 +169,70 @@ def tracebacks() -> Iterator[list[str]]:
         logging.getLogger().removeHandler(handler)
 
 
+def judged(face: Face, status: str, body: bytes) -> str:
+    """The status, or that upstream answers the same."""
+    if status == "500" and b'"kind":"Status"' in body and b'"reason"' not in body:
+        return UPSTREAMS
+    return UPSTREAMS if status == "500" and face.refusing and body.startswith(face.refusing) else status
+
+
+def is_bad(status: str) -> bool:
+    """Whether no face may answer so."""
+    return status in ("silent", "no HTTP") or (status.isdecimal() and int(status) >= 500 and int(status) not in ALLOWED)
+
+
+def shots(face: Face, count: int, seed: int) -> Iterator[Shot]:
+    """So many requests, the same ones for the same seed; some of those that are sound get a connection of their own."""
+    rng, seeds = random.Random(f"{seed}/{face.name}"), face.seeds
+    for number in range(count):
+        if face.renewed is not None and number and number % RENEWED_EVERY == 0:
+            with suppress(OSError, KeyError):  # it is refused for the moment: the former are as good
+                seeds = face.renewed()
+        sent, names = drawn(seeds, rng)
+        alone = rng.random() < OWN_CONNECTION
+        yield Shot(number, sent, "+".join(names), framed=not alone and is_framed(sent, names))
+
+
 def fuzz(face: Face, count: int, seed: int) -> Account:
-    """So many requests, the same ones for the same seed."""
-    rng, account = random.Random(f"{seed}/{face.name}"), Account(face.name)
+    """So many requests."""
+    account, began_s, suspects = Account(face.name), time.monotonic(), dict[int, Shot]()
+    wires = Wires(face.address, face.tls)
     with tracebacks() as logged:
-        for number in range(count):
-            sent, how = drawn(face.seeds, rng)
-            status = exchange(face, sent)
+        for outcome in wires.outcomes(shots(face, count, seed)):
+            status = judged(face, outcome.status, outcome.body)
             account.statuses[status] += 1
-            bad = status in ("silent", "no HTTP") or (
-                status.isdecimal() and int(status) >= 500 and int(status) not in ALLOWED
-            )
-            if bad or logged:
-                trace = logged[-1] if logged else ""
-                account.findings.append(
-                    f"{face.name} #{number} {how}: {status}\n{sent.wire()[:600]!r}\n{trace[-1500:]}"
-                )
+            if is_bad(status):
+                account.findings.append(shown(face, outcome.shot, status, ""))
+            if logged:
+                account.findings.append(f"{face.name}: {logged[-1][-1500:]}")
+                suspects |= {shot.number: shot for shot in (outcome.shot, *wires.flying())}
                 logged.clear()
+        wires.close()
+        account.findings += guilty(face, list(suspects.values())[:200], logged)
+    account.seconds = time.monotonic() - began_s
+    account.memory_mib = memory_mib()
+    if account.memory_mib > MOST_MIB:
+        account.findings.append(f"{face.name}: {account.memory_mib:.0f} MiB of memory, {MOST_MIB} are allowed")
     return account
+
+
+def guilty(face: Face, suspects: list[Shot], logged: list[str]) -> list[str]:
+    """Of the requests that were on their way while a traceback was written, those that leave one again, alone."""
+    found = []
+    for shot in suspects:
+        logged.clear()
+        status = exchange(face, shot.sent)
+        if logged:
+            found.append(shown(face, shot, status, logged[-1]))
+    return found
+
+
+def shown(face: Face, shot: Shot, status: str, trace: str) -> str:
+    """A finding, by which it can be played again."""
+    return f"{face.name} #{shot.number} {shot.how}: {status}\n{shot.sent.wire()[:600]!r}\n{trace[-1500:]}"
+
+
+def memory_mib() -> float:
+    """What this process, which serves the face, holds of memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / (1 << 20)

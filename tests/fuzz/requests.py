@@ -20,11 +20,11 @@ class Sent:
     body: bytes = b""
     raw: bytes | None = None
 
-    def wire(self) -> bytes:
-        """The bytes."""
+    def wire(self, *, keep: bool = False) -> bytes:
+        """The bytes; ``keep`` asks for no end of the connection after them."""
         if self.raw is not None:
             return self.raw
-        head = {"Host": "127.0.0.1", "Connection": "close", **self.headers}
+        head = {"Host": "127.0.0.1", **({} if keep else {"Connection": "close"}), **self.headers}
         if self.body and not {"Content-Length", "Transfer-Encoding"} & set(head):
             head["Content-Length"] = str(len(self.body))
         lines = [f"{self.method} {self.target} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
@@ -322,11 +322,21 @@ MUTATIONS: tuple[Callable[[Sent, random.Random], Sent], ...] = (
 )
 
 
-def drawn(seeds: list[Sent], rng: random.Random) -> tuple[Sent, str]:
+_UNFRAMING = frozenset(mutate.__name__ for mutate in (cut_body, bad_length, bad_chunks, both_lengths, garbled))
+_OF_THE_CONNECTION = frozenset({"connection", "content-length", "expect", "transfer-encoding", "upgrade"})
+
+
+def is_framed(sent: Sent, names: list[str]) -> bool:
+    """Whether it is certain where the request ends, and that its connection speaks HTTP after it."""
+    headers = {name.lower() for name in sent.headers}
+    return _UNFRAMING.isdisjoint(names) and _OF_THE_CONNECTION.isdisjoint(headers) and sent.method != "CONNECT"
+
+
+def drawn(seeds: list[Sent], rng: random.Random) -> tuple[Sent, list[str]]:
     """A request made of a valid one by one or two mutations, and what they are called."""
     sent, names = rng.choice(seeds), []
     for mutate in rng.choices(MUTATIONS, k=rng.choice((1, 1, 2))):
         if sent.raw is None:
             sent = mutate(sent, rng)
             names.append(mutate.__name__)
-    return sent, "+".join(names)
+    return sent, names

@@ -100,3 +100,9 @@ def test_a_body_that_takes_longer_than_a_head_may_is_waited_for(faces, monkeypat
             wire.sendall(piece)
             time.sleep(0.5)
         assert wire.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("first", [b" Host: 127.0.0.1", b"\tHost: 127.0.0.1", b" 9: x\r\nHost: 127.0.0.1"])
+def test_a_first_header_that_continues_none_is_refused_by_a_chassis(faces, first):
+    raw = b"GET /redfish/v1 HTTP/1.1\r\n%b\r\nConnection: close\r\n\r\n" % first
+    assert exchange(faces["redfish as nobody"], Sent("", "", raw=raw)) == "400"

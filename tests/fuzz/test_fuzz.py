@@ -4,7 +4,7 @@ in, whose requests all end at the same place."""
 
 import pytest
 
-from tests.fuzz.groups import GROUPS
+from tests.fuzz.groups import FACES, GROUPS
 from tests.fuzz.judge import fuzz
 
 REQUESTS, UNDER_TLS, NOT_LET_IN = 2000, 300, 500
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.wall
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
 def test_no_request_makes_a_face_fail(group):
     with group() as faces:
+        assert tuple(face.name for face in faces) == FACES[group]
         accounts = [fuzz(face, count_for(face), seed=13) for face in faces]
     assert [finding for account in accounts for finding in account.findings] == []
     assert all(account.statuses["200"] for account in accounts if "without" not in account.face), "nothing got through"

@@ -2,7 +2,7 @@ from decimal import Decimal
 
 import pytest
 
-from mews.kube.api.quantities import milli, parse, whole
+from mews.kube.api.quantities import canonical, milli, parse, whole
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,13 @@ def test_fractions_round_up_as_in_kubernetes() -> None:
     assert whole("1500m") == 2
     assert milli("1u") == 1
     assert milli("0.1") == 100
+
+
+LARGEST = "9223372036854775807"
+KEPT = {"1e20": "100e18", "10E": "10E", "123456789012345678": "123456789012345678"}
+CAPPED = {"1" + "0" * 400: LARGEST, "9" * 30: LARGEST, "-" + "9" * 30: f"-{LARGEST}", "1e999999": LARGEST}
+
+
+@pytest.mark.parametrize(("text", "stored"), [*KEPT.items(), *CAPPED.items()])
+def test_an_amount_of_more_digits_than_an_int64_has_is_capped_as_parse_quantity_caps_it(text: str, stored: str) -> None:
+    assert canonical(text) == stored

@@ -20,7 +20,7 @@ from aiohttp import web
 from mews.callers import Callers, callers
 from mews.listening.connections import BodyError, BusyError, TooLargeError, guarded_server, let_go
 from mews.listening.exhaustion import name_exhaustion
-from mews.listening.limits import HEAD_S
+from mews.listening.limits import HEAD_S, LINGER_S
 from mews.listening.reading import redacted
 
 log = logging.getLogger(__name__)
@@ -193,6 +193,8 @@ class _Port(web.BaseSite):
         options: dict[str, Any] = {
             "ssl": self._ssl_context, "backlog": self._backlog, "ssl_handshake_timeout": self._handshake_s
         }  # fmt: skip
+        if self._ssl_context is not None:
+            options["ssl_shutdown_timeout"] = LINGER_S  # asyncio's 30 s are the client's to take
         loop = asyncio.get_running_loop()
         if self._held is not None:
             self._server = await loop.create_server(server, sock=self._held, **options)

@@ -14,9 +14,12 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from mews.callers import Callers
-from mews.listening.limits import HEAD_S
+from mews.listening.limits import BODY_BYTES, HEAD_S, LINGER_S
 from mews.listening.reading import bears
 from mews.listening.threads import BoundedThreads
+
+_BACKLOG = 128
+"""Connections that may wait to be accepted: with socketserver's five, twenty at once wait a second for each other."""
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -73,6 +76,7 @@ class ThreadedHttp:
 
 class _Server(BoundedThreads, WSGIServer):
     context: ssl.SSLContext | None = None
+    request_queue_size = _BACKLOG
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer, on the connection's own thread: a client that is slow with its handshake deafens nobody."""
@@ -92,6 +96,7 @@ class _Server(BoundedThreads, WSGIServer):
             if self.context is not None:
                 connection.do_handshake()
             super().finish_request(connection, client_address)
+            _linger(connection)
         finally:
             ends.cancel()
 
@@ -102,6 +107,17 @@ class _Server(BoundedThreads, WSGIServer):
 def _stop_listening(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):  # it has just closed
         socket.socket.shutdown(connection, socket.SHUT_RD)
+
+
+def _linger(connection: socket.socket) -> None:
+    """Read what is left of a body that nobody wanted: closing before would reset the connection, and its client might
+    never see the answer (RFC 9112 section 9.6)."""
+    with contextlib.suppress(OSError):  # it has gone, or takes too long
+        socket.socket.shutdown(connection, socket.SHUT_WR)
+        socket.socket.settimeout(connection, LINGER_S)
+        left = BODY_BYTES
+        while left > 0 and (data := socket.socket.recv(connection, 1 << 16)):
+            left -= len(data)
 
 
 class _Writer(io.BufferedIOBase):

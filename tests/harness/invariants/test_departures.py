@@ -72,6 +72,19 @@ def test_a_driver_lets_go_of_what_nobody_has_open(ended, named):
     assert stream.found(71) == named
 
 
+def test_a_dead_function_may_go_after_its_device_has_come_back():
+    stream = HostStream()
+    stream.run("host-1", "user", ["a"])
+    stream.chassis("edited", "a", None, cause="edit")
+    for event in ("xid", "lost"):
+        stream.host(event, **({"xid": 79} if event == "xid" else {}))
+    stream.chassis("edited", "a", "1", cause="edit")
+    for event in ("link-up", "function-added", "driver-bound", "nvml-visible"):
+        stream.host(event, bdf="0000:56:00.0")
+    stream.fall()
+    assert stream.found(71) == []
+
+
 def test_a_machine_that_is_switched_off_asks_nobody():
     stream = HostStream()
     stream.run("host-1", "user", ["a"])

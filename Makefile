@@ -27,7 +27,13 @@ constraints: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,bench]'
 	{ sed -n 1p constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new && mv constraints.new constraints.txt
 
-demo: $(BIN)/.installed
+# What the demo needs, without what the tests need; pip shows what it installs. With all installed, that is used
+$(BIN)/.demo: pyproject.toml $(CONSTRAINTS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable '.[cluster]'
+	touch $@
+
+demo: $(if $(wildcard $(BIN)/.installed),$(BIN)/.installed,$(BIN)/.demo)
 	$(BIN)/mews demo
 
 test: $(BIN)/.installed

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mews.harness import systems
-from mews.harness.commands import envtest, listing, live, merge, simulate, snapshots, sweep, telemetry
+from mews.harness.commands import env, envtest, listing, live, live_group, merge, simulate, snapshots, sweep, telemetry
 from mews.kube.system.command import Command
 
 OURS = (
-    *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND),
+    live_group.COMMAND,
+    *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
     *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND),
 )
 

@@ -49,19 +49,32 @@ OPTION_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Panel -> options; one that no command has is an error of the table."""
 
+LIVE_WORDS = (
+    *("status", "events", "explain", "get", "fault", "host", "chassis", "step", "telemetry"),
+    *("env", "record", "report", "snapshot", "inspect"),
+)
+"""First words of the commands on a running ``mews up``: `mews live` groups them, and --help shows that alone."""
+
 COMMAND_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Run scenarios": ("run", "validate", "diff-clusters", "merge", "simulate", "experiment"),
+        "Run scenarios": ("list", "run", "validate", "diff-clusters", "merge", "simulate", "experiment"),
         "Keep a cluster": ("up", "down", "envtest", "serve", "demo"),
-        "Look into a running `mews up`, and act on it": (
-            *("status", "events", "explain", "get", "fault", "host", "chassis", "step", "telemetry"),
-            *("record", "report", "snapshot", "nvidia-smi"),
-        ),
+        "Use a running cluster": ("live", "nvidia-smi"),
         "Judge a chassis": ("conform",),
         "Write files": ("new", "manifests"),
     }
 )
 """Panel -> commands; those that are in none come last."""
+
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "chassis": "Move a device in the table of a chassis, or restore the hardware.",
+        "fault": "Add, list or clear the faults of a running `mews up`.",
+        "get": "Show which device is attached to which port.",
+        "snapshot": "Save the state of a running `mews up` to a file, or restore it.",
+    }
+)
+"""First word of several commands -> what they do together."""
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

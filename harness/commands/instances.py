@@ -8,11 +8,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import bearing, born
+from mews.names import among
 from mews.own_files import make_own_folder, write_own
 
 __all__ = [
@@ -23,6 +26,7 @@ __all__ = [
     "born",
     "forget",
     "offspring",
+    "ready_of",
     "record",
     "recorded",
     "running",
@@ -101,11 +105,24 @@ def offspring(folder: str, since: str = "0") -> Iterator[int]:
 def running(name: str) -> UpInstance:
     """The one of that name that runs.
 
-    Raises LookupError, in one line, where none does.
+    Raises BadInput where none does.
     """
     there = [instance for instance in recorded() if alive(instance)]
     for instance in there:
         if instance.name == name:
             return instance
-    names = ", ".join(each.name for each in there) or "none"
-    raise LookupError(f"--name {name}: no `mews up` of that name runs; running: {names}")
+    names = [each.name for each in there]
+    raise BadInput(f"--name {name}: no `mews up` of that name runs; running: {among(name, names) if names else 'none'}")
+
+
+def ready_of(name: str) -> dict[str, Any]:
+    """The ready.json of the one of that name that runs.
+
+    Raises BadInput where none does, Lacks where it is not up yet.
+    """
+    try:
+        text = (Path(running(name).folder) / "ready.json").read_text(encoding="utf-8")
+        ready: dict[str, Any] = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise Lacks(f"--name {name}: its ready.json cannot be read yet: {error}") from error
+    return ready

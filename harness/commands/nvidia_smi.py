@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import tempfile
@@ -18,7 +17,7 @@ from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.emulator.nvml.library import SMI, install
 from mews.emulator.nvml.state import state_beside, write_state
 from mews.harness.catalogue.files import existing_file
-from mews.harness.commands.instances import running
+from mews.harness.commands.instances import ready_of
 from mews.harness.errors import BadInput, Lacks
 from mews.names import must_be
 
@@ -61,13 +60,7 @@ def _write(hardware: Path, host: str | None, folder: Path) -> None:
 
 def _nodes(name: str) -> dict[str, Any]:
     """The nodes that a running instance told of in its ready.json."""
-    try:
-        ready = json.loads((Path(running(name).folder) / "ready.json").read_text(encoding="utf-8"))
-    except LookupError as error:
-        raise Lacks(f"{error}; start one, or give --hardware FILE") from error
-    except (OSError, ValueError) as error:
-        raise Lacks(f"--name {name}: its ready.json cannot be read yet: {error}") from error
-    nodes: dict[str, Any] = ready.get("nodes", {})
+    nodes: dict[str, Any] = ready_of(name).get("nodes", {})
     return nodes
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from mews.harness import terminal
-from mews.harness.commands.help_layout import COMMAND_PANELS, write_options
+from mews.harness.commands.help_layout import COMMAND_PANELS, GROUPS, LIVE_WORDS, write_options
 from mews.harness.errors import BadInput, Lacks
 from mews.kube.system.command import Command, CommandContext
 from mews.names import did_you_mean, must_be
@@ -38,7 +38,8 @@ class MewsGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """By what they are for."""
         names = self.list_commands(ctx)
-        left = [name for name in names if not any(name in panel for panel in COMMAND_PANELS.values())]
+        grouped = {*LIVE_WORDS, *(name for panel in COMMAND_PANELS.values() for name in panel)}
+        left = [name for name in names if name not in grouped]
         for title, panel in {**COMMAND_PANELS, "More": left}.items():
             shown = [(name, self._summary(ctx, name)) for name in panel if name in names]
             if shown:
@@ -72,7 +73,7 @@ def _command_of_systems(word: str) -> Any:
         return None
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    help_text = "; ".join(command.summary.removesuffix(".") for command in commands.values()) + "."
+    help_text = GROUPS.get(word) or " ".join(command.summary for command in commands.values())
     usage = " | ".join(filter(None, (command.usage for command in commands.values())))
 
     @app.command(word, context_settings=settings, help=help_text, options_metavar=usage)

@@ -30,7 +30,7 @@ class ArgumentWords(argparse.ArgumentParser):
 def client_of(name: str) -> SessionClient:
     """Of the running session of that name.
 
-    Raises LookupError, in one line, where none runs or is up yet.
+    Raises BadInput where none runs, LookupError, in one line, where it is not up yet.
     """
     instance = running(name)
     try:

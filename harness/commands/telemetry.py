@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from mews.harness.commands.instances import running
+from mews.harness.commands.instances import ready_of
 from mews.harness.commands.session_words import ArgumentWords
 from mews.harness.live.client import SessionClient
 from mews.kube.system.command import Command, CommandContext
+from mews.names import must_be
 
 SUMMARY = (
     "Show telemetry of the GPUs of a running `mews up`; NAME=VALUE sets it (temperature=90, power=none, xid=79, …)."
@@ -23,7 +23,7 @@ _COLUMNS = ("device", "host", "power", "energy", "temperature", "load", "memory"
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises ValueError for bad arguments and refused values, LookupError where no such instance runs.
+    Raises ValueError for bad arguments and refused values, BadInput where no such instance runs.
     """
     parser = ArgumentWords("telemetry", allow_abbrev=True)
     parser.add_argument("--device", default="all")
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     parser.add_argument("values", nargs="*")
     chosen = parser.parse_args(arguments)
     values = _values(chosen.values)
-    ready = _ready(chosen.name)
+    ready = ready_of(chosen.name)
     if values and "session" in ready:  # so that it stands in the journal, and in a recording
         return _set(ready["session"], chosen.device, values)
     table, shown = asyncio.run(_ask(ready, chosen.device, values))
@@ -40,8 +40,8 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     if chosen.device != "all":
         shown = {chassis: _only(chosen.device, table[chassis], devices) for chassis, devices in shown.items()}
     if not any(shown.values()):
-        known = ", ".join(device for devices in table.values() for device in devices)
-        raise ValueError(f"--device {chosen.device}: must be one of {known}, or all")
+        known = [device for devices in table.values() for device in devices]
+        raise ValueError(f"--device {chosen.device}: {must_be(chosen.device, (*known, 'all'))}")
     context.write(json.dumps(shown) + "\n" if chosen.json else _text(table, shown))
     return 0
 
@@ -68,15 +68,6 @@ def _number(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _ready(name: str) -> dict[str, Any]:
-    folder = Path(running(name).folder)
-    try:
-        ready: dict[str, Any] = json.loads((folder / "ready.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise LookupError(f"--name {name}: its ready.json cannot be read yet: {error}") from error
-    return ready
 
 
 def _set(session: Mapping[str, str], device: str, values: Mapping[str, Any]) -> int:

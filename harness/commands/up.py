@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _IN_DOCKER_S = 120.0
 """How long a cluster of containers may take to be deleted."""
+_MOST_CHASSIS = 2
+"""So many are printed, so that what is printed fits in eight lines."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 
 
@@ -377,10 +379,20 @@ def _devices(ready: Mapping[str, Any]) -> str:
     return "; their devices follow" if after_s is None else f", devices announced after {after_s:g} s"
 
 
-def _shell(name: str, node: Mapping[str, Any]) -> list[str]:
-    """The lines that let a shell see the GPUs of one node."""
-    exports = " ".join(f"{variable}={value}" for variable, value in node["env"].items())
-    return [f"  node {name}: export {exports}"] if exports else []
+def _shell(nodes: Mapping[str, Any], named: str) -> list[str]:
+    """How a shell sees the GPUs of a node, where any shows them."""
+    shown = [name for name, node in nodes.items() if node["env"]]
+    return [f'  see the GPUs of a node: eval "$(mews env{named} {shown[0]})"'] if shown else []
+
+
+def _chassis(urls: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A line a chassis; of many the first."""
+    lines = [
+        f"  chassis {name}: {', '.join(f'{url} ({dialect})' for dialect, url in faces.items())}"
+        for name, faces in urls.items()
+    ]
+    rest = len(lines) - _MOST_CHASSIS
+    return lines if rest <= 0 else [*lines[:_MOST_CHASSIS], f"  and {rest} more chassis: see ready.json"]
 
 
 def _page(name: str) -> tuple[str, str, str] | None:
@@ -393,16 +405,14 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool
     if as_json:
         text = json.dumps(ready)
     else:
-        faces = ((name, *face) for name, urls in ready["chassis"].items() for face in urls.items())
-        chassis = [f"  chassis {name}: {url} ({dialect})" for name, dialect, url in faces]
         ends = "" if instance == "mews" else f" --name {instance}"
         parts = [
             f"up: {ready['api']}",
             f"  nodes Ready after {ready['ready_s']:g} s{_devices(ready)}",
             f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
             *([f"  page: {ready['session']['url']}/#token={ready['session']['token']}"] if web else []),
-            *chassis,
-            *(line for name, node in ready["nodes"].items() for line in _shell(name, node)),
+            *_chassis(ready["chassis"]),
+            *_shell(ready["nodes"], ends),
             f"  ends with Ctrl-C or: mews down{ends}",
         ]
         text = "\n".join(parts)

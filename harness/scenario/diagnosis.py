@@ -25,6 +25,8 @@ _TOPICS = {
     "workers": "workers",
 }
 """Words of a check -> the journal's events that speak of it."""
+_CAUSES = {"allocatable": "devices"}
+"""Events that follow from what another says at once: a node's numbers from its kubelet's list of devices."""
 _NEWS = ("fault", "invariant", "component")
 
 
@@ -39,16 +41,16 @@ def related_to(journal: Journal, about: tuple[str, ...], since: int) -> tuple[st
 
 def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
     """The line that made what was found in place of what was awaited: the one that must not be there, else the last one
-    about these things that speaks of what differs, else the last one about them."""
+    about these things that speaks of what differs (of what the text names first), else the last one about them."""
     lines = journal.lines(since)
     if finding.line is not None:
         return next((line for line in lines if line.number == finding.line), None)
     close = [line for line in lines if _is_about(line, finding.about)]
     for text in (finding.seen, finding.awaited):
-        topics = {event for word, event in _TOPICS.items() if word in text}
-        speaking = [line for line in close if line.event in topics]
-        if speaking:
-            return speaking[-1]
+        for _, event in sorted((text.index(word), event) for word, event in _TOPICS.items() if word in text):
+            speaking = [line for line in close if line.event in (event, _CAUSES.get(event))]
+            if speaking:
+                return speaking[-1]
     return close[-1] if close else None
 
 
@@ -88,6 +90,8 @@ async def _pod_hint(cluster: Cluster, namespace: str, name: str) -> str:
 
 def _is_about(line: Line, about: tuple[str, ...]) -> bool:
     names = {line.actor, str(line.fields.get("object", "")), f"pod/{line.fields.get('pod', '')}"}
+    if line.event in _CAUSES.values():
+        names.add(f"node/{line.actor.partition('/')[2]}")
     return any(thing in names for thing in about)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mews.harness.journal import Line
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.expectations import EventExpectation, JournalExpectation
 from mews.harness.scenario.match import match, show
@@ -24,17 +25,19 @@ async def journal(stage: StepContext, expected: JournalExpectation) -> Finding:
     for pattern in expected.never:
         found = _like(pattern, lines)
         if found:
-            first = next(line.number for line, shown in zip(written, lines, strict=True) if shown is found[0])
             seen = f"{len(found)}, first {show(found[0], 300)}"
-            return Finding(False, f"no journal line {show(pattern)}", seen, line=first)
+            return Finding(False, f"no journal line {show(pattern)}", seen, line=_number(found[0], written, lines))
     missing = _out_of_order(expected.order, lines)
     if missing is not None:
         before = show(expected.order[missing - 1]) if missing else "the start"
         return Finding(False, f"a journal line {show(expected.order[missing])} after {before}", "none after it")
     for entry in expected.count:
-        number = len(_like(entry.of, lines))
+        found = _like(entry.of, lines)
+        number = len(found)
         if match(entry.is_, number) is not None:
-            return Finding(False, f"{show(entry.is_)} journal lines {show(entry.of)}", str(number))
+            right = [count for count in range(number) if match(entry.is_, count) is None]
+            surplus = _number(found[right[-1]], written, lines) if right else None
+            return Finding(False, f"{show(entry.is_)} journal lines {show(entry.of)}", str(number), line=surplus)
     return Finding(True, "the journal as expected")
 
 
@@ -50,6 +53,10 @@ def _since(stage: StepContext, name: str | None) -> int:
 
 def _like(pattern: Entry, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line for line in lines if match(pattern, line) is None]
+
+
+def _number(wanted: dict[str, Any], written: Sequence[Line], lines: list[dict[str, Any]]) -> int:
+    return next(line.number for line, shown in zip(written, lines, strict=True) if shown is wanted)
 
 
 def _closest(pattern: Entry, lines: list[dict[str, Any]]) -> str:

@@ -76,14 +76,16 @@ class ServedCluster:
         self._applied += objects
         self.step({"apply": objects})
 
-    def wait(self, timeout_s: float = 60.0, **checks: Any) -> None:
+    def wait(self, timeout: float | str = 60.0, *, timeout_s: float | None = None, **checks: Any) -> None:
         """Wait until all of it holds: checks as scenarios have them, such as ``pod={"name": "a", "phase": "Running"}``
-        or ``gpus={"pod": "a", "count": 2}``; seconds are real ones.
+        or ``gpus={"pod": "a", "count": 2}``. ``timeout`` is as in a file, in real time: seconds, or text such as
+        ``"2m"``. ``timeout_s`` is its earlier name.
 
         Raises AssertionError with what was awaited, how long, and what was seen, ValueError for what is no check.
         """
         __tracebackhide__ = True
-        self.step({"wait": checks, "timeout": f"{timeout_s:g}s"})
+        given = timeout if timeout_s is None else timeout_s
+        self.step({"wait": checks, "timeout": given if isinstance(given, str) else f"{given:g}s"})
 
     def fault(self, kind: str, *, chassis: str = "*", host: str | None = None, **spec: Any) -> None:
         """Add a fault to one chassis (default: to all) or to a host: ``fault("lying-result", count=1)``.

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 class CommandContext(Struct, frozen=True):
     """What a sub-command is given: ``write`` puts text on standard output; ``kubeconfig(name)`` is the kubeconfig of
-    the running ``mews up --name NAME`` (raises LookupError, in one line, where none runs)."""
+    the running ``mews up --name NAME`` (where none runs, it raises what ends the command with exit code 2)."""
 
     write: Callable[[str], object]
     kubeconfig: Callable[[str], Path]

@@ -7,7 +7,7 @@ annotated and bound, then its containers are given it, then the annotations call
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
@@ -235,6 +235,113 @@ class EndedGiveBack(Invariant[RunState]):
         return pod is not None and pod.bound is None
 
 
+class TightestFirst(Invariant[RunState]):
+    """Of the GPUs that have room, that with the least of it, of equals the first (contract gpushare.md section 2). What
+    is certain counts: what pods had that have ended may be counted or not, and of a node that changed a moment ago
+    nothing is said."""
+
+    number = 45
+    name = "a pod is promised the GPU that fits it best"
+    events = frozenset({("api", GPUS), ("api", UNHEALTHY), ("api", WITHHELD), *PromiseBooks.events})
+
+    def __init__(self, books: PromiseBooks) -> None:
+        self._books = books
+        self._sizes: dict[str, Mapping[str, int]] = {}
+        self._changed: dict[str, float] = {}
+        self._unusable: dict[tuple[str, str], frozenset[str]] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge a promise to a pod on its way to the node."""
+        self._books.take(line)
+        node = line.actor.partition("/")[2]
+        if line.event == PROMISES:
+            if not state.bound_s("lag_s") and line.t - self._changed.get(node, -math.inf) > SEEN_S:
+                yield from self._judge(line, node)
+        elif line.event in (GPUS, UNHEALTHY, WITHHELD):
+            self._note(line, node)
+
+    def _note(self, line: Line, node: str) -> None:
+        fields, self._changed[node] = line.fields, line.t
+        if line.event == GPUS:
+            self._sizes[node] = fields["gpus"]
+            self._unusable[node, GPUS] = frozenset(fields["unusable"])
+        elif line.event == WITHHELD:
+            self._unusable[node, WITHHELD] = frozenset(fields["gpus"])
+        else:
+            order = tuple(self._sizes.get(node, ()))
+            self._unusable[node, UNHEALTHY] = frozenset(order[i] for i in fields["indices"] if i < len(order))
+
+    def _judge(self, line: Line, node: str) -> Iterator[Breach]:
+        if len(line.fields["made"]) != 1:
+            return
+        [(uid, row)] = line.fields["made"].items()
+        pod, sizes = self._books.pods.get(uid), self._sizes.get(node, {})
+        if pod is None or pod.bound is not None or row["gpu"] not in sizes or self._has_given(node):
+            return
+        least, most = (self._free(node, uid, ended=ended) for ended in (True, False))
+        there = sizes.keys() - frozenset().union(*(self._unusable.get((node, by), frozenset()) for by in _SORTS))
+        order = list(sizes)
+        for gpu in (each for each in order if each in there and row["memory"] <= least[each]):
+            alike = least[gpu] == most[gpu] == least[row["gpu"]] == most[row["gpu"]]
+            if most[gpu] < least[row["gpu"]] or (alike and order.index(gpu) < order.index(row["gpu"])):
+                what = f"{row['pod']} is promised {row['memory']} of {row['gpu']}, which has {least[row['gpu']]} free"
+                before = [each.line for each in self._books.promises.values() if each.line is not line]
+                last = max(before, default=None, key=_number)
+                yield Breach((uid, node), f"{what}, when {gpu} has {most[gpu]}", line, after=last)
+                return
+
+    def _has_given(self, node: str) -> bool:
+        """Whether a pod there came with its annotations: no ledger has it."""
+        pods = self._books.pods.values()
+        return any(pod.given and (pod.bound is None or pod.bound.fields["node"] == node) for pod in pods)
+
+    def _free(self, node: str, asking: str, *, ended: bool) -> dict[str, int]:
+        """GPU -> what is free of it without the pod that asks. ``ended``: those that have ended still count."""
+        free = dict(self._sizes[node])
+        for uid, promise in self._books.promises.items():
+            pod = self._books.pods.get(uid)
+            counts = ended or pod is None or pod.over is None
+            if promise.node == node and uid != asking and promise.gpu in free and counts:
+                free[promise.gpu] -= promise.memory
+        return free
+
+
+_SORTS = (GPUS, UNHEALTHY, WITHHELD)
+
+
+class WithheldOnce(Invariant[RunState]):
+    """Whoever is asked to give a GPU back withholds it, and answers: what it will not give it says so, for good. To
+    withhold it once more needs another request, or a plugin that begins anew and knows of no answer."""
+
+    number = 46
+    name = "a GPU is withheld once for each time that the pool asks for it"
+    events = frozenset({("api", WITHHELD), ("api", "asked"), ("component", "started")})
+
+    def __init__(self) -> None:
+        self._now: dict[str, frozenset[str]] = {}
+        self._given_up: dict[tuple[str, str], Line] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge what is withheld anew."""
+        if line.layer == "component":
+            self._given_up.clear()
+        elif line.event == "asked":
+            node = line.fields.get("node")
+            self._given_up = {key: before for key, before in self._given_up.items() if key[0] != node}
+        else:
+            yield from self._withheld(line, line.actor.partition("/")[2], bool(state.bound_s("lag_s")))
+
+    def _withheld(self, line: Line, node: str, lags: bool) -> Iterator[Breach]:
+        before, now = self._now.get(node, frozenset()), frozenset(line.fields["gpus"])
+        self._now[node] = now
+        for gpu in sorted(now - before):
+            given_up = self._given_up.pop((node, gpu), None)
+            if given_up is not None and not lags:
+                what = f"{gpu} of {node} is withheld again, and nobody has asked for it since it was shared again"
+                yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
+        self._given_up |= {(node, gpu): line for gpu in before - now}
+
+
 def _number(line: Line) -> int:
     return line.number
 
@@ -250,4 +357,6 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         AssignedOnce(books, config.memory_resource, known),
         NothingOfWithheld(books),
         EndedGiveBack(books),
+        TightestFirst(books),
+        WithheldOnce(),
     )

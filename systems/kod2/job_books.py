@@ -13,7 +13,7 @@ _JOB_EVENTS = ("bounds", "weight", "stalled", "state", "workers", "placement")
 
 
 class JobRecord(Struct):
-    """A TFJob by its lines; ``lines``: the last of each event."""
+    """A TFJob by its lines; ``lines``: the last of each event; ``former``: the last one of its name before it."""
 
     lines: dict[str, Line] = field(default_factory=dict)
     state: str = ""
@@ -25,6 +25,7 @@ class JobRecord(Struct):
     placement: Mapping[str, str] = field(default_factory=dict)
     scaled: Line | None = None
     over: Line | None = None
+    former: JobRecord | None = None
 
 
 class JobBooks:
@@ -67,7 +68,10 @@ class JobBooks:
 
     def _job(self, key: str, line: Line) -> None:
         if line.event == "created":
-            self._jobs[key] = JobRecord()
+            former = self._jobs.get(key)
+            self._jobs[key] = JobRecord(former=former)
+            if former is not None:
+                former.former = None
         job = self._jobs.setdefault(key, JobRecord())
         self.before = _copy(job)
         fields = line.fields
@@ -95,5 +99,5 @@ class JobBooks:
 def _copy(job: JobRecord) -> JobRecord:
     return JobRecord(
         dict(job.lines), job.state, job.workers, job.minimum, job.maximum, job.retries, job.weight, job.placement,
-        job.scaled, job.over,
+        job.scaled, job.over, job.former,
     )  # fmt: skip

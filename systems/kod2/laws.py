@@ -165,7 +165,9 @@ class Cooldown(_JobLaw):
 
 
 class PlacedFirst(_JobLaw):
-    """The status is written before anything is done: an operator that begins anew knows every pod that it may find."""
+    """The status is written before anything is done: an operator that begins anew knows every pod that it may find.
+    What is under way for a job as it is deleted may end after another of its name was made; its pods are the former
+    job's, and nobody is wronged by them."""
 
     number = 65
     name = "a pod is made for a task that is placed, on its node"
@@ -179,6 +181,8 @@ class PlacedFirst(_JobLaw):
         if owner is None or job is None or job.over is not None:
             return
         node, made_on = job.placement.get(owner[1]), line.fields.get("node", "")
+        if _was_under_way(job.former, owner[1], line, state.bound_s("lag_s") or 0.0):
+            return
         lag_s, last = state.bound_s("lag_s") or 0.0, job.lines.get("placement")
         if lag_s and last is not None and line.t - last.t <= lag_s:
             return
@@ -186,6 +190,14 @@ class PlacedFirst(_JobLaw):
             where = f"its job has not placed {owner[1]}" if node is None else f"{owner[1]} is placed on {node}"
             what = f"{line.actor} is created{' on ' * bool(made_on)}{made_on}, and {where}"
             yield Breach((line.actor, str(line.number)), what, line, after=last)
+
+
+def _was_under_way(former: JobRecord | None, task: str, pod: Line, lag_s: float) -> bool:
+    """Whether a pod may be one that was being made for a job of that name as that was deleted."""
+    over = former.over if former is not None else None
+    if former is None or over is None or pod.t - over.t > _ROUNDING_S + lag_s:
+        return False
+    return former.placement.get(task) == pod.fields.get("node", former.placement.get(task))
 
 
 class _Tries(Struct):

@@ -10,7 +10,7 @@ from mews.kube.system.journal import Line
 from mews.systems.koordinator.allocations import Allocations, DeviceAllocation, parse_allocations
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
 from mews.systems.koordinator.errors import BadDeviceObject
-from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG
+from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG, POD_GROUP_NEWS
 from mews.systems.koordinator.names import ALLOCATED, HINT, JOINT
 
 _ENDS = ("Succeeded", "Failed")
@@ -50,16 +50,17 @@ class DeviceReport(Struct, frozen=True):
 
 class AllocationBooks:
     """Pods and Devices, as the lines tell of them; one for all laws of a run, whichever of them is given a line first.
-    ``reports``: node -> its Devices, the newest last."""
+    ``reports``: node -> its Devices, the newest last; ``pod_groups``: namespace/name -> its last line."""
 
     events = frozenset(
         {("api", e) for e in ("created", "bound", "annotations", "phase", "deleted", DEVICE_PUBLISHED, GANG)}
-        | {("api", DEVICE_WITHDRAWN)}
+        | {("api", DEVICE_WITHDRAWN), ("api", POD_GROUP_NEWS)}
     )
 
     def __init__(self) -> None:
         self.pods: dict[str, AllocatedPod] = {}
         self.reports: dict[str, list[DeviceReport]] = {}
+        self.pod_groups: dict[str, Line] = {}
         self._taken = -1
 
     def take(self, line: Line) -> None:
@@ -69,6 +70,8 @@ class AllocationBooks:
         self._taken = line.number
         if line.actor.startswith("pod/"):
             self._pod(line)
+        elif line.event == POD_GROUP_NEWS:
+            self.pod_groups[line.actor.partition("/")[2]] = line
         elif line.event == DEVICE_PUBLISHED:
             self._device(line)
         elif line.event == DEVICE_WITHDRAWN:

@@ -16,8 +16,9 @@ from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.devices import NodeDevice
 from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.gpu_health import XID
 from mews.systems.koordinator.hints import hints_of
-from mews.systems.koordinator.journal import DEVICE_WITHDRAWN, GANG
+from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG
 from mews.systems.koordinator.names import ALLOCATED, GPU, JOINT, VISIBLE
 
 IGNORE_POLICY = (
@@ -33,7 +34,25 @@ SCHEDULED = 8
 """The law whose windows say that nobody schedules."""
 
 
-class EnvironmentsAgree(Invariant[RunState]):
+class _BookLaw(Invariant[RunState]):
+    """A law that goes by the books, which any of them may be the first to be given a line for."""
+
+    events = AllocationBooks.events
+
+    def __init__(self, books: AllocationBooks) -> None:
+        self._books = books
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Take the line in, and judge it."""
+        self._books.take(line)
+        yield from self.judge(line, state)
+
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """What this line breaks; the books have it."""
+        return iter(())
+
+
+class EnvironmentsAgree(_BookLaw):
     """By the word of the pod's annotation, in the Device's numbers or by UUID; on nodes with a koordlet."""
 
     number = 50
@@ -41,14 +60,13 @@ class EnvironmentsAgree(Invariant[RunState]):
     events = frozenset({("kubelet", "container-started"), ("kubelet", "hook-failed"), *AllocationBooks.events})
 
     def __init__(self, books: AllocationBooks, nodes: Collection[str], policy: str) -> None:
-        self._books = books
+        super().__init__(books)
         self._nodes = frozenset(nodes)
         self._ignores = policy == HookPolicy.IGNORE
         self._failed: dict[tuple[str, str], Line] = {}
 
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge containers as they start."""
-        self._books.take(line)
         if line.event == "hook-failed":
             self._failed[line.fields["uid"], line.fields["container"]] = line
         elif line.event == "container-started":
@@ -77,20 +95,15 @@ class EnvironmentsAgree(Invariant[RunState]):
             yield {str(each.minor) for each in found if each is not None}
 
 
-class GivenInHealth(Invariant[RunState]):
+class GivenInHealth(_BookLaw):
     """A device that is on its way to another node is shown as unhealthy, too. The scheduler reads the Device once more
     after it has written the annotation: of a binding with a device that the Device did not offer by then, it knew."""
 
     number = 51
     name = "no pod is bound to a device that is unhealthy, withheld or gone"
-    events = AllocationBooks.events
 
-    def __init__(self, books: AllocationBooks) -> None:
-        self._books = books
-
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge bindings."""
-        self._books.take(line)
         pod = self._books.bound_here(line)
         if pod is None or pod.annotated is None:
             return
@@ -109,19 +122,14 @@ class GivenInHealth(Invariant[RunState]):
                 yield Breach((line.fields["uid"], each.type, each.id, str(each.minor)), what, line, after=report.line)
 
 
-class SumsFit(Invariant[RunState]):
+class SumsFit(_BookLaw):
     """By the annotations of bound pods that have not ended: core, memory, ratio, of each device by itself."""
 
     number = 52
     name = "of no device more is given to bound pods than it has"
-    events = AllocationBooks.events
 
-    def __init__(self, books: AllocationBooks) -> None:
-        self._books = books
-
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge bindings."""
-        self._books.take(line)
         pod = self._books.bound_here(line)
         if pod is None:
             return
@@ -152,41 +160,57 @@ class SumsFit(Invariant[RunState]):
                 yield Breach(key, what, line, after=max(before, default=None, key=lambda each: each.number))
 
 
-class GangsWhole(Invariant[RunState]):
-    """A gang is on one node, and once one of its pods is bound as many are as must be, within moments: those that wait
-    for each other are let through together. Where a pod of it was deleted meanwhile, the others go on."""
+class GangsWhole(_BookLaw):
+    """Once one pod of a gang is bound as many are as must be, within moments: those that wait for each other are let
+    through together. Where a pod of it was deleted meanwhile, the others go on. A gang of the design is on one node;
+    one of Koordinator's own, named by annotations or a PodGroup, is not held any more once it was let through
+    (coscheduling/core/gang.go of Koordinator, once-satisfied)."""
 
     number = 53
     name = "a gang is bound to one node, and not in part"
-    events = AllocationBooks.events
 
     def __init__(self, books: AllocationBooks) -> None:
-        self._books = books
+        super().__init__(books)
         self._begun: dict[tuple[str, str], Line] = {}
         self._seen: dict[tuple[str, str], int] = {}
         """How many pods a gang ever had."""
+        self._satisfied: set[tuple[str, str]] = set()
 
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Note how far gangs are bound."""
-        self._books.take(line)
-        if line.event == GANG:
-            key = (line.actor.removeprefix("pod/").partition("/")[0], line.fields["gang"])
-            self._seen[key] = self._seen.get(key, 0) + 1
-        pod = self._books.pods.get(line.fields.get("uid", "")) if line.event == "bound" else None
-        if pod is None or pod.gang is None or pod.given:
+        pod = self._books.pods.get(line.fields.get("uid", ""))
+        if pod is None or pod.gang is None:
             return
-        key = _gang(pod)
-        there = [each for each in self._bound(key) if not each.over and each is not pod]
-        for other in there:
-            if other.bound is not None and other.bound.fields["node"] != line.fields["node"]:
+        if line.event == GANG:
+            self._enter(_gang(pod))
+        elif line.event == "bound" and not pod.given and _gang(pod) not in self._satisfied:
+            yield from self._bind(pod, line)
+
+    def _enter(self, key: tuple[str, str]) -> None:
+        if len(self._members(key)) == 1:  # a gang of a name that all had left is another one
+            self._seen.pop(key, None)
+            self._satisfied.discard(key)
+        self._seen[key] = self._seen.get(key, 0) + 1
+
+    def _bind(self, pod: AllocatedPod, line: Line) -> Iterator[Breach]:
+        assert pod.gang is not None, "it is a pod of a gang"
+        key, anywhere = _gang(pod), pod.gang.fields.get("anywhere", False)
+        others = () if anywhere else self._bound(key)
+        for other in others:
+            if not other.over and other.bound is not None and other.bound.fields["node"] != line.fields["node"]:
                 where = f"{line.fields['node']}, and {other.name} of it is on {other.bound.fields['node']}"
                 what = f"{pod.name} of gang {key[1]} is bound to {where}"
                 yield Breach((*key, "node"), what, line, after=other.bound)
                 break
-        wanted, seen = pod.gang.fields["min_available"], self._seen.get(key, 0)
-        if seen < wanted:
+        wanted, seen = self._wanted(key), self._seen.get(key, 0)
+        if wanted is None:
+            what = f"{pod.name} is bound, and nothing says how many pods of gang {key[1]} must be"
+            yield Breach((*key, "unknown"), what, line, after=pod.gang)
+        elif seen < wanted:
             what = f"{pod.name} is bound, and only {seen} of the {wanted} pods of gang {key[1]} are there"
             yield Breach((*key, "incomplete"), what, line, after=pod.gang)
+        elif anywhere and len(self._bound(key)) >= wanted:
+            self._satisfied.add(key)
         self._begun.setdefault(key, line)
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
@@ -196,8 +220,7 @@ class GangsWhole(Invariant[RunState]):
             assert bound_s is not None
             if t - line.t <= bound_s:
                 continue
-            bound, members = self._bound(key), self._members(key)
-            wanted = max((each.gang.fields["min_available"] for each in members if each.gang), default=0)
+            bound, members, wanted = self._bound(key), self._members(key), self._wanted(key) or 0
             if len(bound) >= wanted or len(members) < wanted:
                 del self._begun[key]
             elif t - state.clock_from(SCHEDULED, line.t) > bound_s:
@@ -206,6 +229,17 @@ class GangsWhole(Invariant[RunState]):
                 what = f"{there}, are bound for {t - line.t:.1f} s: not {waiting}"
                 yield Breach((*key, str(line.number)), what, line, after=bound[-1].bound if bound else None)
 
+    def _wanted(self, key: tuple[str, str]) -> int | None:
+        """How many of it must be bound together: of those of the design all say it; of Koordinator's own the PodGroup
+        does, or else the first pod that names a number."""
+        group = self._books.pod_groups.get("/".join(key))
+        terms = [each.gang.fields for each in self._members(key) if each.gang is not None]
+        own = [fields for fields in terms if fields.get("anywhere")]
+        if own and group is not None:
+            return int(group.fields["min_member"])
+        numbers = [fields["min_available"] for fields in own or terms if fields["min_available"] is not None]
+        return (numbers[0] if own else max(numbers)) if numbers else None
+
     def _members(self, key: tuple[str, str]) -> list[AllocatedPod]:
         return [pod for pod in self._books.pods.values() if pod.gang is not None and _gang(pod) == key]
 
@@ -213,19 +247,14 @@ class GangsWhole(Invariant[RunState]):
         return [pod for pod in self._members(key) if pod.bound is not None]
 
 
-class JointHolds(Invariant[RunState]):
+class JointHolds(_BookLaw):
     """Of pods whose devices must be below the same PCIe switches (``device-joint-allocate``, SamePCIe)."""
 
     number = 54
     name = "devices that belong together are bound below the same switches"
-    events = AllocationBooks.events
 
-    def __init__(self, books: AllocationBooks) -> None:
-        self._books = books
-
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge bindings."""
-        self._books.take(line)
         pod = self._books.bound_here(line)
         if pod is None or pod.annotated is None or JOINT not in pod.notes:
             return
@@ -237,20 +266,18 @@ class JointHolds(Invariant[RunState]):
             yield Breach((line.fields["uid"], "joint"), what, line, after=pod.annotated)
 
 
-class GivenIsBound(Invariant[RunState]):
+class GivenIsBound(_BookLaw):
     """What a scheduler set aside for a pod that it did not bind it takes back, also from the annotation."""
 
     number = 55
     name = "a pod that bears devices is bound, or they are taken off again"
-    events = AllocationBooks.events
 
     def __init__(self, books: AllocationBooks) -> None:
-        self._books = books
+        super().__init__(books)
         self._open: dict[str, Line] = {}
 
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Start and stop the clocks."""
-        self._books.take(line)
         uid = line.fields.get("uid", "")
         if line.event in ("bound", "deleted"):
             self._open.pop(uid, None)
@@ -270,6 +297,63 @@ class GivenIsBound(Invariant[RunState]):
                 pod = line.actor.removeprefix("pod/")
                 what = f"{pod} bears devices for {t - line.t:.1f} s and is not bound (bound {bound_s:g} s)"
                 yield Breach((uid, str(line.number)), what, line)
+
+
+class AloneMeansAlone(_BookLaw):
+    """Of pods whose hint asks for it (``device-allocate-hint``, exclusivePolicy): DeviceLevel, with no other pod on the
+    device; PCIeLevel, on none of its type below the same switch; now or later."""
+
+    number = 57
+    name = "a pod that is to be alone on its devices is alone on them"
+
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge bindings."""
+        pod = self._books.bound_here(line)
+        report = self._books.report(line.fields["node"], line.number) if pod is not None else None
+        if pod is None or report is None:
+            return
+        for other in self._books.pods.values():
+            if other is pod or other.over or other.bound is None or other.bound.fields["node"] != line.fields["node"]:
+                continue
+            kind = next(_disturbed(pod, other, report), None) or next(_disturbed(other, pod, report), None)
+            if kind is not None:
+                what = f"{pod.name} is bound beside {other.name}, and one of them wants {kind} devices for itself"
+                yield Breach((line.fields["uid"], other.created.fields["uid"]), what, line, after=other.bound)
+
+
+class BrokenIsShown(_BookLaw):
+    """By the Device alone: it names the error of a GPU beside its health (``node.koordinator.sh/xid``)."""
+
+    number = 56
+    name = "a Device shows no GPU as healthy of which it names an error"
+
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge Devices as they are published."""
+        if line.event != DEVICE_PUBLISHED:
+            return
+        for device in line.fields["devices"]:
+            xid = (device.get("labels") or {}).get(XID)
+            if xid is not None and device.get("health"):
+                what = f"the Device of {line.fields['node']} shows {device.get('id')} as healthy, with XID {xid}"
+                yield Breach((line.fields["node"], str(device.get("id")), xid), what, line)
+
+
+def _disturbed(alone: AllocatedPod, other: AllocatedPod, report: DeviceReport) -> Iterator[str]:
+    """The types of which the first pod wants devices for itself that the other has part in."""
+    try:
+        hints = hints_of(alone.notes).by_type
+    except InvalidRequest:
+        return
+    for kind, hint in hints.items():
+        if not hint.exclusive:
+            continue
+        mine, theirs = (
+            [found for each in pod.allocations if each.type == kind and (found := report.device(each)) is not None]
+            for pod in (alone, other)
+        )
+        switches = {each.place.pcie for each in mine if each.place.pcie and hint.exclusive == "PCIeLevel"}
+        if any(each in mine or each.place.pcie in switches for each in theirs):
+            yield kind
 
 
 def _gang(pod: AllocatedPod) -> tuple[str, str]:
@@ -305,4 +389,6 @@ def laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
         GangsWhole(books),
         JointHolds(books),
         GivenIsBound(books),
+        BrokenIsShown(books),
+        AloneMeansAlone(books),
     )

@@ -131,9 +131,9 @@ def _kinds() -> Sequence[Object]:
 
 
 def _watched() -> Sequence[Watched]:
-    from mews.systems.koordinator.journal import device_news, gang_news
+    from mews.systems.koordinator.journal import device_news, gang_news, pod_group_news
 
-    return (Watched(DEVICES, device_news), Watched(PODS, gang_news))
+    return (Watched(DEVICES, device_news), Watched(PODS, gang_news), Watched(POD_GROUPS, pod_group_news))
 
 
 def _document(config: KoordinatorConfig) -> Mapping[str, Any]:

@@ -19,7 +19,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "dialects": ("emulator/dialects", "kube/chassis"),
 }
 
-_NOT = ("experiment", "simulation", "simulated_pool", "invariants", "laws", "journal", "metrics", "prometheus")
+_BOOKS = ("allocation_books", "job_books", "promise_books")
+_NOT = ("experiment", "simulation", "simulated_pool", "invariants", "laws", "journal", "metrics", "prometheus", *_BOOKS)
 """Folders and files of a room that judge runs, measure them or play traces: no components of a cluster."""
 
 

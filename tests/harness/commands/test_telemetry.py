@@ -81,7 +81,7 @@ def test_what_cannot_be_is_refused_in_one_line(mews, words, complaint):
     assert err.count("\n") == 1
 
 
-def test_an_instance_that_does_not_run_is_lacking(mews):
+def test_an_instance_that_does_not_run_is_bad_input(mews):
     code, out, err = mews("--name", "other")
-    assert (code, out) == (3, "")
-    assert err.startswith("mews telemetry: --name other: no `mews up` of that name runs; running: ")
+    assert (code, out) == (2, "")
+    assert err.startswith("--name other: no `mews up` of that name runs; running: ")

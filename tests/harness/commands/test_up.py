@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from mews.harness.commands.instances import MARK, offspring
+from mews.harness.commands.up import _report
 
 pytestmark = pytest.mark.wall
 
@@ -336,3 +337,25 @@ def test_a_run_that_is_told_to_end_in_its_midst_leaves_nothing_running(runtime, 
     assert process.returncode == 130
     assert list(offspring(runtime)) == []
     assert os.listdir(runtime) == []
+
+
+@pytest.mark.parametrize("chassis", [1, 2, 5])
+@pytest.mark.parametrize("web", [False, True])
+def test_what_up_prints_fits_in_eight_lines(chassis, web, capsys):
+    faces = {"h3api": "http://127.0.0.1:1", "redfish": "https://127.0.0.1:2"}
+    ready = {
+        "api": "https://127.0.0.1:3",
+        "ready_s": 1.0,
+        "devices_s": None,
+        "kubeconfig": "/tmp/kubeconfig",
+        "session": {"url": "http://127.0.0.1:4", "token": "t"},
+        "chassis": {f"C{number}": faces for number in range(chassis)},
+        "nodes": {f"host-{number}": {"env": {"PATH": "/x:/y"}} for number in range(9)},
+    }
+    _report(ready, "lab", as_json=False, web=web)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) <= 8
+    assert "/x:/y" not in "\n".join(shown)
+    assert 'see the GPUs of a node: eval "$(mews env --name lab host-0)"' in shown[-2]
+    assert shown[3 + web] == "  chassis C0: http://127.0.0.1:1 (h3api), https://127.0.0.1:2 (redfish)"
+    assert (f"  and {chassis - 2} more chassis: see ready.json" in shown) == (chassis > 2)

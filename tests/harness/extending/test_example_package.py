@@ -63,7 +63,7 @@ def test_the_schema_includes_what_it_brings(mews):
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        ("toy-pods: {count: 0}", "steps.0.toy-pods.count: 0: input should be greater than or equal to 1"),
+        ("toy-pods: {count: 0}", "steps.0.toy-pods.count: 0: must be 1 or more"),
         ("toy-pods: {number: 1}", "steps.0.toy-pods.count: missing"),
         ("toy-marked: a", "toy-marked is a check: it belongs below wait, assert or hold"),
         ("wait: {toy-pods: {count: 1}}", "toy-pods is a step, not a check"),

@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -162,10 +163,39 @@ def test_what_cannot_be_done_is_refused_in_one_line(up, words, complaint):
     assert err.count("\n") == 1
 
 
-def test_a_session_that_does_not_run_is_what_the_environment_lacks(up):
-    code, out, err = up[0]("status", name="other")
-    assert (code, out) == (3, "")
-    assert err == "mews status: --name other: no `mews up` of that name runs; running: live\n"
+@pytest.mark.parametrize("words", [("status",), ("env", "host-1"), ("live", "get", "table"), ("telemetry",)])
+def test_a_session_that_is_not_there_is_bad_input_of_every_command(up, words):
+    assert up[0](*words, name="other") == (2, "", "--name other: no `mews up` of that name runs; running: live\n")
+
+
+def test_the_group_runs_the_same_commands_as_their_short_names(up):
+    run, _, _ = up
+    assert run("live", "get", "table") == run("get", "table")
+    assert run("live", "fault", "list") == run("fault", "list")
+
+
+def test_the_environment_of_a_host_is_what_a_shell_evaluates(up):
+    run, ready, _ = up
+    env = ready["nodes"]["host-2"]["env"]
+    code, text, _ = run("env", "host-2")
+    assert (code, text[:7], text.count("\n")) == (0, "export ", 1)
+    assert dict(word.split("=", 1) for word in shlex.split(text)[1:]) == env
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("fault", "add", "xid", "device=000100"), "'xid': is a fault of a host, not of a chassis: name the host"),
+        (("fault", "add", "--host", "host-1", "timeout"), "'timeout': is a fault of a chassis, not of a host"),
+        (("fault", "add", "--host", "host-9", "xid", "device=000100"), "fault.host: 'host-9': must be one of host-1"),
+        (("fault", "add", "--host", "host-1", "xdi", "device=000100"), "(did you mean xid?)"),
+        (("env", "host-9"), "mews env host-9: must be one of host-1, host-2, host-3 (did you mean host-1?)"),
+    ],
+)
+def test_a_name_that_is_elsewhere_or_nowhere_is_reported_by_itself(up, words, complaint):
+    code, out, err = up[0](*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert complaint in err
 
 
 def test_nobody_gets_in_without_the_token_or_by_another_name(up):

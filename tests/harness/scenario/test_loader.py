@@ -1,4 +1,5 @@
 import itertools
+import re
 from pathlib import Path
 
 import jsonschema
@@ -6,7 +7,7 @@ import pytest
 
 from mews.harness.catalogue.files import file_of, shipped
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema
+from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, parse_scenario, schema
 from mews.harness.scenario.yamlfile import read_yaml
 
 GOOD = """\
@@ -41,7 +42,7 @@ def test_a_scenario_is_read_into_frozen_values(tmp_path):
     [
         (
             ("apiVersion: mews/v1", "apiVersion: mews/v2"),
-            "one.yaml:1: apiVersion: 'mews/v2': input should be 'mews/v1'",
+            "one.yaml:1: apiVersion: 'mews/v2': must be mews/v1",
         ),
         (("timeout: 2m", "timeout: soon"), "one.yaml:8: steps.1.timeout: 'soon': must be a span of time"),
         (("phase: Running", "fase: Running"), "one.yaml:7: steps.1.wait.pod.fase: unknown key; allowed: phase, "),
@@ -115,12 +116,12 @@ def test_overrides_come_as_a_mapping_too(tmp_path):
     ("override", "expected"),
     [
         ("seed", "must be KEY=VALUE"),
-        ("stack.kubecomp.scheduler.policy=fastest", "'fastest': input should be 'both'"),
+        ("stack.kubecomp.scheduler.policy=fastest", "'fastest': must be one of both"),
         ("steps.9.timeout=5s", "an index from 0 to 1"),
-        ("seed.deeper=1", "seed: {'deeper': 1}: input should be a valid integer"),
+        ("seed.deeper=1", "seed: {'deeper': 1}: must be a whole number"),
         ("steps.1.timeout.x=1", "unknown path: steps.1.timeout is '2m'"),
         ("wrkload.trace=a.csv", "--set wrkload.trace=a.csv: wrkload: unknown key; allowed: workload, "),
-        ("seed=many", "--set seed=many: seed: 'many': input should be a valid integer"),
+        ("seed=many", "--set seed=many: seed: 'many': must be a whole number"),
     ],
 )
 def test_a_bad_override_is_named_as_such(tmp_path, override, expected):
@@ -296,3 +297,30 @@ def test_a_file_of_ones_own_comes_before_one_of_the_package(tmp_path, monkeypatc
 def test_no_other_path_leads_into_the_package(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert file_of("scenario", Path(path)) == Path(path)
+
+
+WRONG_VALUES = (
+    *("seed: a", "seed: -1", "timeout: [1]", "stack: 3", "stack: {kubecomp: {mode: x}}", "expects: x", "objects: 3"),
+    *(
+        "steps: [{wait: {pod: 3}}]",
+        "steps: [{wait: {pod: {name: 3}}}]",
+        "steps: [{wait: {pod: {name: a, ready: maybe}}}]",
+    ),
+    *(
+        "steps: [{script: {content: ''}}]",
+        "steps: [{delete: {kind: Pod, name: a, gracePeriod: x}}]",
+        "steps: [{kill: 3}]",
+    ),
+    *("metrics: {moved_gpus: x}", "metrics: {moved_gpus: {max: x}}", "workload: {gate: never}", "steps: [{sleep: -1}]"),
+)
+
+
+@pytest.mark.parametrize("text", WRONG_VALUES)
+def test_no_error_is_in_the_words_of_the_library_that_found_it(text):
+    with pytest.raises(ScenarioError) as refused:
+        parse_scenario(
+            f"apiVersion: mews/v1\nkind: Scenario\nmetadata: {{name: x}}\nhardware: demo\n{text}\n", Path("f")
+        )
+    said = str(refused.value)
+    assert re.search(r": must (be|have|not) ", said), said
+    assert not re.search(r"[Ii]nput should|valid (dict|int|str|bool|num)|instance of|unable to", said)

@@ -76,7 +76,7 @@ WRONG = [
     ),
     (
         'chassis: {edit: {chassis: A, device: "000100", port: 3}}',
-        "steps.0.chassis.edit.port: 3: input should be a valid string",
+        "steps.0.chassis.edit.port: 3: must be text",
     ),
     ('chassis: {edit: {chassis: A, device: "000100", host: h}}', f"steps.0.chassis.edit.host: 'h': {HOSTS}"),
     ("apply: {kind: Pood, metadata: {name: a}}", "steps.0.apply.kind: 'Pood': neither built in nor defined by the"),

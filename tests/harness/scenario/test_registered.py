@@ -97,7 +97,7 @@ def test_its_breach_can_be_expected(written):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("steps: [{coffee_things:BREW: two}]", "steps.0.coffee_things:BREW: 'two': input should be a valid integer"),
+        ("steps: [{coffee_things:BREW: two}]", "steps.0.coffee_things:BREW: 'two': must be a whole number"),
         ("steps: [{coffee_things:TEA: 2}]", "coffee_things:TEA cannot be loaded: AttributeError"),
         ("steps: [{no_such_module:X: 2}]", "no_such_module:X cannot be loaded: ModuleNotFoundError"),
         ("steps: [{coffee_things:Slow: 2}]", "is a type; must be a mews.harness.scenario.extension StepKind"),

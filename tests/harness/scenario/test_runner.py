@@ -6,8 +6,11 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.chassis import PodHardware
 from mews.harness.clusters.real.hosts import PodHosts
+from mews.harness.journal import Journal
+from mews.harness.scenario.diagnosis import made_by
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.runner import run_scenario
+from mews.harness.scenario.step_context import Finding
 from mews.kube.api.resources import PODS
 from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import ContainerDevices, PodDevices
@@ -272,6 +275,49 @@ def test_a_uuid_that_no_chassis_has_is_noticed_in_the_log():
 
     text = (f"apply: {POD}", "wait: {pod: {name: a, phase: Running}}", "assert: {gpus: {pod: a, count: 2}}")
     assert "GPU-00000000-0000-0000-0000-000000000000" in run(steps(*text), prepare=prepare).reason
+
+
+def test_a_number_of_lines_that_is_exceeded_is_cited_by_the_line_that_exceeds_it():
+    attached = []
+
+    async def talk(cluster, pod):
+        cluster.move("000100", "2")
+        cluster.move("000500", "1")
+        await cluster.run_pod(pod)
+        attached.extend(line.number for line in cluster.journal.find("chassis", "attached"))
+
+    def cited(wanted):
+        count = f"{{of: {{layer: chassis, event: attached}}, is: {wanted}}}"
+        text = (f"apply: {POD}", "wait: {pod: {name: a, phase: Running}}", f"assert: {{journal: {{count: [{count}]}}}}")
+        attached.clear()
+        result = run(steps(*text), obey=talk)
+        assert result.verdict == "failed"
+        return (result.failure["line"] or {}).get("line")
+
+    assert cited("{$le: 1}") == attached[1]
+    assert cited("0") == attached[0]
+    assert cited("3") is None
+
+
+def test_a_step_that_fails_cites_the_line_of_what_its_text_names_first():
+    def made(seen):
+        said = [
+            ("api", "pod/default/a", "annotations", {"annotations": {"k": "GPU-1"}}),
+            ("kubelet", "kubelet/n", "allocated", {"pod": "default/a"}),
+            ("api", "pod/default/a", "phase", {"phase": "Running"}),
+            ("api", "node/n", "allocatable", {"resource": "r", "new": "4"}),
+            ("kubelet", "kubelet/n", "devices", {"resource": "r"}),
+        ]
+        journal = Journal(lambda: 0.0)
+        for layer, actor, event, fields in said:
+            journal.write(layer, actor, event, **fields)
+        line = made_by(journal, Finding(False, "", seen, ("pod/default/a", "node/n")), 0)
+        return line.event if line is not None else None
+
+    assert made("annotations.k: is GPU-1; phase Running") == "annotations"
+    assert made("phase: expected Failed; GPU-1") == "phase"
+    assert made("GPU-1 is held") == "allocated"
+    assert made("allocatable r: expected 3, is 4") == "devices"
 
 
 def test_journal_checks_know_occurrence_absence_order_and_number():

@@ -159,7 +159,7 @@ def test_a_cluster_is_used_by_helpers_alone(tmp_path):
         cluster.wait(pod={"name": "a", "phase": "Running"}, gpus={"pod": "a", "count": 2})
         assert cluster.logs("a").count("GPU-") >= 2
         with pytest.raises(AssertionError, match=r"pod/default/a with phase .*seen: .*Running"):
-            cluster.wait(0.5, pod={"name": "a", "phase": "Failed"})
+            cluster.wait(timeout="500ms", pod={"name": "a", "phase": "Failed"})
         with pytest.raises(ValueError, match="pod default/b: "):
             cluster.logs("b")
         cluster.fault("lying-result", count=1)

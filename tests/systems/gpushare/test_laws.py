@@ -171,6 +171,47 @@ def test_a_promise_that_leaves_one_of_an_ended_pod_is_reported_with_that_end() -
     assert found(44, [*ended, promises(4.1, {"b": ("G1", 6)}, struck=("a",))]) == []
 
 
+SHARED = [gpus(0), created(1, "a"), promises(10, {"a": ("G0", 6)}), bound(10, "a")]
+
+
+def test_a_promise_of_a_gpu_that_fits_less_tightly_is_reported() -> None:
+    assert found(45, [*SHARED, created(11, "b", 3), promises(11, {"b": ("G1", 3)})]) == [(5, 2)]
+    assert found(45, [*SHARED, created(11, "b", 3), promises(11, {"b": ("G0", 3)})]) == []
+    assert found(45, [*SHARED, created(11, "b", 5), promises(11, {"b": ("G1", 5)})]) == []
+
+
+def test_of_gpus_that_fit_alike_the_first_is_promised() -> None:
+    assert found(45, [gpus(0), created(9, "a"), promises(9, {"a": ("G1", 6)})]) == [(2, None)]
+    assert found(45, [gpus(0), created(9, "a"), promises(9, {"a": ("G0", 6)})]) == []
+
+
+def test_a_choice_that_what_has_ended_or_changed_lately_may_explain_is_nobodys_breach() -> None:
+    later = [created(11, "b", 3), promises(11, {"b": ("G1", 3)})]
+    assert found(45, [*SHARED, over(11, "a"), *later]) == []
+    assert found(45, [*SHARED, gpus(10, "G0"), *later]) == []
+    assert found(45, [*SHARED[:1], gpus(1, "G0"), *SHARED[1:], *later]) == []
+    assert (
+        found(45, [*SHARED, ledgers(10, "withheld", gpus=["G0"]), created(19, "b", 3), promises(19, {"b": ("G1", 3)})])
+        == []
+    )
+
+
+def withheld(t: float, *uuids: str) -> Said:
+    return ledgers(t, "withheld", gpus=list(uuids))
+
+
+def asked(t: float) -> Said:
+    return (t, "withdrawal/0-000200", "asked", {"node": "n1", "gpuid": "0-000200", "request": "r"})
+
+
+def test_a_gpu_that_is_withheld_again_for_nobody_is_reported_with_the_line_that_shared_it_again() -> None:
+    once = [asked(1), withheld(1, "G0"), withheld(1)]
+    assert found(46, [*once, withheld(2, "G0")]) == [(3, 2)]
+    assert found(46, [*once, asked(2), withheld(2, "G0")]) == []
+    assert found(46, [*once, (2.0, "gpushare-device-plugin/n1", "started", {}), withheld(2, "G0")]) == []
+    assert found(46, [*once, withheld(2, "G1")]) == []
+
+
 def test_the_laws_share_their_books_and_each_may_be_first() -> None:
     judged = laws(GpuShareConfig())
     said = [gpus(0), *lives("a"), *lives("b")]

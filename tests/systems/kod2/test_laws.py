@@ -141,6 +141,14 @@ def test_a_pod_that_was_not_placed_or_elsewhere_is_reported_with_the_placement()
     assert found(65, [(0.0, "pod/default/other-worker-0", "created", {"uid": "x", "node": ""})]) == []
 
 
+def test_a_pod_that_was_being_made_for_a_deleted_job_of_that_name_is_nobodys_breach() -> None:
+    anew = [*RUNS, job(2, "deleted"), *((2.0, *said[1:]) for said in enters())]
+    assert found(65, [*anew, created(2, 1)]) == []
+    assert found(65, [*anew, created(2, 3)]) == [(14, None)]
+    assert found(65, [*anew, created(2, 1, "n2")]) == [(14, None)]
+    assert found(65, [*anew, created(3, 1)]) == [(14, None)]
+
+
 def refused(*waits_s: float) -> list[Said]:
     """Worker 0 is turned away at once whenever it is made anew, after these times."""
     said, t = [on_node(1, "rejected")], 1.0

@@ -11,13 +11,25 @@ import pytest
 from msgspec.structs import replace
 
 from mews.kube.api.errors import Conflict
+from mews.kube.scheduling.framework import SUCCESS, Status
 from mews.kube.system.invariant import Breach
-from mews.systems.koordinator import cache, hook, plugin, policy, usage
+from mews.systems.koordinator import cache, coscheduling, hook, plugin, policy, usage
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.gang_plans import GangState
-from mews.systems.koordinator.journal import gang_news
+from mews.systems.koordinator.gpu_health import XID, GpuHealth
+from mews.systems.koordinator.journal import gang_news, pod_group_news
 from mews.systems.koordinator.laws import IGNORE_POLICY, laws
-from mews.systems.koordinator.names import ALLOCATED, CORE, JOINT, MIN_AVAILABLE, POD_GROUP, VISIBLE
+from mews.systems.koordinator.names import (
+    ALLOCATED,
+    CORE,
+    GANG_MIN,
+    GANG_NAME,
+    HINT,
+    JOINT,
+    MIN_AVAILABLE,
+    POD_GROUP,
+    VISIBLE,
+)
 from mews.systems.koordinator.pod_notes import DeviceNotes
 from tests.harness.invariants.law_runs import (
     PlantedRow,
@@ -90,7 +102,7 @@ def starts(t: float, uid: str, visible: str | None, host: str = "n1") -> Said:
 LIVES = [TWO, created(1, "a"), given(1, "a", 0), bound(1, "a"), starts(2, "a", "0"), pod(3, "a", "deleted")]
 
 
-@pytest.mark.parametrize("number", [50, 51, 52, 53, 54, 55])
+@pytest.mark.parametrize("number", [50, 51, 52, 53, 54, 55, 56, 57])
 def test_a_pod_that_lives_and_ends_breaks_no_law(number: int) -> None:
     assert found(number, [*LIVES, created(4, "b"), given(4, "b", 0), bound(4, "b")], until=900) == []
 
@@ -170,6 +182,82 @@ def test_a_pod_of_a_gang_that_is_not_all_there_is_reported_as_it_is_bound() -> N
     assert found(53, [TWO, *ganged(1, "a"), bound(2, "a")]) == [(4, 2)]
 
 
+def own(t: float, uid: str, wanted: int | None = 2) -> list[Said]:
+    return [created(t, uid), pod(t, uid, "gang", gang="g", min_available=wanted, anywhere=True)]
+
+
+def group(t: float, least: int) -> Said:
+    return (t, "podgroup/default/g", "pod-group", {"min_member": least})
+
+
+OWN = [*own(1, "a"), *own(1, "b")]
+
+
+def test_a_gang_of_koordinators_own_may_be_on_any_nodes_and_goes_on_once_it_was_let_through() -> None:
+    through = [*OWN, bound(2, "a"), bound(2, "b", "n2")]
+    assert found(53, through, until=900) == []
+    assert found(53, [*through, pod(3, "b", "deleted"), *own(4, "c"), bound(5, "c")], until=900) == []
+    anew = [*through, pod(3, "a", "deleted"), pod(3, "b", "deleted"), *own(4, "c"), bound(5, "c")]
+    assert found(53, anew) == [(10, 9)]
+
+
+def test_a_gang_of_koordinators_own_that_stays_bound_in_part_or_is_incomplete_is_reported() -> None:
+    assert found(53, [*OWN, bound(2, "a")], until=17.1) == [(4, 4)]
+    assert found(53, [*own(1, "a"), bound(2, "a")]) == [(2, 1)]
+
+
+def test_a_pod_group_says_how_many_go_together_and_before_it_nobody_goes() -> None:
+    both = [*own(1, "a", None), *own(1, "b", None)]
+    assert found(53, [*both, bound(2, "a")]) == [(4, 1)]
+    assert found(53, [*both, group(1, 2), bound(2, "a"), bound(2, "b")], until=900) == []
+    assert found(53, [*both, group(1, 3), bound(2, "a")]) == [(5, 1)]
+
+
+def test_what_koordinators_annotations_and_pod_groups_say_of_gangs_are_lines() -> None:
+    metadata = {"name": "a", "namespace": "default", "uid": "u", "annotations": {GANG_NAME: "g", GANG_MIN: "3"}}
+    line = ("pod/default/a", "gang", {"uid": "u", "gang": "g", "min_available": 3, "anywhere": True})
+    assert list(gang_news(None, {"metadata": metadata})) == [line]
+    assert list(gang_news({"metadata": metadata}, {"metadata": metadata})) == []
+    [(_, _, by_group)] = gang_news(None, {"metadata": {**metadata, "labels": {POD_GROUP: "h"}}})
+    assert (by_group["gang"], by_group["min_available"]) == ("h", None)
+    pod_group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 4}}
+    assert list(pod_group_news(None, pod_group)) == [("podgroup/default/g", "pod-group", {"min_member": 4})]
+    assert list(pod_group_news(pod_group, pod_group)) == []
+
+
+def wants_alone(t: float, uid: str, level: str) -> Said:
+    return pod(t, uid, "annotations", annotations={HINT: json.dumps({"gpu": {"exclusivePolicy": level}})})
+
+
+NEAR = published(0, device(0, pcie="x"), device(1, pcie="x"), device(2, pcie="y"))
+
+
+@pytest.mark.parametrize(
+    ("level", "minor", "reported"),
+    [
+        ("DeviceLevel", 0, True),
+        ("DeviceLevel", 1, False),
+        ("PCIeLevel", 1, True),
+        ("PCIeLevel", 2, False),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_pod_bound_beside_one_that_is_to_be_alone_is_reported_with_that_binding(
+    level: str, minor: int, reported: bool, first: bool
+) -> None:
+    alone = [created(1, "a"), wants_alone(1, "a", level), given(1, "a", 0, core=10), bound(1, "a")]
+    other = [created(2, "b"), given(2, "b", minor, core=10), bound(2, "b")]
+    said = [NEAR, *alone, *other] if first else [NEAR, *other, *alone]
+    assert found(57, said) == ([(7, 4 if first else 3)] if reported else [])
+    assert found(57, [NEAR, *alone, pod(1, "a", "phase", phase="Failed", reason=""), *other]) == []
+
+
+def test_a_device_that_names_an_error_and_is_shown_as_healthy_is_reported() -> None:
+    broken = {**device(0), "labels": {XID: "48"}}
+    assert found(56, [TWO, published(1, broken)]) == [(1, None)]
+    assert found(56, [TWO, published(1, {**broken, "health": False})]) == []
+
+
 def test_devices_that_belong_together_below_other_switches_are_reported() -> None:
     there = published(0, device(0, pcie="x"), device(1, pcie="y"), device(0, "rdma", pcie="x"))
     joint = pod(
@@ -247,6 +335,23 @@ def a_refused_binding_is_not_undone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeviceNotes, "clear", nothing)
 
 
+def nobody_waits_for_its_gang(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(coscheduling.Coscheduling, "permit", let_through)
+
+
+async def let_through(*_: Any) -> Status:
+    return SUCCESS
+
+
+def errors_break_no_gpu(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GpuHealth, "healthy", lambda self, gpu: True)
+
+
+def nobody_is_alone(patch: pytest.MonkeyPatch) -> None:
+    chooser = next(each for each in vars(policy).values() if hasattr(each, "_may_share"))
+    patch.setattr(chooser, "_may_share", lambda self, hint, device: True)
+
+
 PLANTED = [
     (the_hook_names_the_first_gpu, 50, "koordinator/01", "names GPU-four-1", "container-started", "annotations"),
     (all_devices_count_as_healthy, 51, "koordinator/05", "shows as unhealthy", "bound", "device-published"),
@@ -254,6 +359,9 @@ PLANTED = [
     (gangs_do_not_wait, 53, "koordinator/06", "only 1 of the 2 pods of gang g are there", "bound", "gang"),
     (joint_devices_are_chosen_apart, 54, "koordinator/02", "below the same switches", "bound", "annotations"),
     (a_refused_binding_is_not_undone, 55, "koordinator/06", "bears devices for", "annotations", ""),
+    (nobody_waits_for_its_gang, 53, "koordinator/34", "1 of gang pair, of 2 that must be", "bound", "bound"),
+    (errors_break_no_gpu, 56, "koordinator/05", "as healthy, with XID 48", "device-published", ""),
+    (nobody_is_alone, 57, "koordinator/03", "one of them wants gpu devices for itself", "bound", "bound"),
 ]  # fmt: skip
 
 

@@ -25,7 +25,8 @@ def test_a_scenario_passes_with_a_device_plugin_beside_it(name: str) -> None:
 def test_all_but_those_about_a_plugin_s_own_pods_run_without_one_as_they_are() -> None:
     """Every shipped scenario is run as it is by ``tests.scenarios``."""
     with_one = [name for name in SCENARIOS if load_scenario(FOLDER / name).stack.systems["koordinator"].device_plugin]
-    assert with_one == ["21-adopted.yaml", "27-kubelet-restart.yaml", "28-upgrade.yaml"]
+    names = ["21-adopted", "27-kubelet-restart", "28-upgrade", "32-ended-pods-hold-nothing"]
+    assert with_one == [f"{name}.yaml" for name in names]
 
 
 @pytest.mark.wall

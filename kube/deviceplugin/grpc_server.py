@@ -22,7 +22,7 @@ T = TypeVar("T")
 _LAST_WORDS_S = 0.05
 """Enough for streams to end in good order when their server stops."""
 
-MOST_CONTAINERS = 100
+MOST_CONTAINERS = 16
 """Container requests of one call; kubelets send one."""
 
 Service = tuple[str, Mapping[str, Any]]

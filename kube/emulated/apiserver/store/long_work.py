@@ -29,7 +29,7 @@ T = TypeVar("T")
 ON_LOOP_STEPS = 10_000
 """Steps of expressions that one try of a write takes on the loop: 50 ms."""
 PATIENCE_S = 60.0
-"""Real seconds that a request waits for its long work, as kube-apiserver's ``--request-timeout``."""
+"""Real seconds that a request waits for all its long work, as kube-apiserver's ``--request-timeout``."""
 MOST_WAITING = 64
 """Requests whose long work waits or runs; others are answered 429."""
 _MOST_TRIES = 1000
@@ -96,8 +96,8 @@ class LongWorkThread:
         self._thread: threading.Thread | None = None
         self._running: set[_OffLoop] = set()
 
-    async def outcome(self, work: Callable[[], Any]) -> _Outcome:
-        """What it comes to.
+    async def outcome(self, work: Callable[[], Any], *, until: float | None = None) -> _Outcome:
+        """What it comes to; ``until``: the loop's time at which a request with several works gives up.
 
         Raises TooManyRequests, ApiError (504) where it takes too long.
         """
@@ -115,7 +115,7 @@ class LongWorkThread:
         self._running.add(pace)
         self._orders.put(lambda: context.run(_do, work, pace, loop, ended))
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout_at(loop.time() + PATIENCE_S if until is None else until):
                 return await ended
         except TimeoutError:
             text = f"Timeout: request did not complete within the allotted timeout of {PATIENCE_S:g} s"
@@ -166,6 +166,7 @@ class LongWork:
         self._known: dict[Hashable, _Outcome] = {}
         self._met = 0
         self._trying = False
+        self._until: float | None = None
 
     @contextmanager
     def trying(self) -> Iterator[None]:
@@ -208,7 +209,10 @@ class LongWork:
         """
         if len(self._known) >= _MOST_TRIES:
             raise TooManyRequests("the object does not hold still while it is validated; try again later")
-        outcome = await self._thread.outcome(pending.work)
+        # One bound for the whole request: each of many expressions could else take as long as one may.
+        if self._until is None:
+            self._until = asyncio.get_running_loop().time() + PATIENCE_S
+        outcome = await self._thread.outcome(pending.work, until=self._until)
         if outcome.error is not None and not isinstance(outcome.error, _REFUSALS):
             raise outcome.error  # a webhook is to be asked first, or it is a fault of ours
         self._known[pending.key] = outcome

@@ -12,7 +12,14 @@ from mews.kube.cel.values import CelError
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
 from mews.kube.emulated.apiserver.store import long_work as module
 from mews.kube.emulated.apiserver.store.admission import PendingCalls, completed
-from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork, LongWorkThread, on_loop, sliced
+from mews.kube.emulated.apiserver.store.long_work import (
+    LONG_WORK,
+    LongWork,
+    LongWorkPending,
+    LongWorkThread,
+    on_loop,
+    sliced,
+)
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from tests.kube.emulated.apiserver.serving import serve
 from tests.kube.emulated.apiserver.test_admission import BINDINGS, POLICIES, binding, data, policy
@@ -242,6 +249,29 @@ def test_work_that_nobody_waits_for_is_ended_and_too_much_of_it_refused(monkeypa
         thread.close()
 
     asyncio.run(main())
+
+
+def test_all_works_of_a_request_together_have_one_time(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+    paces = []
+
+    def work():
+        for _ in range(12):
+            PACE.get().go_on(1)
+            threading.Event().wait(0.01)
+        paces.append(PACE.get())
+
+    async def main():
+        thread = LongWorkThread()
+        request = LongWork(thread)
+        with pytest.raises(ApiError) as refused:
+            for number in range(10):
+                await request.do(LongWorkPending((number, None), work))
+        thread.close()
+        return refused.value.code
+
+    assert asyncio.run(main()) == 504
+    assert len(paces) < 3
 
 
 def test_work_that_takes_too_long_is_a_timeout(monkeypatch):

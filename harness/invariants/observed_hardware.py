@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -34,10 +34,12 @@ class Device(Struct):
 
 
 class Seen(Struct, frozen=True):
-    """A device as its host sees it; ``healthy``: all its layers are up, NVML shows it and it answers."""
+    """A device as its host sees it; ``healthy``: all its layers are up, NVML shows it and it answers. ``bdf``: the
+    address of its PCI function."""
 
     kind: str
     healthy: bool
+    bdf: str = ""
 
 
 class DeviceList(Struct, frozen=True):
@@ -187,9 +189,13 @@ class ObservedHardware(Struct):
         host, fields = line.actor.partition("/")[2], line.fields
         if line.event == "table":
             rows = fields["devices"]
-            self.seen[host] = {gpuid: Seen(row["kind"], row["healthy"]) for gpuid, row in rows.items()}
+            self.seen[host] = {gpuid: _seen(row) for gpuid, row in rows.items()}
         elif "gpuid" in fields:
-            self.seen.setdefault(host, {})[fields["gpuid"]] = Seen(fields["kind"], fields["healthy"])
+            here, now = self.seen.setdefault(host, {}), _seen(fields)
+            known = here.get(fields["gpuid"])
+            # A device that has come back may have its dead function at another address beside it.
+            if known is None or now.healthy or now.bdf == known.bdf or not known.healthy:
+                here[fields["gpuid"]] = now
 
     def _node(self, line: Line) -> None:
         node, fields = line.actor.partition("/")[2], line.fields
@@ -245,3 +251,7 @@ def _link(known: Device | None, line: Line) -> bool:
 
 def _ends(line: Line) -> bool:
     return line.event == "deleted" or (line.event == "phase" and line.fields["phase"] in ("Succeeded", "Failed"))
+
+
+def _seen(fields: Mapping[str, Any]) -> Seen:
+    return Seen(fields["kind"], fields["healthy"], str(fields.get("bdf", "")))

@@ -132,3 +132,16 @@ def test_a_node_whose_host_tells_nothing_is_not_judged():
     stream.t += 100
     stream.journal.write("step", "s", "begun")
     assert stream.numbers() == []
+
+
+def test_the_dead_function_of_a_device_that_came_back_does_not_count():
+    stream = Hosted("a")
+    back = {**row("a"), "bdf": "0000:45:00.0"}
+    stream.host("nvml-hidden", **row("a", healthy=False))
+    stream.host("nvml-visible", **back)
+    stream.host("function-removed", **row("a", healthy=False))
+    stream.later(31)
+    assert 4 not in stream.numbers()  # law 70 has its own order of layers
+    stream.host("nvml-failing", **{**back, "healthy": False})
+    stream.later(31)
+    assert 4 in stream.numbers()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mews.harness import systems
-from mews.harness.commands import env, envtest, listing, live, live_group, merge, simulate, snapshots, sweep, telemetry
+from mews.harness.commands import env, envtest, listing, live, merge, simulate, snapshots, sweep, telemetry
+from mews.harness.commands.live_group import NAME, live_group
 from mews.kube.system.command import Command
 
 OURS = (
-    live_group.COMMAND,
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
     *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND),
 )
@@ -15,4 +15,5 @@ OURS = (
 
 def all_commands() -> dict[str, Command]:
     """By name."""
-    return {**{command.name: command for command in OURS}, **systems.all_commands()}
+    every = {**{command.name: command for command in OURS}, **systems.all_commands()}
+    return {NAME: live_group(every), **every}

@@ -3,18 +3,15 @@ loaded for a command that is none of the command line's own, and for --help."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from mews.harness import terminal
 from mews.harness.commands.help_layout import COMMAND_PANELS, GROUPS, LIVE_WORDS, write_options
-from mews.harness.errors import BadInput, Lacks
-from mews.kube.system.command import Command, CommandContext
-from mews.names import did_you_mean, must_be
+from mews.harness.commands.named import run_command
+from mews.harness.errors import BadInput
+from mews.names import did_you_mean
 
 NESTED = {("manifests", "sweep")}
 """Looked up by both words, so that no other command waits for all of them to be loaded."""
@@ -81,37 +78,3 @@ def _command_of_systems(word: str) -> Any:
         return run_command(commands, [word, *context.args])
 
     return typer.main.get_command(app)
-
-
-def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
-    """Run the command of the longest name that the words begin with.
-
-    Raises BadInput, Lacks.
-    """
-    for name in sorted(commands, key=lambda name: -len(name.split())):
-        length = len(name.split())
-        if list(words[:length]) == name.split():
-            return _run(commands[name], words[length:])
-    if words[1:2] == ["--help"]:
-        terminal.out("\n".join(commands[name].help() for name in sorted(commands)))
-        return 0
-    typed = f"mews {' '.join(words)}"
-    raise BadInput(f"{typed}: {must_be(typed, [f'mews {name}' for name in commands])}")
-
-
-def _run(command: Command, arguments: Sequence[str]) -> int:
-    if "--help" in (arguments[:1] if command.passes_on else arguments):
-        terminal.out(command.help())
-        return 0
-    try:
-        return command.run(arguments, CommandContext(terminal.out, _kubeconfig))
-    except ValueError as error:
-        raise BadInput(f"mews {command.name}: {error}") from error
-    except LookupError as error:
-        raise Lacks(f"mews {command.name}: {error.args[0] if error.args else error}") from error
-
-
-def _kubeconfig(name: str) -> Path:
-    from mews.harness.commands.instances import running
-
-    return Path(running(name).folder) / "kubeconfig"

@@ -55,7 +55,7 @@ def test_it_shows_a_host_of_a_running_cluster(capfd, tmp_path):
 
 
 def test_what_is_not_there_is_named(capfd):
-    assert smi("-L") == 3
+    assert smi("-L") == 2
     assert "no `mews up` of that name runs" in capfd.readouterr().err
     assert smi("--hardware", DEMO, "--host", "host-7", "-L") == 2
     assert "host 'host-7': must be one of host-1, host-2, host-3" in capfd.readouterr().err

@@ -163,7 +163,7 @@ REFUSED = [
     (lambda saved: {"kind": "Pod"}, "kind 'Pod': must be Snapshot"),
     (lambda saved: {**saved, "kind": "Scenario"}, "kind 'Scenario': must be Snapshot"),
     (lambda saved: {key: value for key, value in saved.items() if key != "table"}, "table: missing"),
-    (lambda saved: changed(saved, apiVersion="mews/v9"), "apiVersion: 'mews/v9': must be one of mews/v1"),
+    (lambda saved: changed(saved, apiVersion="mews/v9"), "apiVersion: 'mews/v9': must be mews/v1"),
     (lambda saved: changed(saved, more=1), "more: unknown key"),
     (other_hardware, "hardware: demo .3 hosts, 1 chassis, 12 devices.: differs from the session's"),
     (lambda saved: changed(saved, scenario={**saved["scenario"], "stack": {"kod2": {}}}), "stack.kod2: differs"),

@@ -26,12 +26,19 @@ UNASKED = {
     "38-detached-by-hand.yaml",
 }
 """Those without a pod. In ``elastic`` (but for two) and ``kubelet`` pods come to their nodes without a scheduler."""
-WITH_SCHEDULER = {"elastic/12-with-the-pool.yaml", "elastic/13-baseline-deadlock.yaml"}
+WITH_SCHEDULER = {
+    "elastic/12-with-the-pool.yaml",
+    "elastic/13-baseline-deadlock.yaml",
+    "kubelet/13-host-power.yaml",
+}
 
 UNFIT_FIRST = {"09-over-ask.yaml", "11-stuck-pod.yaml", "language/04-catch.yaml"}
 """Their first pod fits nowhere and waits for a refusal in the right words: that step finds the wrong scheduler."""
 
-UNOFFERED = {f"koordinator/{name}.yaml" for name in ("04-partial", "06-gang", "08-links", "09-preemption")}
+UNOFFERED = {
+    f"koordinator/{name}.yaml"
+    for name in ("04-partial", "06-gang", "08-links", "09-preemption", "31-gang-that-cannot-follow")
+}
 """Their first pods ask by names that DeviceShare alone reads (nvidia.com/gpu without its plugin, gpu.shared): by what
 nodes offer they fit nowhere, so that it is their steps, too, that find the wrong scheduler."""
 

@@ -18,6 +18,8 @@ BY_DESIGN = ("by design",)
 """The key of what is broken by design: one finding for a run."""
 GRACE_S = 0.5
 """A word given this long before a detach may still be unknown to Reconfig-Mgr, which looks just before."""
+READING_S = 4.0
+"""What two readings of a slow chassis take (contract chassis.md 2): before a look of the node, and before a request."""
 MOMENT, IN_USE, NOTICED, AGREEMENT = 1, 2, 4, 6
 
 
@@ -73,7 +75,8 @@ class ConsentBeforeDetach(Invariant[RunState]):
 class NeedsAreKept(Invariant[RunState]):
     """A node never consents to give a device that a container there holds, nor one without which its bound pods, bound
     before the request, would have too few. Reconfig-Mgr asks for no device that has been held for longer than its node
-    takes to report that: a look at its kubelet, or the age that reports may have where somebody was down."""
+    takes to report that: a look at its kubelet after a reading of its chassis, or the age that reports may have where
+    somebody was down."""
 
     number = 32
     name = "a withdrawal never names what a bound pod needs"
@@ -83,7 +86,7 @@ class NeedsAreKept(Invariant[RunState]):
         self._board = board
         self._resource = config.resource
         self._stale_s = config.timing.report_stale_s
-        self._report_s = config.timing.device_poll_s + GRACE_S
+        self._report_s = config.timing.device_poll_s + READING_S + GRACE_S
         self._known = EXEC if config.has(KubeCompFault.EXEC_HOLDERS) else ""
         self._doubts: list[tuple[Line, tuple[str, ...]]] = []
         self._there: dict[tuple[str, str], tuple[str, ...]] = {}

@@ -385,14 +385,14 @@ def _shell(nodes: Mapping[str, Any], named: str) -> list[str]:
     return [f'  see the GPUs of a node: eval "$(mews env{named} {shown[0]})"'] if shown else []
 
 
-def _chassis(urls: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """A line a chassis; of many the first."""
+def _chassis(urls: Mapping[str, Mapping[str, str]], most: int) -> list[str]:
+    """A line a chassis; of more than that the first."""
     lines = [
         f"  chassis {name}: {', '.join(f'{url} ({dialect})' for dialect, url in faces.items())}"
         for name, faces in urls.items()
     ]
-    rest = len(lines) - _MOST_CHASSIS
-    return lines if rest <= 0 else [*lines[:_MOST_CHASSIS], f"  and {rest} more chassis: see ready.json"]
+    rest = len(lines) - most
+    return lines if rest <= 0 else [*lines[:most], f"  and {rest} more chassis: see ready.json"]
 
 
 def _page(name: str) -> tuple[str, str, str] | None:
@@ -411,7 +411,7 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool
             f"  nodes Ready after {ready['ready_s']:g} s{_devices(ready)}",
             f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
             *([f"  page: {ready['session']['url']}/#token={ready['session']['token']}"] if web else []),
-            *_chassis(ready["chassis"]),
+            *_chassis(ready["chassis"], _MOST_CHASSIS - web),
             *_shell(ready["nodes"], ends),
             f"  ends with Ctrl-C or: mews down{ends}",
         ]

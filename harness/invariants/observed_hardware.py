@@ -244,7 +244,7 @@ def _is_other(before: ObservedHolding, now: ObservedHolding) -> bool:
 
 
 def _link(known: Device | None, line: Line) -> bool:
-    if line.event in ("link-down", "link-up", "table"):
+    if line.event in ("link-down", "link-up", "table", "attached"):  # an attached device trains its link anew
         return line.event != "link-down"
     return known.link if known else True
 

@@ -311,7 +311,8 @@ _SORTS = (GPUS, UNHEALTHY, WITHHELD)
 
 class WithheldOnce(Invariant[RunState]):
     """Whoever is asked to give a GPU back withholds it, and answers: what it will not give it says so, for good. To
-    withhold it once more needs another request, or a plugin that begins anew and knows of no answer."""
+    withhold it once more needs another request, which may have come before it was shared again, or a plugin that begins
+    anew and knows of no answer."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
@@ -320,6 +321,8 @@ class WithheldOnce(Invariant[RunState]):
     def __init__(self) -> None:
         self._now: dict[str, frozenset[str]] = {}
         self._given_up: dict[tuple[str, str], Line] = {}
+        self._asks: dict[tuple[str, str], int] = {}
+        """Of a GPU that is withheld or was, the requests to its node since then."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is withheld anew."""
@@ -328,6 +331,7 @@ class WithheldOnce(Invariant[RunState]):
         elif line.event == "asked":
             node = line.fields.get("node")
             self._given_up = {key: before for key, before in self._given_up.items() if key[0] != node}
+            self._asks = {key: count + (key[0] == node) for key, count in self._asks.items()}
         else:
             yield from self._withheld(line, line.actor.partition("/")[2], bool(state.bound_s("lag_s")))
 
@@ -336,7 +340,9 @@ class WithheldOnce(Invariant[RunState]):
         self._now[node] = now
         for gpu in sorted(now - before):
             given_up = self._given_up.pop((node, gpu), None)
-            if given_up is not None and not lags:
+            asks = self._asks.get((node, gpu), 0)
+            self._asks[node, gpu] = 0
+            if given_up is not None and not lags and asks == 0:
                 what = f"{gpu} of {node} is withheld again, and nobody has asked for it since it was shared again"
                 yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
         self._given_up |= {(node, gpu): line for gpu in before - now}

@@ -126,7 +126,7 @@ def test_events_are_told_since_a_number(control: Control):
         ("POST", "/v1/edit", {"chassis": "A", "device": "000100", "port": 9}, {}, 400, "must be a string or null"),
         ("POST", "/v1/faults", {"chassis": "A", "spec": {"kind": "x"}}, {}, 400, "must be one of slow-operation"),
         ("POST", "/v1/faults", {"chassis": "A", "spec": [1]}, {}, 400, "must be a mapping"),
-        ("DELETE", "/v1/faults", None, {"fault": "f9"}, 400, "in place are none"),
+        ("DELETE", "/v1/faults", None, {"fault": "f9"}, 400, "active faults are none"),
         ("PUT", "/v1/speed", {"speed": 0}, {}, 400, "must be above 0"),
         ("PUT", "/v1/speed", {"speed": "fast"}, {}, 400, "must be a number"),
         ("GET", "/v1/events", None, {"since": "x"}, 400, "must be an event's seq"),

@@ -301,9 +301,9 @@ def test_every_fault_has_the_same_shape(kind):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, "fault kind None: must be one of slow-operation, lying-result"),
+        ({}, "fault kind None: must be one of "),
         ({"kind": "nope"}, "fault kind 'nope': must be one of slow-operation"),
-        ({"kind": "slow-operation", "facto": 2}, "unknown key 'facto'; allowed: factor, extra_s, operation"),
+        ({"kind": "slow-operation", "facto": 2}, "unknown key 'facto'; allowed: factor, operation"),
         ({"kind": "slow-operation", "factor": "x"}, "factor 'x': must be of type float"),
         ({"kind": "slow-operation", "factor": -1}, "factor -1.0: must be 0 or more"),
         ({"kind": "slow-operation", "device": "nope"}, "device 'nope': chassis A has d0, d1, d2, d3"),
@@ -333,5 +333,5 @@ def test_one_fault_of_several_can_be_cleared():
     second = made.faults.add({"kind": "partial-list"}, 0.0)
     made.faults.clear(0.0, first)
     assert [fault["fault"] for fault in made.faults.listed()] == [second]
-    with pytest.raises(ValueError, match="in place are f2"):
+    with pytest.raises(ValueError, match="active faults are f2"):
         made.faults.clear(0.0, first)

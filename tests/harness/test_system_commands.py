@@ -35,7 +35,7 @@ def test_bad_arguments_are_one_line_and_code_two(capsys):
 
 
 def test_a_cluster_that_does_not_run_is_lacking(capsys):
-    assert exit_code(["look", "at-toy", "missing"]) == 3
+    assert exit_code(["look", "at-toy", "missing"]) == 2
     assert "--name nobody-has-this-name: no `mews up` of that name runs" in capsys.readouterr().err
 
 

@@ -149,7 +149,7 @@ def test_every_fault_declares_what_it_may_break(kind):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"kind": "gremlins"}, "must be one of layer-cut"),
+        ({"kind": "gremlins"}, "must be one of driver-fails"),
         ({"kind": "layer-cut", "arrow": "sky"}, "must be one of link, function"),
         ({"kind": "xid"}, "device is required"),
         ({"kind": "xid", "device": "nobody"}, "host-1 is cabled to 0-000001"),

@@ -72,7 +72,7 @@ def test_one_board_or_all_of_them_are_set_or_none(boards):
         boards.set("all", {"power": 300}, 0)
     boards.set("all", {"all": "none"}, 0)
     assert watts(boards) == [25, 25, 3]
-    with pytest.raises(ValueError, match=r"^device '009': must be one of 001, 002, 003, or all"):
+    with pytest.raises(ValueError, match=r"^device '009': must be one of 001, 002, 003, all"):
         boards.set("009", {"power": 1}, 0)
 
 

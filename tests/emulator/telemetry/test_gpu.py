@@ -130,7 +130,7 @@ def test_a_board_above_its_threshold_slows_down_and_recovers_by_itself():
         ({"utilization": 1.5}, "utilization 1.5: must be a whole number from 0 to 100 percent, or none"),
         (
             {"fan": 3},
-            "set 'fan': must be one of temperature, power, utilization, sm_clock, memory_clock, pcie_replays, ",
+            "set 'fan': must be one of ",
         ),
         ({}, "set: must have at least one of temperature"),
     ],

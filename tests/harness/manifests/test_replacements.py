@@ -222,7 +222,7 @@ def test_a_pod_elsewhere_that_needs_our_files_is_refused_in_one_line(tmp_path):
     (tmp_path / "m.yaml").write_text(
         "{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, args: ['{config}']}]}}"
     )
-    with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: Pod p: {config} .* not those of default$"):
+    with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: Pod p: {config} .* not of default$"):
         manifest_objects(spec_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}"))
 
 

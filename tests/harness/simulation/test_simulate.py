@@ -217,7 +217,7 @@ PUBLIC = ["t.csv", "--policy", "kubecomp", "--set", "mode=public"]
     [
         (["none.csv"], "none.csv: no such file"),
         ([], "mews simulate: TRACE: missing; give a trace, or --list"),
-        (["t.csv", "--policy", "sjf"], "--policy sjf: must be one of fcfs, backfill, default, "),
+        (["t.csv", "--policy", "sjf"], "--policy sjf: must be one of fcfs, "),
         (["t.csv", "--order", "lifo"], "mews simulate: argument --order: invalid choice: 'lifo'"),
         (["t.csv", "--policy", "kubecomp", "--order", "backfill"], "--order backfill: with fixed nodes only"),
         (["t.csv", "--policy", "fcfs", "--order", "any"], "--order any: --policy fcfs says fcfs"),

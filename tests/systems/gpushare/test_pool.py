@@ -228,7 +228,7 @@ def test_a_part_that_dies_while_pods_are_evicted_goes_on_where_it_was(moment: st
 
 @pytest.mark.parametrize(
     ("setting", "value", "allowed"),
-    [("onShared", "ask", "'refuse' or 'evict'"), ("evict_s", 0, "greater than 0")],
+    [("onShared", "ask", "must be one of refuse, evict"), ("evict_s", 0, "must be above 0")],
 )
 def test_what_an_option_may_be_is_said_in_one_line_and_the_exit_code_is_2(
     setting: str, value: object, allowed: str, capsys: pytest.CaptureFixture[str]

@@ -165,7 +165,7 @@ def _plugins_of(node: dict[str, Any], name: str = "") -> list[Path]:
 @contextmanager
 def sockets() -> Iterator[list[SocketFace]]:
     """The sockets of a cluster's nodes and hosts."""
-    with on_a_loop(_open, ReachableCluster.close) as cluster:
+    with on_a_loop(_open, lambda cluster: cluster.close()) as cluster:
         ready = cluster.ready()
         node, agent = ready["nodes"]["host-2"], ready["nodes"]["host-3"]
         [plugin, *_] = _plugins_of(node)

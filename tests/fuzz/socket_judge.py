@@ -79,9 +79,9 @@ def channel_to(face: RpcFace) -> Any:
     return grpc.insecure_channel(f"unix:{face.path}", options=unbound)
 
 
-def begun(channel: Any, face: RpcFace, call: Call) -> Any:
+def begun(channel: Any, face: RpcFace, call: Call, timeout_s: float | None = None) -> Any:
     """The call on its way: a future."""
-    options: dict[str, Any] = {"timeout": PATIENCE_S if is_patient(face, call) else SLOW_S}
+    options: dict[str, Any] = {"timeout": timeout_s or (PATIENCE_S if is_patient(face, call) else SLOW_S)}
     options["metadata"] = call.metadata or None
     options["compression"] = grpc.Compression.Gzip if call.packed else None
     if call.method in face.streams:
@@ -154,7 +154,7 @@ def answered_soon(face: RpcFace, call: Call) -> str:
     ends_s, status = time.monotonic() + PATIENCE_S, ""
     while status != "OK" and time.monotonic() < ends_s:
         with channel_to(face) as channel:
-            status = status_of(face, call, begun(channel, face, call))
+            status = status_of(face, call, begun(channel, face, call, PATIENCE_S / 2))
     return status
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.scenario.brought import BroughtPrograms
+from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import NODES, SERVICE_ACCOUNTS
+from mews.kube.api.resources import NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
 
 _READY_S = 30.0
 _READY_PER_NODE_S = 0.2
+_AGAIN_S = 0.5
+"""Until a server that gave no answer is asked once more."""
 
 
 async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]], pace: Pace) -> None:
@@ -24,17 +27,16 @@ async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]],
 
     Raises Lacks naming those that are not in time.
     """
-    wanted = dict(announced)
+    if not (wanted := dict(announced)):
+        return
     patience_s = _READY_S + _READY_PER_NODE_S * len(wanted) + pace.loop_s(60.0)
     try:
         async with asyncio.timeout(patience_s):
-            while wanted:
-                # A real server ends a watch after a while: then anew.
-                async for event in kube.watch(NODES, resource_version="0"):
-                    if _settled(event.object, wanted):
-                        wanted.pop(event.object["metadata"]["name"], None)
-                    if not wanted:
-                        return
+            async for node in _seen(kube, NODES):
+                if _settled(node, wanted):
+                    wanted.pop(node["metadata"]["name"], None)
+                if not wanted:
+                    return
     except TimeoutError:
         late = ", ".join(sorted(wanted)[:3])
         raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
@@ -47,10 +49,9 @@ async def default_account_made(kube: KubeApi, namespace: str) -> None:
     """
     try:
         async with asyncio.timeout(_READY_S):
-            while True:
-                async for event in kube.watch(SERVICE_ACCOUNTS, namespace=namespace, resource_version="0"):
-                    if event.object["metadata"]["name"] == "default":
-                        return
+            async for account in _seen(kube, SERVICE_ACCOUNTS, namespace):
+                if account["metadata"]["name"] == "default":
+                    return
     except TimeoutError:
         raise Lacks(f"namespace {namespace} got no ServiceAccount default within {_READY_S:.0f} s") from None
 
@@ -75,6 +76,17 @@ async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, b
         stop()
         ready.cancel()
         await asyncio.gather(ready, return_exceptions=True)
+
+
+async def _seen(kube: KubeApi, resource: Resource, namespace: str | None = None) -> AsyncIterator[Object]:
+    """The objects as they are and as they change, for ever: a real server ends a watch after a while, and one that is
+    out of connections for the moment accepts none."""
+    while True:
+        try:
+            async for event in kube.watch(resource, namespace=namespace, resource_version="0"):
+                yield event.object
+        except Unavailable:
+            await asyncio.sleep(_AGAIN_S)
 
 
 def _settled(node: Object, wanted: Mapping[str, Mapping[str, int]]) -> bool:

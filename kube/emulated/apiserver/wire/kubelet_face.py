@@ -36,9 +36,11 @@ async def answer_as_kubelet(
     if parts in (["pods"], ["runningpods"]):
         items = [{**pod, "kind": "Pod", "apiVersion": "v1"} for pod in kubelet.pods()]
         return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
-    answer, lengths = _ANSWERS.get(parts[0] if parts else "", (None, ()))
+    answer, methods, lengths = _ANSWERS.get(parts[0] if parts else "", (None, (), ()))
     if answer is None or len(parts) - 1 not in lengths:
         return web.Response(status=404, text="404 page not found\n")
+    if request.method not in methods:  # as go-restful answers, of which the kubelet's server is made
+        return web.Response(status=405, text="405: Method Not Allowed", headers={"Allow": ", ".join(methods)})
     return await answer(kubelet, request, parts[1:], now)
 
 
@@ -66,9 +68,10 @@ async def _ports(kubelet: KubeletApi, request: web.BaseRequest, target: _Target,
     return await serve_ports(request, kubelet.ports(target[0], target[1]), target[1])
 
 
-_ANSWERS: Mapping[str, tuple[_Answer, tuple[int, ...]]] = {
-    "containerLogs": (_log, (3,)),
-    "exec": (_exec, (3, 4)),
-    "attach": (_attach, (3, 4)),
-    "portForward": (_ports, (2, 3)),
+_STREAMS = ("GET", "POST")
+_ANSWERS: Mapping[str, tuple[_Answer, tuple[str, ...], tuple[int, ...]]] = {
+    "containerLogs": (_log, ("GET",), (3,)),
+    "exec": (_exec, _STREAMS, (3, 4)),
+    "attach": (_attach, _STREAMS, (3, 4)),
+    "portForward": (_ports, _STREAMS, (2, 3)),
 }

@@ -135,6 +135,10 @@ def test_requests_are_passed_on_to_pods_and_services_without_the_caller_s_token(
         assert (await ask(f"{PODS_PATH}/b/proxy/", "DELETE"))[0] == 404
         assert (await ask("/api/v1/nodes/n1/proxy/healthz"))[:2] == (200, "ok")
         assert (await ask("/api/v1/nodes/n1/proxy/x", "DELETE"))[0] == 404
+        code, text, headers = await ask("/api/v1/nodes/n1/proxy/containerLogs/default/a/c", "PUT")
+        assert (code, text, headers["Allow"]) == (405, "405: Method Not Allowed", "GET")
+        code, text, _ = await ask("/api/v1/nodes/n1/proxy/containerLogs/default/a/c", "HEAD")
+        assert (code, text) == (405, "")  # a body would be read as the next answer
         assert (await ask("/api/v1/nodes/n1"))[0] == 200
 
     served(check)

@@ -82,8 +82,10 @@ def is_waiting(pod: Object, schedulers: Collection[str]) -> bool:
 
 
 def _modelled(spec: Mapping[str, Any]) -> bool:
-    affinity = spec.get("affinity") or {}
-    if spec.get("schedulingGates") or spec.get("topologySpreadConstraints") or spec.get("resourceClaims"):
+    affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
+    if spec.get("schedulingGates") or spec.get("resourceClaims"):
+        return False
+    if any(constraint.get("whenUnsatisfiable") != "ScheduleAnyway" for constraint in spread):
         return False
     if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
         return False

@@ -56,7 +56,7 @@ TYPED = re.compile(
 
 OURS = re.compile(r"(?:[A-Z_]+=\S+ )*(?:mews|python -m mews\.[\w.]+|pytest) .+")
 PLACEHOLDER = re.compile(
-    r"…|\b(PATH|FILE|DIR|URL|NAME|ROOT|TRACE)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
+    r"…|\b(PATH|FILE|DIR|URL|NAME|ROOT|TRACE|COMMAND)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
 )
 BARE = ("mews demo", "mews down", "mews up", "mews telemetry")
 FOREGROUND = ("mews up", "mews serve")
@@ -64,14 +64,9 @@ FOREIGN_PORT = re.compile(r"127\.0\.0\.1:(\d+)|--api-port (\d+)")
 
 INSTEAD = {
     # all shipped scenarios have tests of their own (tests/harness/scenario), in which they run
-    "mews run scenarios/": "mews validate scenarios/",
     "mews run scenarios/ --seeds 1-20 --junit results.xml": "mews run demo --seeds 1-20 --junit results.xml",
     "mews env HOST": "mews env --help",
     "mews live status": "mews live status --help",
-    "mews run scenarios/testbed": "mews run scenarios/testbed/w1-pool.yaml",
-    "mews run scenarios/07-race-for-the-last.yaml --seeds 1-100 --jobs 4": (
-        "mews run scenarios/07-race-for-the-last.yaml --seeds 1-3 --jobs 2"
-    ),
     # a minute and a half each at the speed of the page
     "mews serve --hardware fixtures/hardware/testbed.yaml --listen 127.0.0.1:8099 --speed 10 &": (
         "mews serve --hardware fixtures/hardware/testbed.yaml --listen 127.0.0.1:8099 --speed 100 &"

@@ -53,6 +53,14 @@ def test_a_pod_that_fits_and_waits_beyond_the_bound_is_told():
     assert breach.what == "pod default/p fits host-1 and is unscheduled (bound 100 s)"
 
 
+def spread(unsatisfiable):
+    return {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": unsatisfiable}
+
+
+def test_a_pod_that_would_rather_be_spread_must_be_scheduled_all_the_same():
+    assert judged([pod(topologySpreadConstraints=[spread("ScheduleAnyway")])])
+
+
 @pytest.mark.parametrize(
     "waiting",
     [
@@ -64,8 +72,19 @@ def test_a_pod_that_fits_and_waits_beyond_the_bound_is_told():
         pod(nodeSelector={"zone": "elsewhere"}),
         pod(schedulingGates=[{"name": "later"}]),
         pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}),
+        pod(topologySpreadConstraints=[spread("ScheduleAnyway"), spread("DoNotSchedule")]),
     ],
-    ids=["bound", "ended", "no scheduler", "too big", "unknown resource", "not there", "gated", "not modelled"],
+    ids=[
+        "bound",
+        "ended",
+        "no scheduler",
+        "too big",
+        "unknown resource",
+        "not there",
+        "gated",
+        "not modelled",
+        "spread",
+    ],
 )
 def test_what_does_not_fit_or_cannot_be_judged_may_wait(waiting):
     assert judged([waiting]) == []

@@ -192,6 +192,17 @@ def test_each_bomb_is_answered_as_what_it_is(served):
     assert memory_kib(process) < before + 400 * 1024, answers
 
 
+@pytest.mark.nightly
+def test_a_rule_that_takes_too_long_ends_with_its_request_s_minute(served):
+    process, client = served
+    made_ready(client)
+    began = time.monotonic()
+    assert client.ask(*BOMBS["CEL rule"], timeout=100) == 504
+    assert 55 < time.monotonic() - began < 80
+    assert client.ask("GET", f"{CRD_OBJECTS}/cel") == 404
+    assert memory_kib(process) < MOST_KIB
+
+
 def test_fifty_expensive_requests_at_once_hold_nobody_up(served):
     process, client = served
     made_ready(client)

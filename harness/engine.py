@@ -83,7 +83,8 @@ class Engine(Struct):
         except ComponentsCrashed as error:
             first, *_ = text = str(error).splitlines()
             wall_s = time.monotonic() - began_s
-            return self.broken(scenario, seed, first, report="\n".join(text), wall_s=wall_s, verdict="failed")
+            run = self.broken(scenario, seed, first, report="\n".join(text), wall_s=wall_s, verdict="failed")
+            return run if error.cluster is None else _as_far_as(run, scenario, error.cluster)
         except Exception as error:
             lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
             if lacks is not None:
@@ -163,6 +164,14 @@ class Engine(Struct):
             verdict=verdict,
             reason=reason,
         )
+
+
+def _as_far_as(run: Run, scenario: Scenario, cluster: Cluster) -> Run:
+    """A run whose cluster did not come up, with the journal until then and what the laws say of it."""
+    from mews.harness.scenario.runner import judged_start
+
+    result = judged_start(scenario, cluster, run.result)
+    return replace(run, result=result, lines=with_steps(cluster.journal.lines(), cluster.systems))
 
 
 def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool) -> T:

@@ -73,7 +73,8 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
     fault      chassis/A,      added             fault (number), kind
                host/host-1     fired             fault, kind, excuses {invariant: seconds from now on}, …
                                cleared           fault, kind
-    step       <scenario>      begun, passed, failed   step (number), do (kind of step), …
+    step       <scenario>      begun, passed, failed   step (number), do (kind of step), …; step 0, do ``start``, is
+                                                 the cluster that did not come up
     invariant  <number>        violated          what, first (number of the line that broke it), after (number of the
                                                  line that had to come before it, where there is one)
                                known             the same, of a law that a published system breaks by design

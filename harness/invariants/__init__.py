@@ -10,6 +10,11 @@
 7  resourceVersions grow, watches have no gap             ``watches``
 8  what fits is eventually scheduled                      ``scheduled``
 10 no XID and no holder loses its GPU by surprise         ``orderly``
+18 a kubelet's checkpoint and events say what it did      ``kubelet_reports``
+20 a pod's conditions agree with its phase                ``pod_conditions``
+21 a scheduler's events account for every node            ``scheduler_reports``
+22 a controller says what it did, and keeps what it makes ``controller_reports``
+23 a silent node is called unknown in its time            ``silent_nodes``
 25 a pod is bound where what it asks for is free          ``placements``
 28 a node's taints say what its Ready condition says      ``node_taints``
 70 a host's layers rise and fall in their order           ``host_layers``

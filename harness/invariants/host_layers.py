@@ -18,27 +18,32 @@ _ORDERLY = 10
 class HostLayers(Invariant[ObservedState]):
     """A layer comes up on the one below it, and goes before the one below it (contract host.md section 1). Below them
     all are the chassis, which has the device on a port of that host with its link up, and the machine, which is on.
-    What was up before the host's first line of a device is not known, and not judged."""
+    One host has it at a time. What was up and unhealthy before the host's first line of a device is not known, and not
+    judged."""
 
     number = 70
     name = "the layers of a device on its host rise and fall in their order"
-    events = frozenset({("host", event) for event in (*_ROSE, *_FELL, *_POWER, "table")})
+    events = frozenset({("host", event) for event in (*_ROSE, *_FELL, *_POWER, "table", "lost")})
 
     def __init__(self) -> None:
         self._heights: dict[tuple[str, str], int] = {}
         self._lines: dict[tuple[str, str], Line] = {}
         self._off: dict[str, Line] = {}
+        self._there: dict[tuple[str, str], Line] = {}
+        """Which hosts have a link to which devices, and since when. A device that is lost may stay on the bus, dead."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a layer that came up, or went."""
         if line.event == "table":
-            self._heights = {key: height for key, height in self._heights.items() if key[0] != line.actor}
-            self._off.pop(line.actor, None)
+            self._begin(line)
             return
         if line.event in _POWER:
             self._power(line)
             return
         key = line.actor, str(line.fields.get("gpuid"))
+        if line.event == "lost":
+            self._there.pop(key, None)
+            return
         rises = line.event in _ROSE
         layer = (_ROSE if rises else _FELL).index(line.event)
         known, before = self._heights.get(key), self._lines.get(key)
@@ -50,6 +55,24 @@ class HostLayers(Invariant[ObservedState]):
             yield Breach((*key, str(line.number)), what, line, key[1], after=before)
         elif rises:
             yield from self._on_nothing(line, key[1], state)
+        if layer == 0 and rises:
+            yield from self._elsewhere(line, key[1])
+            self._there[key] = line
+        elif layer == 0:
+            self._there.pop(key, None)
+
+    def _begin(self, line: Line) -> None:
+        """Below what is healthy all is up; which layers of what is not are up, is not known."""
+        self._heights = {key: height for key, height in self._heights.items() if key[0] != line.actor}
+        self._there |= {(line.actor, gpuid): line for gpuid, row in line.fields["devices"].items() if row["healthy"]}
+        self._off.pop(line.actor, None)
+
+    def _elsewhere(self, line: Line, gpuid: str) -> Iterator[Breach]:
+        """A device that comes up on one host while another has not let go of it."""
+        for (actor, device), since in self._there.items():
+            if device == gpuid and actor != line.actor and actor not in self._off:
+                what = f"{gpuid} comes up on {line.actor}, and {actor} still has it"
+                yield Breach((line.actor, gpuid, str(line.number)), what, line, gpuid, after=since)
 
     def _power(self, line: Line) -> None:
         if line.event == "powered-off":

@@ -8,19 +8,24 @@ from typing import Any
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
+from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.departures import Departures
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
+from mews.harness.invariants.kubelet_reports import KubeletReports
 from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.orderly import Orderly
 from mews.harness.invariants.placements import Placements
+from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.scheduled import Scheduled
+from mews.harness.invariants.scheduler_reports import SchedulerReports
+from mews.harness.invariants.silent_nodes import SilentNodes
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
 from mews.harness.invariants.stranded import Stranded
@@ -46,6 +51,11 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     15: Allocations,
     16: Offered,
     17: Queued,
+    18: KubeletReports,
+    20: PodConditions,
+    21: SchedulerReports,
+    22: ControllerReports,
+    23: SilentNodes,
     25: Placements,
     28: NodeTaints,
     70: HostLayers,

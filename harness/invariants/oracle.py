@@ -79,10 +79,14 @@ class Oracle:
         """What was found so far of laws that a published system breaks by design."""
         return tuple(self._judge.known)
 
-    async def start(self) -> None:
-        """Take in what the journal already says, then judge every line and watch event as it comes."""
+    def read(self) -> None:
+        """Judge what the journal says by now."""
         for line in self._journal.lines():
             self._judge.on_line(line)
+
+    async def start(self) -> None:
+        """Take in what the journal already says, then judge every line and watch event as it comes."""
+        self.read()
         self._stop = self._journal.listen(self._on_line)
         self._tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         for feed in self._feeds.values():

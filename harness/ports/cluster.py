@@ -21,7 +21,12 @@ DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
 
 
 class ComponentsCrashed(Exception):
-    """The cluster did not come up since components, ours or the user's, ended, or in virtual time did not do it."""
+    """The cluster did not come up since components, ours or the user's, ended, or in virtual time did not do it.
+    ``cluster``: what there was of it, with its journal; None where nothing was seen of it."""
+
+    def __init__(self, text: str, cluster: Cluster | None = None) -> None:
+        super().__init__(text)
+        self.cluster = cluster
 
 
 class HardwareControl(Protocol):

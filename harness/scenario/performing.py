@@ -41,6 +41,10 @@ async def perform(stage: StepContext, step: Step, *, number: int, actor: str) ->
     except StepFailed as error:
         journal.write("step", actor, "failed", step=number, do=step.action, reason=error.failure.reason)
         raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        journal.write("step", actor, "failed", step=number, do=step.action, reason=reason)
+        raise
     journal.write("step", actor, "passed", step=number, do=step.action)
     return result
 

@@ -294,6 +294,14 @@ def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
     return Bounds.of({**computed, **given}, theirs)
 
 
+def judged_start(scenario: Scenario, cluster: Cluster, result: Result) -> Result:
+    """The result of a cluster that did not come up, with what its journal says of the laws."""
+    oracle = Oracle(cluster, bounds=bounds_for(scenario, cluster), named=scenario.invariants)
+    oracle.read()
+    found, known = ([each.as_dict() for each in which] for which in (oracle.violations, oracle.known))
+    return replace(result, violations=tuple(found), known=tuple(known))
+
+
 def _left_out(scenario: Scenario, cluster: str) -> tuple[dict[str, str], ...]:
     if cluster == DEFAULT_BACKEND:
         return ()  # what the others are held against; a run in virtual time does not load their tables

@@ -169,12 +169,16 @@ class EmbeddedCluster:
             await while_they_run(nodes_ready(self.kube, wanted, self.pace), self.journal, brought)
         except (Lacks, ComponentsCrashed) as error:
             self._check_programs()
-            if isinstance(error, ComponentsCrashed):
-                raise
-            crashes = self.crashes()
-            if not crashes and self.time != "virtual":
+            crashes = () if isinstance(error, ComponentsCrashed) else self.crashes()
+            if isinstance(error, Lacks) and not crashes and self.time != "virtual":
                 raise  # this machine may be too slow
-            raise ComponentsCrashed("; ".join((str(error), *crashes))) from None
+            raise self._not_up("; ".join((str(error), *crashes))) from None
+
+    def _not_up(self, text: str) -> ComponentsCrashed:
+        """That the cluster did not come up is the last line of its journal."""
+        reason = text.partition("\n")[0]
+        self.journal.write("step", self._scenario.name, "failed", step=0, do="start", reason=reason)
+        return ComponentsCrashed(text, self)
 
     def _check_programs(self) -> None:
         """Raise Lacks for a program that could not even be started."""

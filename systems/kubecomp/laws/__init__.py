@@ -10,6 +10,7 @@ from mews.systems.kubecomp.laws.announcing import AnnouncedAgain
 from mews.systems.kubecomp.laws.answering import AnswersEachRequest
 from mews.systems.kubecomp.laws.board import Board
 from mews.systems.kubecomp.laws.consent import AnsweredOnce, ConsentBeforeDetach, NeedsAreKept
+from mews.systems.kubecomp.laws.listed import ListsWhatIsThere
 from mews.systems.kubecomp.laws.permit import PermitEnds
 from mews.systems.kubecomp.laws.removal import OffItsHost
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
@@ -25,6 +26,7 @@ LAWS = (
     OnlyForShortage,
     WrittenFirst,
     AnswersEachRequest,
+    ListsWhatIsThere,
 )
 
 

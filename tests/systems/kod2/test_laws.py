@@ -194,8 +194,8 @@ def test_a_program_is_tried_as_often_as_the_backoff_limit_says() -> None:
     assert found(66, [*tries, *evicted, *evicted, *evicted]) == []
 
 
-def test_of_kubeflows_operator_only_the_end_is_judged() -> None:
-    assert [law.number for law in laws(OperatorConfig(scheduling="tf-operator"))] == [63]
+def test_of_kubeflows_operator_the_end_and_the_conditions_are_judged() -> None:
+    assert [law.number for law in laws(OperatorConfig(scheduling="tf-operator"))] == [63, 69]
 
 
 def test_bounds_weight_and_stalls_are_lines_when_they_are_new() -> None:

@@ -566,3 +566,31 @@ def test_a_move_that_never_began_to_change_anything_is_over_at_any_time():
     story.begin()
     story.end_move()
     assert story.found(37) == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        pytest.param("a", "does not announce: 0-b", id="one is missing"),
+        pytest.param("abz", "announces without having it: 0-z", id="one of another node"),
+    ],
+)
+def test_a_list_that_is_not_what_the_node_has_is_named(listed, says):
+    story = Story({"a": "2", "b": "2", "z": "1"})
+    story.judge.violations.clear()
+    story.at(60.0)
+    line = story.announce("host-2", *listed)
+    found = [each for each in story.judge.violations if each.invariant == 39]
+    assert [each.first for each in found] == [line]
+    assert says in found[0].what
+
+
+def test_a_list_without_what_is_asked_back_or_has_just_changed_is_in_order():
+    story = Story()
+    story.at(60.0)
+    story.withdrawal("asked")
+    story.announce("host-2", "b")
+    story.withdrawal("asked-back")
+    story.detach("b")
+    story.announce("host-2", "a", "b")
+    assert 39 not in story.numbers()

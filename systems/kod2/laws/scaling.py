@@ -6,15 +6,14 @@ Contract kod2.md section 2. The paper's pseudocode (``mode: literal``) breaks so
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
-from mews.systems.kod2.config import OperatorConfig, Scheduling
 from mews.systems.kod2.job_books import JobBooks, JobRecord
-from mews.systems.kod2.model import Mode, State
+from mews.systems.kod2.model import State
 from mews.systems.kod2.outcome import DISRUPTIONS
 from mews.systems.kod2.status import delay_s
 
@@ -298,20 +297,3 @@ class RetriesBounded(Invariant[RunState]):
 
 def _key(line: Line) -> str:
     return line.actor.partition("/")[2]
-
-
-def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
-    """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
-    jobs = JobBooks()
-    if config.scheduling != Scheduling.KOD2:
-        return (OverIsOver(jobs),)
-    literal = config.mode == Mode.LITERAL
-    return (
-        WithinBounds(jobs),
-        LeaderStays(jobs, LITERAL_WORKER_0 if literal else ""),
-        HeavierFirst(jobs),
-        OverIsOver(jobs),
-        Cooldown(jobs, config.cooldown_s, LITERAL_THRASH if literal else ""),
-        PlacedFirst(jobs),
-        RetriesBounded(jobs, gives_back=not literal),
-    )

@@ -1,0 +1,73 @@
+"""Invariant 22: a controller says which pods it made and deleted, and keeps what it made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+MOMENTS_S = 1.0
+"""A controller writes its event right after the act. One that takes back so soon what it made goes round in circles."""
+
+_SAID = {
+    "SuccessfulCreate": (re.compile(r"^(?:Created pod: (\S+)$|create Pod (\S+) in )"), ("created",)),
+    "SuccessfulDelete": (re.compile(r"^(?:Deleted pod: (\S+)$|delete Pod (\S+) in )"), ("deleting", "deleted")),
+}
+_ORDERS = ("ScalingReplicaSet", "Suspended", "Completed", "FailedJob", "DeadlineExceeded", "BackoffLimitExceeded")
+"""Events of controllers by which others are to delete pods."""
+
+
+class ControllerReports(Invariant[ObservedState]):
+    """By the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. A pod that its controller made and deletes
+    within a moment, though nobody has asked for fewer, goes round in circles."""
+
+    number = 22
+    name = "a controller's events say what it did, and it keeps the pods that it makes"
+    events = frozenset({("api", event) for event in ("created", "deleting", "deleted", "event")} | {("step", "begun")})
+
+    def __init__(self) -> None:
+        self._done: dict[str, Line] = {}
+        """Pod -> the line of what was done to it last."""
+        self._made: dict[str, tuple[str, Line]] = {}
+        """Pod -> which object has made it, by its controller's event, and the line of its making."""
+        self._ordered: Line | None = None
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Judge what a controller says."""
+        if state.bounds.lag_s:
+            return  # events and pods come from watches of their own
+        if line.layer == "step":
+            self._ordered = line
+        elif line.event == "event":
+            if line.fields["reason"] in _ORDERS:
+                self._ordered = line
+            elif line.fields["reason"] in _SAID:
+                yield from self._judge(line)
+        elif line.actor.startswith("pod/"):
+            self._done[line.actor] = line
+            if line.event == "created":
+                self._made.pop(line.actor, None)
+
+    def _judge(self, line: Line) -> Iterator[Breach]:
+        pattern, events = _SAID[line.fields["reason"]]
+        match, owner = pattern.match(line.fields["message"]), line.fields["object"]
+        namespace = owner.split("/")[1] if owner.count("/") == 2 else ""
+        if match is None or not namespace:
+            return
+        pod = f"pod/{namespace}/{match[1] or match[2]}"
+        done, made = self._done.get(pod), self._made.get(pod)
+        if line.fields["reason"] == "SuccessfulCreate" and done is not None:
+            self._made[pod] = owner, done
+        if done is None or line.t - done.t > MOMENTS_S or done.event not in (*events, *_SAID["SuccessfulDelete"][1]):
+            what = f"{owner} says {line.fields['message']!r}, and {pod} was not {events[0]} then"
+            yield Breach((pod, str(line.number)), what, line, after=done)
+        elif line.fields["reason"] == "SuccessfulDelete" and made is not None and made[0] == owner:
+            ordered = self._ordered is not None and self._ordered.number > made[1].number
+            if done.t - made[1].t <= MOMENTS_S and not ordered:
+                what = (
+                    f"{owner} deletes {pod} {done.t - made[1].t:.1f} s after it made it, and nobody has asked for fewer"
+                )
+                yield Breach((pod, "taken back"), what, done, after=made[1])

@@ -1,0 +1,143 @@
+"""Invariant 18: a kubelet's books, events and announcements follow what it does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+_KUBELET = "kubelet/"
+_REPORTED = ("Pulled", "Created", "Started")
+Slot = tuple[str, str, str]
+"""A pod's uid, its container, the resource."""
+
+
+class _Node(Struct):
+    """What a kubelet has said. ``given`` is what it allocated to pods that it has not ended, ``kept`` its checkpoint;
+    ``registers`` and ``tells``: whether its registrations, and its events, are seen at all."""
+
+    registered: set[str] = field(default_factory=set)
+    given: dict[Slot, tuple[tuple[str, ...], Line]] = field(default_factory=dict)
+    kept: dict[Slot, tuple[str, ...]] = field(default_factory=dict)
+    begun: Line | None = None
+    registers: bool = False
+    tells: bool = False
+
+
+class KubeletReports(Invariant[ObservedState]):
+    """A list of devices comes from a plugin that registered since the kubelet began; the checkpoint has what was
+    allocated and nothing else, before a container starts on it; a container that starts was pulled and created, and its
+    start is reported in the same moment, each with its event on the pod."""
+
+    number = 18
+    name = "a kubelet's checkpoint and events say what it did"
+    events = frozenset(
+        {
+            *(
+                ("kubelet", event)
+                for event in ("registered", "devices", "allocated", "checkpoint", "container-started")
+            ),
+            *(("kubelet", event) for event in ("pod-ended", "rejected")),
+            *(("component", event) for event in ("started", "killed", "crashed")),
+            ("api", "event"),
+        }
+    )
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, _Node] = {}
+        self._told: dict[str, dict[str, Line]] = {}
+        """Pod (namespace/name) -> reasons of the events on it, with the last line of each."""
+        self._untold: dict[str, Line] = {}
+        self._seen: set[tuple[str, str]] = set()
+        self._due_s = math.inf
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Judge one word of a kubelet."""
+        if line.layer == "api":
+            if line.actor.startswith(_KUBELET):
+                self._nodes.setdefault(line.actor, _Node()).tells = True
+                if line.fields["reason"] in _REPORTED:
+                    self._tell(line)
+            return
+        if not line.actor.startswith(_KUBELET):
+            return
+        node = self._nodes.setdefault(line.actor, _Node())
+        match line.event:
+            case "registered":
+                node.registers = True
+                node.registered.add(line.fields["resource"])
+            case "devices":
+                yield from _devices(node, line)
+            case "allocated":
+                fields = line.fields
+                node.given[fields["uid"], fields["container"], fields["resource"]] = tuple(fields["devices"]), line
+            case "checkpoint":
+                yield from _checkpoint(node, line)
+            case "container-started":
+                yield from self._started(node, line, state)
+            case "pod-ended" | "rejected":
+                node.given = {slot: given for slot, given in node.given.items() if slot[0] != line.fields["uid"]}
+                self._told.pop(line.fields.get("pod", ""), None)
+            case "started":
+                node.begun = line
+                node.registered.clear()
+                # What it had not written down is forgotten.
+                node.given = {slot: given for slot, given in node.given.items() if node.kept.get(slot) == given[0]}
+            case "killed" | "crashed":
+                self._untold.clear()
+
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+        """Judge starts of which no event has told."""
+        if not self._untold or t <= self._due_s + state.bounds.lag_s:
+            return
+        for pod, line in self._untold.items():
+            yield Breach(
+                (pod, str(line.number)), f"no event tells that {line.fields['container']} of {pod} started", line
+            )
+        self._untold.clear()
+
+    def _tell(self, line: Line) -> None:
+        pod = line.fields["object"].removeprefix("pod/")
+        reason = line.fields["reason"]
+        self._told.setdefault(pod, {})[reason] = line
+        if reason == "Started":
+            self._untold.pop(pod, None)
+
+    def _started(self, node: _Node, line: Line, state: ObservedState) -> Iterator[Breach]:
+        fields = line.fields
+        uid, container, pod = fields["uid"], fields["container"], fields["pod"]
+        for slot, (devices, given) in node.given.items():
+            if slot[:2] == (uid, container) and node.kept.get(slot) != devices:
+                what = f"{container} of {pod} starts on {', '.join(devices)}, which the checkpoint does not have"
+                yield Breach((uid, container, "kept"), what, line, after=given)
+        if not node.tells or state.bounds.lag_s or (uid, container) in self._seen:
+            return  # events come over the API; one that says the same again is no news
+        self._seen.add((uid, container))
+        told = self._told.get(pod, {})
+        missing = [reason for reason in ("Pulled", "Created") if reason not in told]
+        if missing:
+            what = f"{container} of {pod} starts, and no event {missing[0]} came before"
+            yield Breach((uid, container, "told"), what, line, after=node.begun)
+        self._untold[pod], self._due_s = line, line.t
+
+
+def _devices(node: _Node, line: Line) -> Iterator[Breach]:
+    resource = line.fields["resource"]
+    if node.registers and resource not in node.registered:
+        what = f"{line.actor} takes a list of {resource}, which no plugin has registered"
+        yield Breach((line.actor, resource, str(line.number)), what, line, after=node.begun)
+
+
+def _checkpoint(node: _Node, line: Line) -> Iterator[Breach]:
+    node.kept = {(uid, container, resource): tuple(ids) for uid, container, resource, ids in line.fields["entries"]}
+    for slot, (devices, given) in node.given.items():
+        if node.kept.get(slot) != devices:
+            what = (
+                f"the checkpoint of {line.actor} has {node.kept.get(slot, ())} for {slot[1]} of {given.fields['pod']}"
+            )
+            yield Breach((line.actor, *slot), f"{what}, and it was given {devices}", line, after=given)

@@ -1,0 +1,124 @@
+"""Invariant 21: a scheduler says of each pod what became of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+SEEN_S = 2.0
+"""Within which a scheduler has seen that a node came or went."""
+
+_MESSAGE = re.compile(r"0/(\d+) nodes are available: (.*?)(?=$|(?:no new claims to deallocate, )?preemption: |\Z)")
+_COUNTED = re.compile(r"(?:^|, )(\d+) ")
+_ASSIGNED = re.compile(r"^Successfully assigned (\S+) to (\S+)$")
+
+
+class SchedulerReports(Invariant[ObservedState]):
+    """A pod that is bound by a scheduler of this run gets its event ``Scheduled``, which names that node, in the same
+    moment; one that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names how
+    many there are, and its reasons reach that number."""
+
+    number = 21
+    name = "a scheduler's events say where a pod went, or what is wrong with every node"
+    events = frozenset(
+        {("api", event) for event in ("created", "bound", "condition", "event", "deleted")}
+        | {("component", "killed"), ("component", "crashed")}
+    )
+
+    def __init__(self) -> None:
+        self._nodes: set[str] = set()
+        self._nodes_changed_s = -math.inf
+        self._before = 0
+        self._schedulers: dict[str, str] = {}
+        self._owed: dict[tuple[str, str], Line] = {}
+        self._told: dict[tuple[str, str], Line] = {}
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Take in what happens to a pod, and what is said of it."""
+        if line.event == "event":
+            if line.fields["reason"] in ("Scheduled", "FailedScheduling"):
+                yield from self._tell(line, state)
+        elif line.layer == "component":
+            self._owed.clear()  # one that has died says nothing
+        elif line.actor.startswith("node/") and line.event != "condition":
+            self._node(line)
+        elif line.actor.startswith("pod/"):
+            yield from self._pod(line, state)
+
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+        """Judge what nobody has said."""
+        for (pod, reason), line in list(self._owed.items()):
+            if t > line.t + state.bounds.lag_s:
+                del self._owed[pod, reason]
+                yield Breach(
+                    (pod, reason, str(line.number)), f"{pod} is {line.event}, and no event {reason} says so", line
+                )
+
+    def _node(self, line: Line) -> None:
+        self._before, self._nodes_changed_s = len(self._nodes), line.t
+        name = line.actor.partition("/")[2]
+        self._nodes.discard(name) if line.event == "deleted" else self._nodes.add(name)
+
+    def _pod(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        pod, fields = line.actor, line.fields
+        if line.event == "created":
+            if not fields.get("node") and fields["scheduler"] in state.systems.schedulers:
+                self._schedulers[pod] = fields["scheduler"]
+        elif pod not in self._schedulers:
+            return
+        elif line.event == "deleted":
+            del self._schedulers[pod]
+            for reason in ("Scheduled", "FailedScheduling"):
+                self._told.pop((pod, reason), None)
+                self._owed.pop((pod, reason), None)
+        elif line.event == "bound":
+            told = self._told.get((pod, "Scheduled"))
+            if told is None:
+                self._owed[pod, "Scheduled"] = line
+            else:
+                yield from _elsewhere(told, fields["node"], line)
+        elif fields.get("reason") == "Unschedulable" and (pod, "FailedScheduling") not in self._told:
+            self._owed[pod, "FailedScheduling"] = line
+
+    def _tell(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        pod, reason = line.fields["object"], line.fields["reason"]
+        if pod not in self._schedulers:
+            return
+        self._told[pod, reason] = line
+        owed = self._owed.pop((pod, reason), None)
+        if reason == "Scheduled" and owed is not None:
+            yield from _elsewhere(line, owed.fields["node"], owed)
+        if reason == "FailedScheduling":
+            yield from self._account(line, state)
+
+    def _account(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        match = _MESSAGE.match(line.fields["message"])
+        if match is None:
+            return
+        named, counts = int(match[1]), [int(count) for count in _COUNTED.findall(match[2])]
+        there = {1, len(self._nodes)}  # one that is turned away once it had a node speaks of that node alone
+        if line.t - self._nodes_changed_s <= SEEN_S + state.bounds.lag_s:
+            there |= {self._before, named}
+        wrong = ""
+        if named not in there:
+            wrong = f"speaks of {named} nodes, and there are {len(self._nodes)}"
+        elif counts and (sum(counts) < named or max(counts) > named):
+            wrong = f"gives reasons for {sum(counts)} of {named} nodes"
+        if wrong:
+            yield Breach(
+                (line.fields["object"], str(line.number)), f"FailedScheduling of {line.fields['object']} {wrong}", line
+            )
+
+
+def _elsewhere(said: Line, node: str, bound: Line) -> Iterator[Breach]:
+    match = _ASSIGNED.match(said.fields["message"])
+    if match is not None and match[2] != node:
+        last = max(said, bound, key=lambda each: each.number)
+        yield Breach(
+            (bound.actor, str(last.number)), f"{bound.actor} is bound to {node}, and its event says {match[2]}", last
+        )

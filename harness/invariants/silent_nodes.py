@@ -1,0 +1,75 @@
+"""Invariant 23: a node that falls silent is called unknown after its grace, and not before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+GRACE_S, RENEWED_S, LOOKS_S = 50.0, 10.0, 5.0
+"""``--node-monitor-grace-period`` of kube-controller-manager 1.34, how often a kubelet renews its lease, and
+``--node-monitor-period``."""
+ROUNDING_S = 2.0
+EARLIEST_S, LATEST_S = GRACE_S - RENEWED_S - ROUNDING_S, GRACE_S + 2 * LOOKS_S + ROUNDING_S
+
+
+class SilentNodes(Invariant[ObservedState]):
+    """By the kubelet's end: its last lease is at most one renewal older, and the controller looks every few seconds.
+    Where the host itself goes off, or a control plane is away, nothing is said."""
+
+    number = 23
+    name = "a node whose kubelet is gone is called unknown in its time"
+    events = frozenset(
+        {("api", "condition"), ("api", "created"), ("api", "deleted"), ("chassis", "host-power")}
+        | {("component", event) for event in ("started", "killed", "crashed")}
+    )
+
+    def __init__(self) -> None:
+        self._gone: dict[str, Line] = {}
+        self._nodes: set[str] = set()
+        self._next_s = math.inf
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Start and stop the clocks."""
+        kind, _, name = line.actor.partition("/")
+        if line.layer == "component":
+            if kind == "kubelet":
+                self._gone.pop(name, None)
+                if line.event != "started" and name in self._nodes:
+                    self._gone[name] = line
+                    self._next_s = -math.inf
+            elif kind.startswith("kube-"):
+                self._gone.clear()
+        elif line.event == "host-power":
+            self._gone.pop(str(line.fields["host"]), None)
+        elif kind == "node":
+            yield from self._node(name, line, 2 * state.bounds.lag_s)
+
+    def _node(self, node: str, line: Line, lag_s: float) -> Iterator[Breach]:
+        if line.event == "created":
+            self._nodes.add(node)
+        elif line.event == "deleted":
+            self._nodes.discard(node)
+            self._gone.pop(node, None)
+        elif line.fields["type"] == "Ready" and line.fields["status"] == "Unknown":
+            gone = self._gone.pop(node, None)
+            if gone is not None and not EARLIEST_S <= line.t - gone.t <= LATEST_S + lag_s:
+                what = f"{node} is called unknown {line.t - gone.t:.1f} s after its kubelet was {gone.event}"
+                yield Breach((node, str(line.number)), what, line, after=gone)
+
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+        """Judge the clocks."""
+        if t < self._next_s:
+            return
+        self._next_s = math.inf
+        for node, gone in list(self._gone.items()):
+            due_s = gone.t + LATEST_S + 2 * state.bounds.lag_s
+            if t <= due_s:
+                self._next_s = min(self._next_s, due_s)
+                continue
+            del self._gone[node]
+            what = f"{node} is not called unknown {t - gone.t:.1f} s after its kubelet was {gone.event}"
+            yield Breach((node, str(gone.number)), what, gone)

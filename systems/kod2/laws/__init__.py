@@ -1,0 +1,46 @@
+"""The laws of KOD2's operator, each a model that replays a run's lines (contract kod2.md sections 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mews.kube.system.invariant import Invariant, RunState
+from mews.systems.kod2.config import OperatorConfig, Scheduling
+from mews.systems.kod2.job_books import JobBooks
+from mews.systems.kod2.laws.placed import PlacementsAgree
+from mews.systems.kod2.laws.said import SaysWhatItDoes
+from mews.systems.kod2.laws.scaling import (
+    LITERAL_THRASH,
+    LITERAL_WORKER_0,
+    Cooldown,
+    HeavierFirst,
+    LeaderStays,
+    OverIsOver,
+    PlacedFirst,
+    RetriesBounded,
+    WithinBounds,
+)
+from mews.systems.kod2.laws.statuses import StatusesAgree
+from mews.systems.kod2.model import Mode
+
+__all__ = ["LITERAL_THRASH", "LITERAL_WORKER_0", "laws"]
+
+
+def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
+    """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
+    jobs = JobBooks()
+    if config.scheduling != Scheduling.KOD2:
+        return (OverIsOver(jobs), StatusesAgree(jobs))
+    literal = config.mode == Mode.LITERAL
+    return (
+        WithinBounds(jobs),
+        LeaderStays(jobs, LITERAL_WORKER_0 if literal else ""),
+        HeavierFirst(jobs),
+        OverIsOver(jobs),
+        Cooldown(jobs, config.cooldown_s, LITERAL_THRASH if literal else ""),
+        PlacedFirst(jobs),
+        RetriesBounded(jobs, gives_back=not literal),
+        PlacementsAgree(jobs),
+        SaysWhatItDoes(jobs),
+        StatusesAgree(jobs),
+    )

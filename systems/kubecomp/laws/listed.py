@@ -1,0 +1,101 @@
+"""A plugin's list has what its node has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.laws.announcing import HEALTH, MOVES, NOTICED
+from mews.systems.kubecomp.laws.board import BOARD_EVENTS, Board
+from mews.systems.kubecomp.laws.own_detach import LAG
+
+SEEN_S = 15.0
+"""Within which a Device Manager has seen what became of a device: its looks at chassis and host, a request."""
+
+
+class ListsWhatIsThere(Invariant[RunState]):
+    """The healthy devices of a list are those on the node's port that its host shows as healthy, without those that are
+    asked back. Reckoned anew for each list, of the devices of which nothing has changed lately."""
+
+    number = 39
+    name = "a node announces the healthy devices on its port that nobody asks of it"
+    events = BOARD_EVENTS | {
+        ("kubelet", "devices"),
+        ("host", "table"),
+        *(("fault", event) for event in ("fired", "cleared")),
+        *(("chassis", event) for event in (*MOVES, "attach-begun", "detach-begun", "operation-finished", "down", "up")),
+        *(("host", event) for event in HEALTH),
+    }
+
+    def __init__(self, config: KubeCompConfig, board: Board) -> None:
+        self._board = board
+        self._config = config
+        self._lent = {node.name for node in config.nodes if node.lent_to}
+        self._place: dict[str, str | None] = {}
+        self._healthy: dict[tuple[str, str], bool] = {}
+        self._changed: dict[str, Line] = {}
+        self._disturbed_s = -math.inf
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Note what there is; judge a list."""
+        self._board.take(line)
+        fields = line.fields
+        if line.layer == "kubelet":
+            node = line.actor.partition("/")[2]
+            if fields["resource"] == self._config.resource and node not in self._lent:
+                yield from self._judge(node, line, state)
+        elif line.event == "table":
+            self._table(line)
+        elif "gpuid" in fields:
+            self._note(line)
+        elif line.layer in ("fault", "chassis"):
+            self._disturbed_s = line.t
+
+    def _table(self, line: Line) -> None:
+        if line.t > 0.0:
+            self._disturbed_s = line.t
+        for gpuid, row in line.fields["devices"].items():
+            if line.layer == "chassis":
+                self._place[row["gpuid"]] = row.get("host")
+            else:
+                self._healthy[line.actor.partition("/")[2], gpuid] = bool(row["healthy"])
+
+    def _note(self, line: Line) -> None:
+        gpuid = line.fields["gpuid"]
+        self._changed[gpuid] = line
+        if line.layer == "chassis" and line.event in MOVES:
+            self._place[gpuid] = None if line.event == "removed" else line.fields.get("host")
+        elif line.layer == "host":
+            self._healthy[line.actor.partition("/")[2], gpuid] = bool(line.fields["healthy"])
+
+    def _judge(self, node: str, line: Line, state: RunState) -> Iterator[Breach]:
+        seen_s = SEEN_S + 2 * (state.bound_s(LAG) or 0.0)
+        if line.t - self._disturbed_s < seen_s:
+            return
+        listed, asked = set(line.fields["healthy"]), {each.gpuid for each in self._board.all_standing()}
+        settled = [gpuid for gpuid in self._place if gpuid not in asked and self._is_settled(gpuid, line.t - seen_s)]
+        due = {gpuid for gpuid in settled if self._place[gpuid] == node and self._healthy.get((node, gpuid))}
+        wrong = (
+            ("does not announce", due - listed),
+            ("announces without having it", listed.intersection(settled) - due),
+        )
+        for how, found in wrong:
+            devices = sorted(gpuid for gpuid in found if not state.excused(NOTICED, line.t, gpuid))
+            if devices:
+                last = max(
+                    (self._changed[each] for each in devices if each in self._changed), default=None, key=_number
+                )
+                yield Breach(
+                    (node, str(line.number)), f"{node} {how}: {', '.join(devices)}", line, devices[0], after=last
+                )
+
+    def _is_settled(self, gpuid: str, by_s: float) -> bool:
+        changed = self._changed.get(gpuid)
+        return changed is None or changed.t <= by_s
+
+
+def _number(line: Line) -> int:
+    return line.number

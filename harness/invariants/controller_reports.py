@@ -16,17 +16,21 @@ _SAID = {
     "SuccessfulCreate": (re.compile(r"^(?:Created pod: (\S+)$|create Pod (\S+) in )"), ("created",)),
     "SuccessfulDelete": (re.compile(r"^(?:Deleted pod: (\S+)$|delete Pod (\S+) in )"), ("deleting", "deleted")),
 }
+_SCALED = re.compile(r"^Scaled (?:up|down) replica set (\S+) from (\d+) to (\d+)$")
 _ORDERS = ("ScalingReplicaSet", "Suspended", "Completed", "FailedJob", "DeadlineExceeded", "BackoffLimitExceeded")
 """Events of controllers by which others are to delete pods."""
 
 
 class ControllerReports(Invariant[ObservedState]):
     """By the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. A pod that its controller made and deletes
-    within a moment, though nobody has asked for fewer, goes round in circles."""
+    within a moment, though nobody has asked for fewer, goes round in circles. A ReplicaSet has no more pods than its
+    Deployment scaled it to; of one whose scale somebody has changed since, nothing is said."""
 
     number = 22
     name = "a controller's events say what it did, and it keeps the pods that it makes"
-    events = frozenset({("api", event) for event in ("created", "deleting", "deleted", "event")} | {("step", "begun")})
+    events = frozenset(
+        {("api", event) for event in ("created", "phase", "deleting", "deleted", "event")} | {("step", "begun")}
+    )
 
     def __init__(self) -> None:
         self._done: dict[str, Line] = {}
@@ -34,6 +38,8 @@ class ControllerReports(Invariant[ObservedState]):
         self._made: dict[str, tuple[str, Line]] = {}
         """Pod -> which object has made it, by its controller's event, and the line of its making."""
         self._ordered: Line | None = None
+        self._scales: dict[str, tuple[int, Line]] = {}
+        """ReplicaSet -> how many pods it is to have, by its Deployment's last event."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge what a controller says."""
@@ -41,15 +47,38 @@ class ControllerReports(Invariant[ObservedState]):
             return  # events and pods come from watches of their own
         if line.layer == "step":
             self._ordered = line
+            self._scales.clear()
         elif line.event == "event":
             if line.fields["reason"] in _ORDERS:
                 self._ordered = line
+                self._scale(line)
             elif line.fields["reason"] in _SAID:
                 yield from self._judge(line)
         elif line.actor.startswith("pod/"):
+            if line.event == "phase" and line.fields["phase"] not in ("Succeeded", "Failed"):
+                return
             self._done[line.actor] = line
             if line.event == "created":
                 self._made.pop(line.actor, None)
+
+    def _scale(self, line: Line) -> None:
+        match = _SCALED.match(line.fields["message"])
+        if match is not None:
+            owner = f"replicaset/{line.fields['object'].split('/')[1]}/{match[1]}"
+            self._scales[owner] = int(match[3]), line
+
+    def _more_than_asked(self, owner: str, made: Line) -> Iterator[Breach]:
+        wanted, scaled = self._scales.get(owner, (None, None))
+        if wanted is None:
+            return
+        live = [pod for pod, (whose, _) in self._made.items() if whose == owner and self._is_live(pod)]
+        if len(live) > wanted:
+            what = f"{owner} makes {made.actor} and has {len(live)} pods then; it was scaled to {wanted}"
+            yield Breach((owner, str(made.number)), what, made, after=scaled)
+
+    def _is_live(self, pod: str) -> bool:
+        done = self._done.get(pod)
+        return done is not None and done.event == "created"
 
     def _judge(self, line: Line) -> Iterator[Breach]:
         pattern, events = _SAID[line.fields["reason"]]
@@ -61,7 +90,12 @@ class ControllerReports(Invariant[ObservedState]):
         done, made = self._done.get(pod), self._made.get(pod)
         if line.fields["reason"] == "SuccessfulCreate" and done is not None:
             self._made[pod] = owner, done
-        if done is None or line.t - done.t > MOMENTS_S or done.event not in (*events, *_SAID["SuccessfulDelete"][1]):
+            yield from self._more_than_asked(owner, done)
+        if (
+            done is None
+            or line.t - done.t > MOMENTS_S
+            or done.event not in (*events, "phase", *_SAID["SuccessfulDelete"][1])
+        ):
             what = f"{owner} says {line.fields['message']!r}, and {pod} was not {events[0]} then"
             yield Breach((pod, str(line.number)), what, line, after=done)
         elif line.fields["reason"] == "SuccessfulDelete" and made is not None and made[0] == owner:

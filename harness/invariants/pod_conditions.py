@@ -90,7 +90,7 @@ class PodConditions(Invariant[ObservedState]):
                     yield Breach((uid, what), f"{pod.name} is not {what} {t - line.t:.1f} s after {line.event}", line)
 
     def _pod(self, line: Line) -> None:
-        uid, fields = line.fields["uid"], line.fields
+        uid, fields = str(line.fields.get("uid")), line.fields
         if line.event == "created":
             self._pods[uid] = _Pod(line.actor.removeprefix("pod/"), fields.get("phase", ""), fields.get("node", ""))
             return

@@ -56,21 +56,27 @@ class Queued(Invariant[ObservedState]):
     """Writes to one chassis are done one after the other, in the order in which they were begun (contract chassis.md
     2): none takes effect or is finished before one that was begun earlier, unless it is cancelled. Each that was begun
     is finished once, within 20 minutes of the one before. One that is said to have happened did: the device is on the
-    port that was asked for; one that did not has changed nothing. No device is attached while its link is down. What
-    was begun before the journal is not judged."""
+    port that was asked for; one that did not has changed nothing. Components ask for devices that there are. No device
+    is attached while its link is down. What was begun before the journal is not judged."""
 
     number = 17
     name = "operations of one chassis queue, and its table shows what they did"
     events = frozenset(
         {("component", "killed"), ("component", "started")}
+        | {("step", event) for event in ("begun", "passed", "failed")}
         | {("chassis", event) for event in (*BEGINNINGS, *EFFECTS, *FOREIGN, *LINKS, *WHOLE, "operation-finished")}
     )
 
     def __init__(self) -> None:
         self._chassis: dict[str, _Management] = {}
+        self._by_hand: set[int] = set()
+        """Steps of the scenario that operate a chassis now: they may ask for what there is not."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge one line of a chassis."""
+        if line.layer == "step":
+            self._step(line)
+            return
         if line.layer == "component":
             # It counts from 1 again, and what it had begun is lost.
             if line.actor in self._chassis:
@@ -79,10 +85,19 @@ class Queued(Invariant[ObservedState]):
         if "device" not in line.fields and line.event not in WHOLE:
             return
         box = self._chassis.setdefault(line.actor, _Management())
+        if line.event in BEGINNINGS and box.ports and line.fields["device"] not in box.ports and not self._by_hand:
+            what = f"{line.actor}: {line.event} of {line.fields['device']!r}, which the chassis does not have"
+            yield Breach((line.actor, "unknown", str(line.number)), what, line)
         found = self._look(box, line)
         if found is not None:
             what, after = found
             yield Breach((line.actor, str(line.number)), f"{line.actor}: {what}", line, after=after)
+
+    def _step(self, line: Line) -> None:
+        if line.event == "begun" and line.fields.get("do") == "chassis":
+            self._by_hand.add(line.fields["step"])
+        elif line.event != "begun":
+            self._by_hand.discard(line.fields["step"])
 
     def _look(self, box: _Management, line: Line) -> Finding | None:
         if line.event in BEGINNINGS:

@@ -21,13 +21,14 @@ _ASSIGNED = re.compile(r"^Successfully assigned (\S+) to (\S+)$")
 class SchedulerReports(Invariant[ObservedState]):
     """A pod that is bound by a scheduler of this run gets its event ``Scheduled``, which names that node, in the same
     moment; one that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names how
-    many there are, and its reasons reach that number."""
+    many there are, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only while
+    something that it asks is down."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
     events = frozenset(
         {("api", event) for event in ("created", "bound", "condition", "event", "deleted")}
-        | {("component", "killed"), ("component", "crashed")}
+        | {("component", "killed"), ("component", "crashed"), ("component", "started")}
     )
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class SchedulerReports(Invariant[ObservedState]):
         self._schedulers: dict[str, str] = {}
         self._owed: dict[tuple[str, str], Line] = {}
         self._told: dict[tuple[str, str], Line] = {}
+        self._down: set[str] = set()
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens to a pod, and what is said of it."""
@@ -44,7 +46,7 @@ class SchedulerReports(Invariant[ObservedState]):
             if line.fields["reason"] in ("Scheduled", "FailedScheduling"):
                 yield from self._tell(line, state)
         elif line.layer == "component":
-            self._owed.clear()  # one that has died says nothing
+            self._component(line)
         elif line.actor.startswith("node/") and line.event != "condition":
             self._node(line)
         elif line.actor.startswith("pod/"):
@@ -58,6 +60,10 @@ class SchedulerReports(Invariant[ObservedState]):
                 yield Breach(
                     (pod, reason, str(line.number)), f"{pod} is {line.event}, and no event {reason} says so", line
                 )
+
+    def _component(self, line: Line) -> None:
+        self._owed.clear()  # one that has died says nothing
+        self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
 
     def _node(self, line: Line) -> None:
         self._before, self._nodes_changed_s = len(self._nodes), line.t
@@ -82,6 +88,12 @@ class SchedulerReports(Invariant[ObservedState]):
                 self._owed[pod, "Scheduled"] = line
             else:
                 yield from _elsewhere(told, fields["node"], line)
+        elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
+            told = self._told.get((pod, "FailedScheduling"))
+            said = f": {told.fields['message']}" if told is not None else ""
+            yield Breach(
+                (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{said}", told or line
+            )
         elif fields.get("reason") == "Unschedulable" and (pod, "FailedScheduling") not in self._told:
             self._owed[pod, "FailedScheduling"] = line
 

@@ -30,6 +30,7 @@ class SilentNodes(Invariant[ObservedState]):
     def __init__(self) -> None:
         self._gone: dict[str, Line] = {}
         self._nodes: set[str] = set()
+        self._begun: dict[str, float] = {}
         self._next_s = math.inf
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
@@ -37,16 +38,21 @@ class SilentNodes(Invariant[ObservedState]):
         kind, _, name = line.actor.partition("/")
         if line.layer == "component":
             if kind == "kubelet":
-                self._gone.pop(name, None)
-                if line.event != "started" and name in self._nodes:
-                    self._gone[name] = line
-                    self._next_s = -math.inf
+                self._kubelet(name, line)
             elif kind.startswith("kube-"):
                 self._gone.clear()
         elif line.event == "host-power":
             self._gone.pop(str(line.fields["host"]), None)
         elif kind == "node":
             yield from self._node(name, line, 2 * state.bounds.lag_s)
+
+    def _kubelet(self, node: str, line: Line) -> None:
+        self._gone.pop(node, None)
+        if line.event == "started":
+            self._begun[node] = line.t
+        elif node in self._nodes and line.t - self._begun.get(node, -math.inf) > 2 * RENEWED_S:
+            self._gone[node] = line  # one that has just begun may not have renewed its lease
+            self._next_s = -math.inf
 
     def _node(self, node: str, line: Line, lag_s: float) -> Iterator[Breach]:
         if line.event == "created":

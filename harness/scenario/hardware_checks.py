@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.harness.scenario.expectations import GpusExpectation, SettledExpectation
-from mews.harness.scenario.match import match, show
+from mews.harness.scenario.match import Mismatch, match, show
 from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.api.objects import condition_of, containers_of, name_of, node_name_of, phase_of, uid_of
 from mews.kube.api.quantities import whole
@@ -16,6 +16,7 @@ from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 
 Row = Mapping[str, Any]
+_NO_CHANGE = ("attach-begun", "detach-begun", "operation-finished")
 _UUID = re.compile(r"\b[A-Za-z]+-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 
 
@@ -34,7 +35,20 @@ async def log_of(stage: StepContext, namespace: str, pod: str, container: str | 
 async def table(stage: StepContext, expected: Any) -> Finding:
     """The table matches the pattern."""
     wrong = match(expected, await stage.cluster.hardware.table())
-    return Finding(wrong is None, f"chassis table like {show(expected)}", str(wrong or ""))
+    return Finding(wrong is None, f"chassis table like {show(expected)}", str(wrong or ""), line=_made(stage, wrong))
+
+
+def _made(stage: StepContext, wrong: Mismatch | None) -> int | None:
+    """The number of the last line that changed the device, on the chassis or the host, that a mismatch is about."""
+    if wrong is None:
+        return None
+    names = set(wrong.path.split("."))
+    for line in reversed(stage.cluster.journal.lines(stage.first_line)):
+        if line.layer not in ("chassis", "host") or line.event in _NO_CHANGE:
+            continue
+        if line.actor.partition("/")[2] in names and names & {line.fields.get("device"), line.fields.get("gpuid")}:
+            return line.number
+    return None
 
 
 async def hosts(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
@@ -48,7 +62,7 @@ async def hosts(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
 async def host(stage: StepContext, expected: Any) -> Finding:
     """What the hosts see matches the pattern."""
     wrong = match(expected, await stage.cluster.hardware.hosts())
-    return Finding(wrong is None, f"hosts that see {show(expected)}", str(wrong or ""))
+    return Finding(wrong is None, f"hosts that see {show(expected)}", str(wrong or ""), line=_made(stage, wrong))
 
 
 async def telemetry(stage: StepContext, expected: Any) -> Finding:

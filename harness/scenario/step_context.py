@@ -21,7 +21,7 @@ class Finding(Struct, frozen=True):
     """What a look at the world found: whether the expectation holds, what it was, what is there instead.
 
     ``about`` names the things that it is about (``pod/default/a``), so that related events can be shown. ``line``: the
-    number of the journal line that must not be there, where it is one.
+    number of the journal line that must not be there, or that made what is there, where that is known.
     """
 
     holds: bool

@@ -12,8 +12,9 @@ from mews.systems.kubecomp.laws.announcing import HEALTH, MOVES, NOTICED
 from mews.systems.kubecomp.laws.board import BOARD_EVENTS, Board
 from mews.systems.kubecomp.laws.own_detach import LAG
 
-SEEN_S = 15.0
-"""Within which a Device Manager has seen what became of a device: its looks at chassis and host, a request."""
+SEEN_S = 60.0
+"""Within which a Device Manager has got over what became of a device, a fault, or an end: looks at chassis and host,
+what it remembers of a withdrawal, the listings that it wants before it believes that a device is gone."""
 
 
 class ListsWhatIsThere(Invariant[RunState]):
@@ -26,6 +27,7 @@ class ListsWhatIsThere(Invariant[RunState]):
         ("kubelet", "devices"),
         ("host", "table"),
         *(("fault", event) for event in ("fired", "cleared")),
+        *(("component", event) for event in ("started", "killed", "crashed")),
         *(("chassis", event) for event in (*MOVES, "attach-begun", "detach-begun", "operation-finished", "down", "up")),
         *(("host", event) for event in HEALTH),
     }
@@ -49,10 +51,10 @@ class ListsWhatIsThere(Invariant[RunState]):
                 yield from self._judge(node, line, state)
         elif line.event == "table":
             self._table(line)
-        elif "gpuid" in fields:
-            self._note(line)
-        elif line.layer in ("fault", "chassis"):
+        elif line.layer in ("fault", "component") or "gpuid" not in fields:
             self._disturbed_s = line.t
+        else:
+            self._note(line)
 
     def _table(self, line: Line) -> None:
         if line.t > 0.0:
@@ -75,8 +77,9 @@ class ListsWhatIsThere(Invariant[RunState]):
         seen_s = SEEN_S + 2 * (state.bound_s(LAG) or 0.0)
         if line.t - self._disturbed_s < seen_s:
             return
-        listed, asked = set(line.fields["healthy"]), {each.gpuid for each in self._board.all_standing()}
-        settled = [gpuid for gpuid in self._place if gpuid not in asked and self._is_settled(gpuid, line.t - seen_s)]
+        listed, unclear = set(line.fields["healthy"]), set(line.fields["unhealthy"])
+        unclear |= {each.gpuid for each in self._board.all_standing()}
+        settled = [gpuid for gpuid in self._place if gpuid not in unclear and self._is_settled(gpuid, line.t - seen_s)]
         due = {gpuid for gpuid in settled if self._place[gpuid] == node and self._healthy.get((node, gpuid))}
         wrong = (
             ("does not announce", due - listed),

@@ -207,6 +207,14 @@ def test_a_scheduler_that_leaves_something_out_is_reported(said: Sequence[Said],
     assert says in breach.what
 
 
+def test_a_scheduler_fails_by_itself_only_while_something_is_down() -> None:
+    error = [told(5, "default-scheduler", "FailedScheduling", "division by zero")]
+    error += [condition(5, "PodScheduled", "False", "SchedulerError")]
+    assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *error])) == [3]
+    away = (4.0, "component", "extender", "killed", {})
+    assert judged(SchedulerReports(), [*SCHEDULED[:3], away, *error]) == []
+
+
 def test_a_refusal_of_all_nodes_together_needs_no_counts() -> None:
     assert judged(SchedulerReports(), [*SCHEDULED[:3], *unschedulable(5, "0/2 nodes are available: gang g.")]) == []
 
@@ -230,6 +238,17 @@ def test_a_pod_that_its_controller_takes_back_in_the_same_moment_is_reported() -
     assert (breach.first and breach.first.number, breach.after and breach.after.number) == (2, 0)
     scaled = told(1, "deployment-controller", "ScalingReplicaSet", "Scaled down replica set web from 1 to 0")
     assert judged(ControllerReports(), [*MADE, scaled, *gone(1)]) == []
+
+
+def test_a_replica_set_that_makes_more_pods_than_it_was_scaled_to_is_reported() -> None:
+    said = "Scaled up replica set web from 0 to 1"
+    scaled = told(1, "deployment-controller", "ScalingReplicaSet", said, "deployment/default/web")
+    made = told(2, "replicaset-controller", "SuccessfulCreate", "Created pod: b", SET)
+    other: Said = (2, "api", "pod/default/b", "created", {"uid": "v"})
+    [breach] = judged(ControllerReports(), [scaled, *MADE, other, made])
+    assert (breach.first and breach.first.number, breach.after and breach.after.number) == (3, 0)
+    over = pod(2, "phase", phase="Failed", reason="")
+    assert judged(ControllerReports(), [scaled, *MADE, over, other, made]) == []
 
 
 @pytest.mark.parametrize("said", [MADE[1:], [*MADE, gone(30)[1]]], ids=["made", "deleted"])

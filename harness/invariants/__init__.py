@@ -15,6 +15,7 @@
 21 a scheduler's events account for every node            ``scheduler_reports``
 22 a controller says what it did, and keeps what it makes ``controller_reports``
 23 a silent node is called unknown in its time            ``silent_nodes``
+24 a fault that fires shows its effect                    ``fault_effects``
 25 a pod is bound where what it asks for is free          ``placements``
 28 a node's taints say what its Ready condition says      ``node_taints``
 70 a host's layers rise and fall in their order           ``host_layers``

@@ -12,7 +12,7 @@ from mews.kube.system.invariant import Breach, Invariant
 MOMENTS_S = 1.0
 """A controller writes its event right after the act. One that takes back so soon what it made goes round in circles."""
 
-_SAID = {
+_REPORTS = {
     "SuccessfulCreate": (re.compile(r"^(?:Created pod: (\S+)$|create Pod (\S+) in )"), ("created",)),
     "SuccessfulDelete": (re.compile(r"^(?:Deleted pod: (\S+)$|delete Pod (\S+) in )"), ("deleting", "deleted")),
 }
@@ -52,7 +52,7 @@ class ControllerReports(Invariant[ObservedState]):
             if line.fields["reason"] in _ORDERS:
                 self._ordered = line
                 self._scale(line)
-            elif line.fields["reason"] in _SAID:
+            elif line.fields["reason"] in _REPORTS:
                 yield from self._judge(line)
         elif line.actor.startswith("pod/"):
             if line.event == "phase" and line.fields["phase"] not in ("Succeeded", "Failed"):
@@ -81,7 +81,7 @@ class ControllerReports(Invariant[ObservedState]):
         return done is not None and done.event == "created"
 
     def _judge(self, line: Line) -> Iterator[Breach]:
-        pattern, events = _SAID[line.fields["reason"]]
+        pattern, events = _REPORTS[line.fields["reason"]]
         match, owner = pattern.match(line.fields["message"]), line.fields["object"]
         namespace = owner.split("/")[1] if owner.count("/") == 2 else ""
         if match is None or not namespace:
@@ -94,7 +94,7 @@ class ControllerReports(Invariant[ObservedState]):
         if (
             done is None
             or line.t - done.t > MOMENTS_S
-            or done.event not in (*events, "phase", *_SAID["SuccessfulDelete"][1])
+            or done.event not in (*events, "phase", *_REPORTS["SuccessfulDelete"][1])
         ):
             what = f"{owner} says {line.fields['message']!r}, and {pod} was not {events[0]} then"
             yield Breach((pod, str(line.number)), what, line, after=done)

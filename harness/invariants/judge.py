@@ -10,6 +10,7 @@ from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.departures import Departures
+from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
@@ -56,6 +57,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     21: SchedulerReports,
     22: ControllerReports,
     23: SilentNodes,
+    24: FaultEffects,
     25: Placements,
     28: NodeTaints,
     70: HostLayers,

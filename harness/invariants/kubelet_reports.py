@@ -26,7 +26,7 @@ class _Node(Struct):
     kept: dict[Slot, tuple[str, ...]] = field(default_factory=dict)
     begun: Line | None = None
     registers: bool = False
-    tells: bool = False
+    reports: bool = False
 
 
 class KubeletReports(Invariant[ObservedState]):
@@ -50,9 +50,9 @@ class KubeletReports(Invariant[ObservedState]):
 
     def __init__(self) -> None:
         self._nodes: dict[str, _Node] = {}
-        self._told: dict[str, dict[str, Line]] = {}
+        self._reported: dict[str, dict[str, Line]] = {}
         """Pod (namespace/name) -> reasons of the events on it, with the last line of each."""
-        self._untold: dict[str, Line] = {}
+        self._unreported: dict[str, Line] = {}
         self._seen: set[tuple[str, str]] = set()
         self._due_s = math.inf
 
@@ -60,9 +60,9 @@ class KubeletReports(Invariant[ObservedState]):
         """Judge one word of a kubelet."""
         if line.layer == "api":
             if line.actor.startswith(_KUBELET):
-                self._nodes.setdefault(line.actor, _Node()).tells = True
+                self._nodes.setdefault(line.actor, _Node()).reports = True
                 if line.fields["reason"] in _REPORTED:
-                    self._tell(line)
+                    self._report(line)
             return
         if not line.actor.startswith(_KUBELET):
             return
@@ -82,31 +82,31 @@ class KubeletReports(Invariant[ObservedState]):
                 yield from self._started(node, line, state)
             case "pod-ended" | "rejected":
                 node.given = {slot: given for slot, given in node.given.items() if slot[0] != line.fields["uid"]}
-                self._told.pop(line.fields.get("pod", ""), None)
+                self._reported.pop(line.fields.get("pod", ""), None)
             case "started":
                 node.begun = line
                 node.registered.clear()
                 # What it had not written down is forgotten.
                 node.given = {slot: given for slot, given in node.given.items() if node.kept.get(slot) == given[0]}
             case "killed" | "crashed":
-                self._untold.clear()
+                self._unreported.clear()
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge starts of which no event has told."""
-        if not self._untold or t <= self._due_s + state.bounds.lag_s:
+        if not self._unreported or t <= self._due_s + state.bounds.lag_s:
             return
-        for pod, line in self._untold.items():
+        for pod, line in self._unreported.items():
             yield Breach(
                 (pod, str(line.number)), f"no event tells that {line.fields['container']} of {pod} started", line
             )
-        self._untold.clear()
+        self._unreported.clear()
 
-    def _tell(self, line: Line) -> None:
+    def _report(self, line: Line) -> None:
         pod = line.fields["object"].removeprefix("pod/")
         reason = line.fields["reason"]
-        self._told.setdefault(pod, {})[reason] = line
+        self._reported.setdefault(pod, {})[reason] = line
         if reason == "Started":
-            self._untold.pop(pod, None)
+            self._unreported.pop(pod, None)
 
     def _started(self, node: _Node, line: Line, state: ObservedState) -> Iterator[Breach]:
         fields = line.fields
@@ -115,15 +115,15 @@ class KubeletReports(Invariant[ObservedState]):
             if slot[:2] == (uid, container) and node.kept.get(slot) != devices:
                 what = f"{container} of {pod} starts on {', '.join(devices)}, which the checkpoint does not have"
                 yield Breach((uid, container, "kept"), what, line, after=given)
-        if not node.tells or state.bounds.lag_s or (uid, container) in self._seen:
+        if not node.reports or state.bounds.lag_s or (uid, container) in self._seen:
             return  # events come over the API; one that says the same again is no news
         self._seen.add((uid, container))
-        told = self._told.get(pod, {})
-        missing = [reason for reason in ("Pulled", "Created") if reason not in told]
+        reported = self._reported.get(pod, {})
+        missing = [reason for reason in ("Pulled", "Created") if reason not in reported]
         if missing:
             what = f"{container} of {pod} starts, and no event {missing[0]} came before"
             yield Breach((uid, container, "told"), what, line, after=node.begun)
-        self._untold[pod], self._due_s = line, line.t
+        self._unreported[pod], self._due_s = line, line.t
 
 
 def _devices(node: _Node, line: Line) -> Iterator[Breach]:

@@ -244,7 +244,8 @@ def _is_other(before: ObservedHolding, now: ObservedHolding) -> bool:
 
 
 def _link(known: Device | None, line: Line) -> bool:
-    if line.event in ("link-down", "link-up", "table", "attached"):  # an attached device trains its link anew
+    # A device that comes to a port trains its link anew, whoever puts it there.
+    if line.event in ("link-down", "link-up", "table", "attached", "edited", "inserted"):
         return line.event != "link-down"
     return known.link if known else True
 

@@ -55,7 +55,7 @@ class PodConditions(Invariant[ObservedState]):
         self._moment_s = -math.inf
         self._owing: set[str] = set()
         self._next_s = math.inf
-        self._tells = False
+        self._reports = False
         """Whether conditions of pods are seen at all."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
@@ -99,7 +99,7 @@ class PodConditions(Invariant[ObservedState]):
             return
         match line.event:
             case "condition":
-                self._tells = True
+                self._reports = True
                 pod.conditions[fields["type"]] = fields["status"]
                 self._changed[uid] = line
                 self._pay(uid, f"{fields['type']} {fields['status']}")
@@ -109,7 +109,7 @@ class PodConditions(Invariant[ObservedState]):
                 self._pay(uid, "Running", "over") if pod.phase in _TERMINAL else self._pay(uid, pod.phase)
             case "bound":
                 pod.node = fields["node"]
-                if self._tells:
+                if self._reports:
                     self._owe(uid, f"{_SCHEDULED} True", line)
             case "deleting":
                 pod.leaving = line
@@ -155,14 +155,14 @@ class PodConditions(Invariant[ObservedState]):
 
 
 def _disagreement(pod: _Pod) -> str:
-    said = pod.conditions
+    reported = pod.conditions
     if pod.ended is not None and pod.ended.event == "rejected":
         return ""  # a kubelet that turns a pod away writes its phase alone
-    if said.get(_READY) == "True":
-        lacking = [name for name in (_SCHEDULED, _INITIALIZED, _CONTAINERS) if said.get(name) != "True"]
+    if reported.get(_READY) == "True":
+        lacking = [name for name in (_SCHEDULED, _INITIALIZED, _CONTAINERS) if reported.get(name) != "True"]
         if pod.phase != "Running" or lacking:
             return f"is Ready, and {f'{lacking[0]} is not True' if lacking else f'its phase is {pod.phase}'}"
-    if pod.phase in _TERMINAL and "True" in (said.get(_READY), said.get(_CONTAINERS)):
+    if pod.phase in _TERMINAL and "True" in (reported.get(_READY), reported.get(_CONTAINERS)):
         return f"is {pod.phase}, and its containers are ready"
     if pod.phase == "Running" and pod.started is None:
         return "is Running, and none of its containers has started"

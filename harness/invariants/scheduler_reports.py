@@ -37,14 +37,14 @@ class SchedulerReports(Invariant[ObservedState]):
         self._before = 0
         self._schedulers: dict[str, str] = {}
         self._owed: dict[tuple[str, str], Line] = {}
-        self._told: dict[tuple[str, str], Line] = {}
+        self._reported: dict[tuple[str, str], Line] = {}
         self._down: set[str] = set()
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens to a pod, and what is said of it."""
         if line.event == "event":
             if line.fields["reason"] in ("Scheduled", "FailedScheduling"):
-                yield from self._tell(line, state)
+                yield from self._report(line, state)
         elif line.layer == "component":
             self._component(line)
         elif line.actor.startswith("node/") and line.event != "condition":
@@ -80,28 +80,28 @@ class SchedulerReports(Invariant[ObservedState]):
         elif line.event == "deleted":
             del self._schedulers[pod]
             for reason in ("Scheduled", "FailedScheduling"):
-                self._told.pop((pod, reason), None)
+                self._reported.pop((pod, reason), None)
                 self._owed.pop((pod, reason), None)
         elif line.event == "bound":
-            told = self._told.get((pod, "Scheduled"))
-            if told is None:
+            reported = self._reported.get((pod, "Scheduled"))
+            if reported is None:
                 self._owed[pod, "Scheduled"] = line
             else:
-                yield from _elsewhere(told, fields["node"], line)
+                yield from _elsewhere(reported, fields["node"], line)
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
-            told = self._told.get((pod, "FailedScheduling"))
-            said = f": {told.fields['message']}" if told is not None else ""
+            reported = self._reported.get((pod, "FailedScheduling"))
+            cause = f": {reported.fields['message']}" if reported is not None else ""
             yield Breach(
-                (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{said}", told or line
+                (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{cause}", reported or line
             )
-        elif fields.get("reason") == "Unschedulable" and (pod, "FailedScheduling") not in self._told:
+        elif fields.get("reason") == "Unschedulable" and (pod, "FailedScheduling") not in self._reported:
             self._owed[pod, "FailedScheduling"] = line
 
-    def _tell(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+    def _report(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         pod, reason = line.fields["object"], line.fields["reason"]
         if pod not in self._schedulers:
             return
-        self._told[pod, reason] = line
+        self._reported[pod, reason] = line
         owed = self._owed.pop((pod, reason), None)
         if reason == "Scheduled" and owed is not None:
             yield from _elsewhere(line, owed.fields["node"], owed)
@@ -127,10 +127,10 @@ class SchedulerReports(Invariant[ObservedState]):
             )
 
 
-def _elsewhere(said: Line, node: str, bound: Line) -> Iterator[Breach]:
-    match = _ASSIGNED.match(said.fields["message"])
+def _elsewhere(reported: Line, node: str, bound: Line) -> Iterator[Breach]:
+    match = _ASSIGNED.match(reported.fields["message"])
     if match is not None and match[2] != node:
-        last = max(said, bound, key=lambda each: each.number)
+        last = max(reported, bound, key=lambda each: each.number)
         yield Breach(
             (bound.actor, str(last.number)), f"{bound.actor} is bound to {node}, and its event says {match[2]}", last
         )

@@ -15,6 +15,7 @@ _TOPICS = {
     "nodeName": "bound",
     "node ": "bound",
     "phase": "phase",
+    "ready": "condition",
     "conditions": "condition",
     "allocatable": "allocatable",
     "taints": "taints",
@@ -48,10 +49,15 @@ def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
     close = [line for line in lines if _is_about(line, finding.about)]
     for text in (finding.seen, finding.awaited):
         for _, event in sorted((text.index(word), event) for word, event in _TOPICS.items() if word in text):
-            speaking = [line for line in close if line.event in (event, _CAUSES.get(event))]
+            speaking = [line for line in close if line.event in (event, _CAUSES.get(event)) or _warns(line, event)]
             if speaking:
                 return speaking[-1]
     return close[-1] if close else None
+
+
+def _warns(line: Line, event: str) -> bool:
+    """Whether it says why a condition does not hold, such as a probe that failed."""
+    return event == "condition" and line.event == "event" and line.fields["type"] == "Warning"
 
 
 async def hint_for(cluster: Cluster, about: tuple[str, ...], *, deadlock: bool) -> str:

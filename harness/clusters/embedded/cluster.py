@@ -172,13 +172,9 @@ class EmbeddedCluster:
             crashes = () if isinstance(error, ComponentsCrashed) else self.crashes()
             if isinstance(error, Lacks) and not crashes and self.time != "virtual":
                 raise  # this machine may be too slow
-            raise self._not_up("; ".join((str(error), *crashes))) from None
-
-    def _not_up(self, text: str) -> ComponentsCrashed:
-        """That the cluster did not come up is the last line of its journal."""
-        reason = text.partition("\n")[0]
-        self.journal.write("step", self._scenario.name, "failed", step=0, do="start", reason=reason)
-        return ComponentsCrashed(text, self)
+            text = "; ".join((str(error), *crashes))
+            self.journal.write("step", self._scenario.name, "failed", step=0, do="start", reason=text.splitlines()[0])
+            raise ComponentsCrashed(text, self) from None
 
     def _check_programs(self) -> None:
         """Raise Lacks for a program that could not even be started."""

@@ -8,7 +8,7 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.systems.kod2.config import OperatorConfig, Scheduling
 from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.laws.placed import PlacementsAgree
-from mews.systems.kod2.laws.said import SaysWhatItDoes
+from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
     LITERAL_THRASH,
     LITERAL_WORKER_0,
@@ -41,6 +41,6 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         PlacedFirst(jobs),
         RetriesBounded(jobs, gives_back=not literal),
         PlacementsAgree(jobs),
-        SaysWhatItDoes(jobs),
+        ReportsWhatItDoes(jobs),
         StatusesAgree(jobs),
     )

@@ -9,6 +9,7 @@ import pytest
 
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.controller_reports import ControllerReports
+from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.judge import LAWS
 from mews.harness.invariants.kubelet_reports import KubeletReports
@@ -282,6 +283,25 @@ def test_a_kubelet_that_is_back_in_time_is_not_missed() -> None:
     assert judged(SilentNodes(), [*DIES, (40.0, "component", KUBELET, "started", {})], until=200.0) == []
 
 
+FIRED: Said = (5, "fault", "chassis/A", "fired", {"fault": "f1", "kind": "lost-uuid", "gpuid": "0-1", "excuses": {}})
+CHANGED: Said = (5, "chassis", "chassis/A", "device-changed", {"gpuid": "0-1", "device": "1", "old_uuid": "u"})
+
+
+def test_a_fault_that_fires_shows_its_effect_or_is_reported_by_the_line_in_its_place() -> None:
+    later = node(6, "n1")
+    assert judged(FaultEffects(), [FIRED, CHANGED, later]) == []
+    [breach] = judged(FaultEffects(), [FIRED, later])
+    assert (breach.first and breach.first.number, breach.after and breach.after.number) == (1, 0)
+
+
+def test_a_fault_whose_effect_has_no_line_or_no_healthy_device_is_not_judged() -> None:
+    others = [
+        (5.0, "fault", "chassis/A", "fired", {**FIRED[4], "kind": "stale-list"}),
+        (5.0, "fault", "host/h", "fired", {**FIRED[4], "kind": "xid"}),
+    ]
+    assert judged(FaultEffects(), [*others, node(6, "n1")]) == []
+
+
 def test_the_judge_has_them() -> None:
-    laws = (KubeletReports, PodConditions, SchedulerReports, ControllerReports, SilentNodes)
-    assert [LAWS[number] for number in (18, 20, 21, 22, 23)] == list(laws)
+    laws = (KubeletReports, PodConditions, SchedulerReports, ControllerReports, SilentNodes, FaultEffects)
+    assert [LAWS[number] for number in (18, 20, 21, 22, 23, 24)] == list(laws)

@@ -83,6 +83,7 @@ def test_a_fault_of_that_device_excuses_it_and_one_of_another_does_not():
     for gpuid, found in (("0-a", []), ("0-b", [4])):
         stream = Hosted("a", "b")
         stream.journal.write("fault", "host/host-1", "fired", fault="h1", kind="xid", excuses={"4": None}, gpuid=gpuid)
+        stream.host("xid", **row(gpuid.removeprefix("0-")), xid=31)
         stream.host("nvml-failing", **row("a", healthy=False))
         stream.later(31)
         assert stream.numbers() == found

@@ -22,7 +22,7 @@ _POD = {
 _MOMENTS_S = 1.0
 
 
-class SaysWhatItDoes(Invariant[RunState]):
+class ReportsWhatItDoes(Invariant[RunState]):
     """An event of scaling names workers alone, and as many as the job has by then; one of a placement names the tasks
     that are placed. A pod of which one says that it was made, or deleted, was so in that moment; and each pod that is
     made for a job has its event. A running job whose spec is as it was when it was placed lacks nothing."""
@@ -37,8 +37,8 @@ class SaysWhatItDoes(Invariant[RunState]):
     def __init__(self, jobs: JobBooks) -> None:
         self._jobs = jobs
         self._done: dict[tuple[str, str], Line] = {}
-        self._untold: dict[str, Line] = {}
-        self._told: set[str] = set()
+        self._unreported: dict[str, Line] = {}
+        self._reported: set[str] = set()
         """Pods of whose making an event has told: one that says the same again is no news."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -48,23 +48,23 @@ class SaysWhatItDoes(Invariant[RunState]):
             return  # events, pods and jobs come from watches of their own
         yield from self._overdue(line)
         if line.layer == "component":
-            self._untold.clear()  # one that has died tells nothing
+            self._unreported.clear()  # one that has died tells nothing
         elif line.actor.startswith("tfjob/") and line.event == "created":
             key = line.actor.removeprefix("tfjob/")
-            self._told = {pod for pod in self._told if not pod.startswith(f"{key}-")}
+            self._reported = {pod for pod in self._reported if not pod.startswith(f"{key}-")}
         elif line.actor.startswith("pod/"):
             pod = line.actor.removeprefix("pod/")
             if line.event in ("created", "deleting"):
                 self._done[pod, line.event] = line
-            if line.event == "created" and pod not in self._told and self._jobs.owner(pod) is not None:
-                self._untold[pod] = line
+            if line.event == "created" and pod not in self._reported and self._jobs.owner(pod) is not None:
+                self._unreported[pod] = line
         elif line.event == "event" and line.fields["object"].startswith("tfjob/"):
             key = line.fields["object"].removeprefix("tfjob/")
             yield from self._judge(line, key, self._jobs.of(key))
 
     def _overdue(self, line: Line) -> Iterator[Breach]:
-        for pod in [pod for pod, made in self._untold.items() if line.t - made.t > _MOMENTS_S]:
-            made = self._untold.pop(pod)
+        for pod in [pod for pod, made in self._unreported.items() if line.t - made.t > _MOMENTS_S]:
+            made = self._unreported.pop(pod)
             yield Breach((pod, str(made.number)), f"no event tells that {pod} was made", made)
 
     def _judge(self, line: Line, key: str, job: JobRecord | None) -> Iterator[Breach]:
@@ -74,8 +74,8 @@ class SaysWhatItDoes(Invariant[RunState]):
             match, event = _POD[reason][0].match(message), _POD[reason][1]
             pod = f"{key.partition('/')[0]}/{match[1]}" if match is not None else ""
             if event == "created":
-                self._untold.pop(pod, None)
-                self._told.add(pod)
+                self._unreported.pop(pod, None)
+                self._reported.add(pod)
             after = self._done.get((pod, event))
             if pod and (after is None or line.t - after.t > _MOMENTS_S):
                 wrong = f"says {message!r}, and it was not {event} then"
@@ -98,10 +98,10 @@ class SaysWhatItDoes(Invariant[RunState]):
             yield Breach((key, str(line.number)), f"{reason} of {key} {wrong}", line, after=after)
 
 
-def _scaled(said: Mapping[str, str], message: str, job: JobRecord) -> str:
-    others = [task for task in _TASK.findall(said["tasks"]) if not task.startswith("worker-")]
+def _scaled(reported: Mapping[str, str], message: str, job: JobRecord) -> str:
+    others = [task for task in _TASK.findall(reported["tasks"]) if not task.startswith("worker-")]
     if others:
         return f"names {', '.join(others)}: only workers come and go"
-    if job.state == State.RUNNING and int(said["workers"]) != job.workers:
+    if job.state == State.RUNNING and int(reported["workers"]) != job.workers:
         return f"says {message!r}, and it has {job.workers} worker(s)"
     return ""

@@ -1,0 +1,58 @@
+"""Invariant 24: a fault that fires shows its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+EFFECTS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("chassis", "link-down"): ("link-down",),
+    ("chassis", "lost-uuid"): ("device-changed",),
+    ("host", "xid"): ("xid",),
+    ("host", "fallen-off-bus"): ("lost",),
+    ("host", "ecc-errors"): ("ecc", "xid"),
+}
+"""Layer and kind of a fault on one device -> the events of that layer of which one follows in the same moment."""
+
+
+class FaultEffects(Invariant[ObservedState]):
+    """Of faults on a healthy device whose effect has a line of its own. One that only counts as fired would let a
+    scenario pass that it never put to the test. The line that comes in the effect's place is named."""
+
+    number = 24
+    name = "a fault that fires shows its effect"
+
+    def __init__(self) -> None:
+        self._fired: Line | None = None
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
+        """Look at what comes after a fault; of all lines, so that most must cost nothing."""
+        fired = self._fired
+        if fired is None:
+            if line.event == "fired" and line.layer == "fault" and "gpuid" in line.fields:
+                self._begin(line, state)
+            return ()
+        if line.t == fired.t and line.layer != "step":
+            if line.fields.get("gpuid", fired.fields["gpuid"]) == fired.fields["gpuid"] and self._is_effect(
+                line, fired
+            ):
+                self._fired = None
+            return ()
+        self._fired = None
+        if state.bounds.lag_s:
+            return ()
+        what = f"fault {fired.fields['kind']} fires on {fired.fields['gpuid']} of {fired.actor}, and nothing shows it"
+        return (Breach((fired.actor, str(fired.number)), what, line, after=fired),)
+
+    def _begin(self, line: Line, state: ObservedState) -> None:
+        layer, _, name = line.actor.partition("/")
+        seen = state.world.seen.get(name, {}).get(line.fields["gpuid"]) if layer == "host" else None
+        if (layer, line.fields["kind"]) in EFFECTS and (layer != "host" or (seen is not None and seen.healthy)):
+            self._fired = line
+
+    def _is_effect(self, line: Line, fired: Line) -> bool:
+        layer = fired.actor.partition("/")[0]
+        return line.layer == layer and line.event in EFFECTS[layer, fired.fields["kind"]]

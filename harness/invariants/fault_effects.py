@@ -17,6 +17,9 @@ EFFECTS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """Layer and kind of a fault on one device -> the events of that layer of which one follows in the same moment."""
 
+HELD_BACK = "events-out-of-order"
+"""A fault by which a chassis' events come late."""
+
 
 class FaultEffects(Invariant[ObservedState]):
     """Of faults on a healthy device whose effect has a line of its own. One that only counts as fired would let a
@@ -36,9 +39,7 @@ class FaultEffects(Invariant[ObservedState]):
                 self._begin(line, state)
             return ()
         if line.t == fired.t and line.layer != "step":
-            if line.fields.get("gpuid", fired.fields["gpuid"]) == fired.fields["gpuid"] and self._is_effect(
-                line, fired
-            ):
+            if self._is_effect(line, fired) or line.fields.get("kind") == HELD_BACK:
                 self._fired = None
             return ()
         self._fired = None
@@ -49,10 +50,16 @@ class FaultEffects(Invariant[ObservedState]):
 
     def _begin(self, line: Line, state: ObservedState) -> None:
         layer, _, name = line.actor.partition("/")
-        seen = state.world.seen.get(name, {}).get(line.fields["gpuid"]) if layer == "host" else None
-        if (layer, line.fields["kind"]) in EFFECTS and (layer != "host" or (seen is not None and seen.healthy)):
+        if (layer, line.fields["kind"]) not in EFFECTS:
+            return
+        gpuid, world = line.fields["gpuid"], state.world
+        seen, device = world.seen.get(name, {}).get(gpuid), world.devices.get(gpuid)
+        healthy = seen is not None and seen.healthy
+        if healthy if layer == "host" else device is None or (device.host is not None and device.link):
             self._fired = line
 
     def _is_effect(self, line: Line, fired: Line) -> bool:
-        layer = fired.actor.partition("/")[0]
-        return line.layer == layer and line.event in EFFECTS[layer, fired.fields["kind"]]
+        layer, gpuid = fired.actor.partition("/")[0], fired.fields["gpuid"]
+        if line.layer != layer or line.fields.get("gpuid", gpuid) != gpuid:
+            return False
+        return line.event in EFFECTS[layer, fired.fields["kind"]]

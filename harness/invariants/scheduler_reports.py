@@ -84,9 +84,9 @@ class SchedulerReports(Invariant[ObservedState]):
                 self._owed.pop((pod, reason), None)
         elif line.event == "bound":
             reported = self._reported.get((pod, "Scheduled"))
-            if reported is None:
+            if reported is None and not self._down:  # one that has died while it bound the pod reports nothing
                 self._owed[pod, "Scheduled"] = line
-            else:
+            elif reported is not None:
                 yield from _elsewhere(reported, fields["node"], line)
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
             reported = self._reported.get((pod, "FailedScheduling"))

@@ -23,6 +23,7 @@ SEED_MATCH = (
 )
 """Contract gpushare.md section 3; the upstream plugin's allocate.go."""
 
+EXTENDER = "extender"
 SEEN_S = 2.0
 """Within which whoever promises has seen what others wrote: a watch that lags, a look at NVML."""
 
@@ -348,6 +349,78 @@ class WithheldOnce(Invariant[RunState]):
         self._given_up |= {(node, gpu): line for gpu in before - now}
 
 
+CALLED_S = 5.0
+"""An extender that begins anew has called the pods that wait by then: its informers, its patience, a write."""
+
+
+class CalledWhenRoom(Invariant[RunState]):
+    """A scheduler that was refused a pod asks again on a change. An extender that begins anew does not know which pods
+    were refused before: it marks those that wait and fit a GPU of its ledger, or promises them one."""
+
+    number = 47
+    name = "an extender that begins anew calls the pods that wait and fit"
+    events = frozenset(
+        {("api", GPUS), ("api", UNHEALTHY), ("api", WITHHELD), ("api", "condition"), *PromiseBooks.events}
+        | {("component", event) for event in ("started", "killed", "crashed")}
+        | {("step", event) for event in ("begun", "passed", "failed")}
+    )
+
+    def __init__(self, books: PromiseBooks, resource: str) -> None:
+        self._books = books
+        self._resource = resource
+        self._sizes: dict[str, Mapping[str, int]] = {}
+        self._doubtful: set[str] = set()
+        """Nodes with GPUs that are withheld or broken."""
+        self._waiting: dict[str, Line] = {}
+        self._due: dict[str, Line] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Start and stop the clocks; the first line beyond one is where the call is missing."""
+        self._books.take(line)
+        overdue = [uid for uid, since in self._due.items() if line.t - since.t > CALLED_S]
+        for uid in overdue:
+            since = self._due.pop(uid)
+            if uid in self._waiting and self._fits(uid) and not state.bound_s("lag_s"):
+                pod = self._waiting[uid].actor.removeprefix("pod/")
+                what = (
+                    f"{pod} waits and fits, and nobody has called it {line.t - since.t:.1f} s after {since.actor} began"
+                )
+                yield Breach((uid, str(since.number)), what, line, after=since)
+        if line.layer == "component":
+            self._component(line)
+        elif line.actor.startswith("pod/"):
+            self._pod(line)
+        elif line.event == GPUS:
+            self._sizes[line.actor.partition("/")[2]] = line.fields["gpus"]
+        elif line.event in (UNHEALTHY, WITHHELD):
+            self._doubtful.add(line.actor.partition("/")[2])
+
+    def _component(self, line: Line) -> None:
+        self._due.clear()
+        if line.event == "started" and line.actor.endswith(EXTENDER):
+            self._due = {uid: line for uid in self._waiting if self._fits(uid)}
+
+    def _pod(self, line: Line) -> None:
+        uid = line.fields["uid"]
+        if line.event == "condition" and line.fields["type"] == "PodScheduled" and line.fields["status"] == "False":
+            self._waiting[uid] = line
+        elif line.event in ("bound", "deleted"):
+            self._waiting.pop(uid, None)
+            self._due.pop(uid, None)
+        elif line.event == "annotations" and names.ROOM in line.fields["annotations"]:
+            self._due.pop(uid, None)
+
+    def _fits(self, uid: str) -> bool:
+        pod = self._books.pods.get(uid)
+        wanted = (pod.created.fields.get("requests") or {}).get(self._resource, 0) if pod is not None else 0
+        return wanted > 0 and any(
+            wanted <= size - sum(each.memory for each in self._books.promises.values() if each.gpu == gpu)
+            for node, gpus in self._sizes.items()
+            if node not in self._doubtful
+            for gpu, size in gpus.items()
+        )
+
+
 def _number(line: Line) -> int:
     return line.number
 
@@ -365,4 +438,5 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         EndedGiveBack(books),
         TightestFirst(books),
         WithheldOnce(),
+        CalledWhenRoom(books, config.memory_resource),
     )

@@ -31,13 +31,14 @@ class ReportsWhatItDoes(Invariant[RunState]):
     name = "the operator's events say what it did"
     events = frozenset(
         {("api", "event"), ("api", "created"), ("api", "deleting"), *JobBooks.events}
-        | {("component", "killed"), ("component", "crashed")}
+        | {("component", "killed"), ("component", "crashed"), ("component", "started")}
     )
 
     def __init__(self, jobs: JobBooks) -> None:
         self._jobs = jobs
         self._done: dict[tuple[str, str], Line] = {}
         self._unreported: dict[str, Line] = {}
+        self._down: set[str] = set()
         self._reported: set[str] = set()
         """Pods of whose making an event has told: one that says the same again is no news."""
 
@@ -49,6 +50,7 @@ class ReportsWhatItDoes(Invariant[RunState]):
         yield from self._overdue(line)
         if line.layer == "component":
             self._unreported.clear()  # one that has died tells nothing
+            self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
         elif line.actor.startswith("tfjob/") and line.event == "created":
             key = line.actor.removeprefix("tfjob/")
             self._reported = {pod for pod in self._reported if not pod.startswith(f"{key}-")}
@@ -56,7 +58,12 @@ class ReportsWhatItDoes(Invariant[RunState]):
             pod = line.actor.removeprefix("pod/")
             if line.event in ("created", "deleting"):
                 self._done[pod, line.event] = line
-            if line.event == "created" and pod not in self._reported and self._jobs.owner(pod) is not None:
+            if (
+                line.event == "created"
+                and not self._down
+                and pod not in self._reported
+                and self._jobs.owner(pod) is not None
+            ):
                 self._unreported[pod] = line
         elif line.event == "event" and line.fields["object"].startswith("tfjob/"):
             key = line.fields["object"].removeprefix("tfjob/")

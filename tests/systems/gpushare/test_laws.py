@@ -320,3 +320,25 @@ def test_slices_of_other_gpus_are_known_of_the_designs_own_match() -> None:
     what, first, _ = named(result, 6)
     assert what == "default/dev-b (main) has NVIDIA_VISIBLE_DEVICES=GPU-3 and holds 0-000200, 0-000300"
     assert first == "container-started"
+
+
+REFUSED: list[Said] = [
+    gpus(0),
+    created(1, "a"),
+    pod(2, "a", "condition", type="PodScheduled", status="False", reason="Unschedulable"),
+    (10, "gpushare-extender", "started", {}),
+]
+LATER: Said = pod(30, "b", "created", requests={})
+
+
+def test_a_pod_that_waits_and_fits_is_called_by_an_extender_that_begins_anew() -> None:
+    assert found(47, [*REFUSED, LATER]) == [(4, 3)]
+    called = pod(11, "a", "annotations", annotations={names.ROOM: "n1 1"})
+    assert found(47, [*REFUSED, called, LATER]) == []
+    assert found(47, [*REFUSED, promises(11, {"a": ("G0", 6)}), bound(11, "a"), LATER]) == []
+
+
+def test_a_pod_that_does_not_fit_or_whose_extender_is_gone_again_is_called_by_nobody() -> None:
+    full = [promises(3, {"x": ("G0", 6)}), promises(3, {"y": ("G1", 6)})]
+    assert found(47, [*REFUSED[:3], *full, REFUSED[3], LATER]) == []
+    assert found(47, [*REFUSED, (12, "gpushare-extender", "killed", {}), LATER]) == []

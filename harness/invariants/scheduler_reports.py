@@ -62,6 +62,8 @@ class SchedulerReports(Invariant[ObservedState]):
                 )
 
     def _component(self, line: Line) -> None:
+        if line.actor.startswith("kubelet/"):
+            return  # of which no scheduler asks anything
         self._owed.clear()  # one that has died says nothing
         self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
 

@@ -23,7 +23,7 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
         "grpc": "cluster",
         "docker": "containers",
         "faker": "fixtures",
-        "kubernetes": "cluster",
+        "kubernetes": "kubeconfig",
         "multidict": "cluster",
         "orjson": "cluster",
         "prometheus_client": "cluster",

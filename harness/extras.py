@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 from mews.harness.errors import Lacks
-
-DISTRIBUTION = "falcon-mews"
+from mews.project import DISTRIBUTION
 
 EXTRA_OF: Mapping[str, str] = MappingProxyType(
     {

@@ -21,7 +21,8 @@ from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
-from mews.kube.client.kubeconfig.access import KubeconfigAccess, contexts, read_kubeconfig
+from mews.kube.client.kubeconfig.access import contexts, read_kubeconfig
+from mews.kube.client.kubeconfig.endpoint import KubeconfigAccess
 from mews.kube.client.kubeconfig.errors import CredentialPluginError, KubeconfigError
 from mews.kube.client.sockets import Sockets
 from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices

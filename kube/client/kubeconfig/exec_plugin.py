@@ -92,10 +92,10 @@ def _env(entry: KubeconfigEntry) -> Iterator[tuple[str, str]]:
     if not isinstance(env, list):
         raise entry.refuse("env", "must be a list")
     for number, each in enumerate(env):
-        pair = (each.get("name"), each.get("value", "")) if isinstance(each, dict) else (None, None)
-        if not all(isinstance(part, str) for part in pair) or not pair[0]:
+        name, value = (each.get("name"), each.get("value", "")) if isinstance(each, dict) else (None, None)
+        if not isinstance(name, str) or not isinstance(value, str) or not name:
             raise entry.refuse(f"env.{number}", "must have name and value, both texts")
-        yield pair
+        yield name, value
 
 
 class CredentialPlugin:

@@ -6,6 +6,7 @@ It is in the extra ``kubeconfig``. It writes renewed tokens back into the user's
 from __future__ import annotations
 
 import ssl
+from typing import Any
 
 from mews.kube.client.kubeconfig.endpoint import KubeconfigAccess, server_of
 from mews.kube.client.kubeconfig.selection import SelectedContext
@@ -20,9 +21,10 @@ def legacy_access(path: str | None, found: SelectedContext) -> KubeconfigAccess:
     from kubernetes import client, config
     from kubernetes.config import ConfigException
 
+    load: Any = config.load_kube_config
     settings, url = client.Configuration(), server_of(found.cluster)
     try:
-        config.load_kube_config(path, context=found.name, client_configuration=settings)
+        load(path, context=found.name, client_configuration=settings)
     except (ConfigException, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise found.user.refuse("auth-provider", " ".join(str(error).split())) from error
     if settings.refresh_api_key_hook is None and not settings.api_key:

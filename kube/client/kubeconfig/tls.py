@@ -7,13 +7,12 @@ refuses the authorities of many clusters because they lack a key identifier.
 from __future__ import annotations
 
 import base64
-import os
 import ssl
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from mews.kube.client.kubeconfig.files import KubeconfigEntry
+from mews.own_files import write_own
 
 
 class NamedTlsContext(ssl.SSLContext):
@@ -21,9 +20,16 @@ class NamedTlsContext(ssl.SSLContext):
 
     server_name = ""
 
-    def wrap_bio(self, *given: Any, server_hostname: str | bytes | None = None, **more: Any) -> ssl.SSLObject:
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
         """As asyncio calls it."""
-        return super().wrap_bio(*given, server_hostname=self.server_name or server_hostname, **more)
+        return super().wrap_bio(incoming, outgoing, server_side, self.server_name or server_hostname, session)
 
 
 def tls_context(cluster: KubeconfigEntry) -> NamedTlsContext:
@@ -87,6 +93,5 @@ def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: by
     """
     with tempfile.TemporaryDirectory(prefix="mews-tls-") as folder:  # the library reads files alone
         both = Path(folder) / "client.pem"
-        with open(os.open(both, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(certificate + b"\n" + key)
+        write_own(both, certificate + b"\n" + key)
         context.load_cert_chain(both, password=lambda: "")

@@ -1,7 +1,8 @@
 """A release as `.github/workflows/release.yml` makes it, without an upload: ``make release``.
 
 Builds the sdist and a wheel for each machine, checks version, notes and metadata, and prints what would be uploaded.
-``--notes`` prints the release notes of the version; ``--tag TAG`` checks that a tag is that version's.
+``--notes`` prints the release notes of the version, ``--recipe`` the conda recipe of what was built; ``--tag TAG``
+checks that a tag is that version's.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from email.message import Message
 from pathlib import Path
 
 from mews import __version__
-from mews.project import DISTRIBUTION, urls
+from mews.project import DISTRIBUTION, REPOSITORY, urls
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "release"
+RECIPE = ROOT / "conda" / "recipe.yaml"
 KINDS = ("x86_64", "aarch64", "pure")
 """What MEWS_WHEEL names: a wheel of each is uploaded, beside the sdist."""
 _MOST_MB = 100
@@ -124,8 +126,7 @@ def check(folder: Path, version: str, kinds: tuple[str, ...] = KINDS) -> list[st
 def upload_list(folder: Path) -> Iterator[str]:
     """A line for each file that would be uploaded."""
     for file in sorted(path for path in folder.iterdir() if path.suffix in (".whl", ".gz")):
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        yield f"would upload {file.name}  {file.stat().st_size:,} bytes  sha256:{digest}"
+        yield f"would upload {file.name}  {file.stat().st_size:,} bytes  sha256:{_sha256(file)}"
 
 
 def dry_run() -> None:
@@ -140,6 +141,23 @@ def dry_run() -> None:
     sys.stdout.write(f"would publish {len(section.splitlines())} lines of notes as v{__version__}\n")
 
 
+def feedstock_recipe(recipe: str, sdist: Path, version: str) -> str:
+    """The conda recipe with the released sdist as its source, in place of the checkout.
+
+    Raises ReleaseError for a recipe without that source.
+    """
+    address = f"{REPOSITORY}/releases/download/v{version}/{sdist.name}"
+    source = f"  url: {address}\n  sha256: {_sha256(sdist)}\n"
+    made, replaced = re.subn(r"^  path: \.\.\n", source, recipe, flags=re.MULTILINE)
+    if replaced != 1:
+        raise ReleaseError(f"{RECIPE.relative_to(ROOT)}: source.path: must be ..")
+    return made
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def _empty(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.iterdir():
@@ -151,6 +169,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.release", description="Rehearse a release.")
     parser.add_argument("--tag", help="check that this tag is the version's, and exit")
     parser.add_argument("--notes", action="store_true", help="print the release notes of the version, and exit")
+    parser.add_argument("--recipe", action="store_true", help="print the conda recipe of the built sdist, and exit")
     parser.add_argument("--check", type=Path, metavar="DIR", help="check the files of this folder, and exit")
     options = parser.parse_args(arguments)
     try:
@@ -158,6 +177,11 @@ def main(arguments: list[str]) -> int:
             check_tag(options.tag, __version__)
         elif options.notes:
             sys.stdout.write(notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), __version__))
+        elif options.recipe:
+            sdist = FOLDER / f"{DISTRIBUTION.replace('-', '_')}-{__version__}.tar.gz"
+            if not sdist.is_file():
+                raise ReleaseError(f"{sdist}: no such file: make release builds it")
+            sys.stdout.write(feedstock_recipe(RECIPE.read_text(encoding="utf-8"), sdist, __version__))
         elif options.check is not None:
             if wrong := check(options.check, __version__):
                 raise ReleaseError("\n".join(wrong))

@@ -46,6 +46,8 @@ def test_a_tokens_file_is_read_again_and_again_and_wins_over_a_token(tmp_path: P
     assert access.tokens() == "one"
     (tmp_path / "token").write_text("two\n")
     assert access.tokens() == "two"
+    (tmp_path / "token").write_text("")
+    assert access.tokens() == "two", "it is about to be written"
     (tmp_path / "token").unlink()
     assert access.tokens() == "two", "a token that cannot be read again stays"
 
@@ -65,6 +67,15 @@ def test_an_authority_alone_is_trusted_and_a_certificate_is_shown(tmp_path: Path
     assert trusted["subject"] == ((("commonName", "one"),),)
     assert access.tokens is None
     assert not access.ssl_context.verify_flags & ssl.VERIFY_X509_STRICT
+
+
+def test_without_an_authority_those_of_the_machine_are_trusted(
+    tmp_path: Path, identity: Identity, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SSL_CERT_FILE", str(identity.certificate))
+    access = read_kubeconfig(str(written(tmp_path, HTTPS, TOKEN)), None)
+    assert access.ssl_context is not None
+    assert [each["subject"] for each in access.ssl_context.get_ca_certs()] == [((("commonName", "one"),),)]
 
 
 def test_paths_are_relative_to_the_file_that_has_them(tmp_path: Path, identity: Identity, monkeypatch: Any):

@@ -16,14 +16,14 @@ from tests.package.environment import Environment
 PAGES = sorted(page for page in (ROOT / "docs" / "tutorials").glob("*.md") if page.stem != "vendor")
 """Not the vendor's: test_documented_commands.py types that, and its server has a port that is written there."""
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INSTALLS = re.compile(r"pip install ('?falcon-mews(\[cluster\])?'?)( grpcio-tools)?")
+INSTALLS = re.compile(r"pip install ('?falcon-mews(\[cluster\])?'?)( grpcio-tools| kubernetes)?")
 """What a page may install: the environment of the test has it, from the wheel and without an index."""
 
 
 @pytest.fixture(scope="session")
 def tutorial_environment(shared: Path, distributions: Distributions) -> Environment:
     """One for all pages: the wheel with what they install."""
-    environment = installed_as(shared, "tutorials", distributions, "cluster", beside=("dev",))
+    environment = installed_as(shared, "tutorials", distributions, "cluster", beside=("dev", "kubeconfig"))
     # What is lent has no programs, and pip would have made this one
     program = environment.bin / "pytest"
     program.write_text(f"#!{environment.bin / 'python'}\nimport sys, pytest\nsys.exit(pytest.console_main())\n")

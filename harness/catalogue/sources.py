@@ -131,6 +131,22 @@ def dialects() -> Iterator[CatalogueEntry]:
         )
 
 
+def ignored() -> Iterator[CatalogueEntry]:
+    """What emulated clusters store and do not act on, with the reason; what the API server drops, too."""
+    from mews.kube.emulated.apiserver.types import ignored_fields as fields
+
+    for (_, kind), why in fields.IGNORED_KINDS.items():
+        yield CatalogueEntry(kind, why, "kind")
+    for (_, kind), add_on in fields.NEEDS_ADD_ONS.items():
+        yield CatalogueEntry(kind, f"needs an add-on on a real cluster, too: {add_on}", "kind")
+    for row in fields.IGNORED:
+        yield from (CatalogueEntry(f"{row.struct}.{name}", row.why, "field") for name in row.fields.split())
+    containers = "acts only in containers of the Docker engine (--unknown-images container)"
+    for rows, why in ((fields.CONTAINERS_ONLY, containers), (fields.DROPPED, "dropped: its feature gate is off")):
+        for struct, names in rows.items():
+            yield from (CatalogueEntry(f"{struct}.{name}", why, "field") for name in names.split())
+
+
 def profiles() -> Iterator[CatalogueEntry]:
     """Boards (GPU models), latencies of chassis, hosts and testbeds, quirks of chassis, profiles of conformance."""
     from mews.emulator.chassis.profiles import PROFILES as CHASSIS

@@ -22,7 +22,7 @@ from mews.names import must_be
 from mews.own_files import write_named
 
 if TYPE_CHECKING:
-    from mews.harness.recording.observations import Observations
+    from mews.harness.recording.observations import ClusterObservations
     from mews.kube.client.http import HttpKube
 
 DEFAULT_FOR = "10m"
@@ -100,7 +100,7 @@ def _session(chosen: argparse.Namespace, context: CommandContext) -> int:
     return 0
 
 
-def _watched(chosen: argparse.Namespace) -> Observations:
+def _watched(chosen: argparse.Namespace) -> ClusterObservations:
     for_s = _duration_s(DEFAULT_FOR if chosen.for_ is None else chosen.for_)
     file = Path(chosen.kubeconfig)
     check_kubeconfig(file, chosen.context)
@@ -123,7 +123,7 @@ def _duration_s(text: str) -> float:
 
 def _addresses(chosen: argparse.Namespace) -> list[Any]:
     from mews.harness.conformance.open import check_url, credentials_of
-    from mews.harness.recording.chassis_polls import ChassisAddress
+    from mews.harness.recording.chassis_polls import WatchedChassis
 
     if chosen.dialect is not None and chosen.dialect not in DIALECTS.names():
         raise BadInput(f"--dialect {chosen.dialect}: {must_be(chosen.dialect, DIALECTS.names())}")
@@ -139,7 +139,7 @@ def _addresses(chosen: argparse.Namespace) -> list[Any]:
         raise BadInput(f"--chassis: {len(urls)} URLs, must be 26 at most, each given once")
     credentials = credentials_of(chosen.credentials) if urls else None
     return [
-        ChassisAddress(chr(ord("A") + number), url, chosen.dialect or "", credentials, chosen.ca, chosen.insecure)
+        WatchedChassis(chr(ord("A") + number), url, chosen.dialect or "", credentials, chosen.ca, chosen.insecure)
         for number, url in enumerate(urls)
     ]
 
@@ -155,7 +155,7 @@ def _kube(file: Path, context: str | None) -> HttpKube:
         raise Lacks(f"--kubeconfig {file}: {' '.join(str(error).split())}") from error
 
 
-async def _watch(kube: HttpKube, addresses: Sequence[Any], for_s: float) -> Observations:
+async def _watch(kube: HttpKube, addresses: Sequence[Any], for_s: float) -> ClusterObservations:
     from mews.harness.recording.chassis_polls import ChassisPolls
     from mews.harness.recording.live import watched
     from mews.harness.report.progress import ProgressBar
@@ -179,7 +179,7 @@ async def _watch(kube: HttpKube, addresses: Sequence[Any], for_s: float) -> Obse
         await kube.close()
 
 
-def _write(seen: Observations, chosen: argparse.Namespace, context: CommandContext) -> int:
+def _write(seen: ClusterObservations, chosen: argparse.Namespace, context: CommandContext) -> int:
     from mews.emulator.chassis.errors import HardwareError
     from mews.harness.clusters.real.systems import default_namespaces
     from mews.harness.recording.inference import NothingRecorded, recorded_files
@@ -208,13 +208,15 @@ RECORD = Command(
     "record",
     "Record a session, a real cluster or collected files as a scenario that replays.",
     record,
-    f"{NAME} [--out FILE] [--as NAME] | --kubeconfig FILE [--chassis URL] --for T --out FILE | --from DIR --out FILE",
+    f"{NAME} [--out FILE] [--as NAME]"
+    " | --kubeconfig FILE [--context NAME] [--chassis URL]… [--dialect NAME] [--credentials FILE] [--ca FILE]"
+    " [--insecure] --for T --out FILE [--redact] | --from DIR --out FILE [--redact]",
     options={
         **NAMED,
-        "--kubeconfig FILE": "watch the cluster of this kubeconfig, read only",
+        "--kubeconfig FILE": "read the cluster of this kubeconfig, and change nothing",
         "--context NAME": "use this context of the kubeconfig",
-        "--chassis URL": "watch this chassis too; repeat for several",
-        "--dialect NAME": "speak this dialect to the chassis; default: try each",
+        "--chassis URL": "read this chassis too; repeat for several",
+        "--dialect NAME": "use this dialect of the chassis; default: try each",
         "--credentials FILE": "log in to the chassis with USER:PASSWORD from this file",
         "--ca FILE": "trust these certificates of the chassis",
         "--insecure": "trust any certificate of the chassis",

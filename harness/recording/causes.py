@@ -11,7 +11,7 @@ from msgspec import Struct
 from mews.harness.recording.cabling import LAG_S, Cabling
 from mews.harness.recording.histories import NodeHistory, PodHistory
 from mews.harness.recording.observations import DeviceTrouble, LostReading, SeenOperation
-from mews.harness.recording.tables import ChassisHistory, TableChange
+from mews.harness.recording.tables import ChassisHistory, ListingChange
 
 STUCK_S = 20.0
 """A device that is on no port for that long, while a pod waits for it, is not merely on its way."""
@@ -29,7 +29,7 @@ class RecordedStep(Struct, frozen=True):
     """Whether it shows that something went wrong there."""
 
 
-class ClusterView(Struct, frozen=True):
+class RecordedView(Struct, frozen=True):
     """All histories of one recording."""
 
     pods: Sequence[PodHistory]
@@ -39,6 +39,8 @@ class ClusterView(Struct, frozen=True):
     resource: str
     began: float
     ended: float
+    is_made_up: bool = False
+    """Whether no chassis was recorded, and the one here follows from what nodes offered."""
 
     def held_on(self, host: str, t: float) -> int:
         """How many devices the pods of a host hold."""
@@ -64,7 +66,7 @@ class ClusterView(Struct, frozen=True):
         return [pod for pod in self.pods if pod.asks_for(self.resource) and pod.waits_at(t)]
 
 
-def unasked_moves(view: ClusterView) -> Iterator[RecordedStep]:
+def unasked_moves(view: RecordedView) -> Iterator[RecordedStep]:
     """Moves that no pod had asked for, and those that took a device from a running pod, as edits of the table."""
     for box in view.chassis:
         for change in box.changes:
@@ -76,14 +78,14 @@ def unasked_moves(view: ClusterView) -> Iterator[RecordedStep]:
                 yield RecordedStep(change.at, {"chassis": {"edit": edit}}, (why,), wrong=True)
 
 
-def disturbed_hosts(view: ClusterView) -> set[str]:
+def disturbed_hosts(view: RecordedView) -> set[str]:
     """The hosts from which such a move took a device."""
     changes = ((box, change) for box in view.chassis for change in box.changes if change.kind == "moved")
     found = (view.cabling.host(box.name, each.old_port) for box, each in changes if _unasked(view, box, each))
     return {host for host in found if host is not None}
 
 
-def _unasked(view: ClusterView, box: ChassisHistory, change: TableChange) -> str:
+def _unasked(view: RecordedView, box: ChassisHistory, change: ListingChange) -> str:
     """Why it is no move of the cluster's own; "" where a pod had asked for it."""
     moved = f"device {change.device} went from {_place(view, change.chassis, change.old_port)} to "
     moved += _place(view, change.chassis, change.port)
@@ -98,21 +100,21 @@ def _unasked(view: ClusterView, box: ChassisHistory, change: TableChange) -> str
     return f"{moved}; no pod waited for devices then, so nobody in the cluster had asked for it"
 
 
-def _came_back(view: ClusterView, box: ChassisHistory, change: TableChange) -> bool:
+def _came_back(view: RecordedView, box: ChassisHistory, change: ListingChange) -> bool:
     """Whether it ends a move that a pod had asked for: the device was taken off its port, and is attached."""
     taken = [each for each in box.changes if each.device == change.device and each.kind == "moved"]
     earlier = [each for each in taken if each.port is None and each.at < change.at]
     return change.old_port is None and bool(earlier) and not _unasked(view, box, earlier[-1])
 
 
-def _place(view: ClusterView, chassis: str, port: str | None) -> str:
+def _place(view: RecordedView, chassis: str, port: str | None) -> str:
     if port is None:
         return "no port"
     host = view.cabling.host(chassis, port)
     return f"port {port}" if host is None else f"port {port} ({host})"
 
 
-def chassis_faults(view: ClusterView, operations: Sequence[SeenOperation]) -> Iterator[RecordedStep]:
+def chassis_faults(view: RecordedView, operations: Sequence[SeenOperation]) -> Iterator[RecordedStep]:
     """Operations that were refused, lost or answered wrongly; of a chassis without a log, devices that no attach
     brought back to a port."""
     logged = {(each.chassis, each.device) for each in operations}
@@ -124,7 +126,7 @@ def chassis_faults(view: ClusterView, operations: Sequence[SeenOperation]) -> It
         yield from _listing_faults(box)
 
 
-def _answered_wrongly(view: ClusterView, operations: Sequence[SeenOperation]) -> Iterator[RecordedStep]:
+def _answered_wrongly(view: RecordedView, operations: Sequence[SeenOperation]) -> Iterator[RecordedStep]:
     boxes = {box.name: box for box in view.chassis}
     found: dict[tuple[str, str, str], list[tuple[SeenOperation, dict[str, Any]]]] = {}
     succeeded: dict[tuple[str, str, str], float] = {}
@@ -185,7 +187,7 @@ def _fault_of(operation: SeenOperation, effective: bool | None) -> dict[str, Any
     return None
 
 
-def _never_attached(view: ClusterView, box: ChassisHistory, device: str) -> Iterator[RecordedStep]:
+def _never_attached(view: RecordedView, box: ChassisHistory, device: str) -> Iterator[RecordedStep]:
     moves = [change for change in box.changes if change.device == device and change.kind == "moved"]
     if not moves or moves[-1].port is not None or view.ended - moves[-1].at < STUCK_S:
         return
@@ -237,7 +239,7 @@ def silences(lost: Iterable[LostReading], readings: Mapping[str, Sequence[float]
             yield RecordedStep(each.at, {"fault": {"chassis": chassis, "add": add}}, why, wrong=True)
 
 
-def node_troubles(view: ClusterView) -> Iterator[RecordedStep]:
+def node_troubles(view: RecordedView) -> Iterator[RecordedStep]:
     """Kubelets that went silent and came back; devices that a node stopped offering though its chassis had them."""
     for node in view.nodes:
         was = True
@@ -249,7 +251,7 @@ def node_troubles(view: ClusterView) -> Iterator[RecordedStep]:
         yield from _lost_devices(view, node)
 
 
-def _lost_devices(view: ClusterView, node: NodeHistory) -> Iterator[RecordedStep]:
+def _lost_devices(view: RecordedView, node: NodeHistory) -> Iterator[RecordedStep]:
     changes = node.offered.get(view.resource, ())
     for (_, before), (at, after) in pairwise(changes):
         there = view.count_on(node.name, at)
@@ -266,7 +268,7 @@ def _lost_devices(view: ClusterView, node: NodeHistory) -> Iterator[RecordedStep
         return
 
 
-def host_faults(view: ClusterView, troubles: Iterable[DeviceTrouble]) -> Iterator[RecordedStep]:
+def host_faults(view: RecordedView, troubles: Iterable[DeviceTrouble]) -> Iterator[RecordedStep]:
     """XIDs of hosts' logs. Which device has a PCI address no log says, so a host's devices are taken in order."""
     known: dict[tuple[str, str], str] = {}
     seen: set[tuple[str, str, int]] = set()

@@ -30,7 +30,7 @@ POLL_S = 1.0
 _PATIENCE_S = 10.0
 
 
-class ChassisAddress(Struct, frozen=True):
+class WatchedChassis(Struct, frozen=True):
     """One chassis to watch, and how it is spoken to; ``dialect`` "" is to be found out."""
 
     name: str
@@ -70,7 +70,7 @@ def _named_headers(headers: object) -> dict[str, str]:
 class ChassisPolls:
     """The readings of one chassis that differ from the one before, and those that failed."""
 
-    def __init__(self, address: ChassisAddress, now: Callable[[], float]) -> None:
+    def __init__(self, address: WatchedChassis, now: Callable[[], float]) -> None:
         self._address = address
         self._now = now
         target = ChassisTarget(

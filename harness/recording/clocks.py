@@ -8,7 +8,7 @@ from statistics import median
 from msgspec import structs
 
 from mews.harness.recording.histories import PodHistory
-from mews.harness.recording.observations import LostReading, Observations, SeenOperation, TableReading
+from mews.harness.recording.observations import ClusterObservations, LostReading, SeenOperation, TableReading
 from mews.harness.recording.tables import chassis_histories
 
 NOTICED_S = 3.0
@@ -18,9 +18,12 @@ _ASKED_S = 2.0
 """From the creation of a pod to the first move for it."""
 
 
-def with_one_clock(seen: Observations, pods: Sequence[PodHistory]) -> Observations:
+def with_one_clock(seen: ClusterObservations, pods: Sequence[PodHistory]) -> ClusterObservations:
     """The chassis' dates by the cluster's clock: moved by what explains the most moves by pods that waited for devices,
-    where that is more than a minute and explains moves that are unexplained without it."""
+    where that is more than a minute and no move is explained without it. A single move may be nobody's, so it counts
+    only where the dates of chassis and cluster do not meet. What was watched live has one clock already."""
+    if seen.began is not None:
+        return seen
     moves = [change.at for box in chassis_histories(seen.readings) for change in box.changes if change.kind == "moved"]
     moves += [each.at for each in seen.operations]
     waits = [(pod.created, pod.started or pod.ended or pod.deleted or float("inf")) for pod in pods if pod.resources()]
@@ -32,7 +35,8 @@ def with_one_clock(seen: Observations, pods: Sequence[PodHistory]) -> Observatio
 
     candidates = [begun + _ASKED_S - move for begun, _ in waits for move in moves]
     best = max(candidates, key=lambda offset: (explained(offset), -abs(offset)))
-    if abs(best) < _APART_S or explained(0.0) or not explained(best):
+    is_sure = explained(best) == len(moves) > 1 or (explained(best) and not _meet(moves, pods))
+    if abs(best) < _APART_S or explained(0.0) or not is_sure:
         return seen
     note = (
         f"the chassis' clock is {-best / 60:+.1f} minutes off the cluster's: corrected by when pods waited for devices"
@@ -40,7 +44,13 @@ def with_one_clock(seen: Observations, pods: Sequence[PodHistory]) -> Observatio
     return structs.replace(shifted_chassis(seen, best), notes=(*seen.notes, note))
 
 
-def shifted_chassis(seen: Observations, offset: float) -> Observations:
+def _meet(moves: Sequence[float], pods: Sequence[PodHistory]) -> bool:
+    """Whether a move lies within the time of which the pods' own dates speak."""
+    dates = [t for pod in pods for t in (pod.created, pod.bound, pod.started, pod.ended, pod.deleted) if t is not None]
+    return any(min(dates) - _APART_S <= t <= max(dates) + _APART_S for t in moves)
+
+
+def shifted_chassis(seen: ClusterObservations, offset: float) -> ClusterObservations:
     """The chassis' dates that much later."""
     return structs.replace(
         seen,

@@ -23,9 +23,9 @@ from mews.harness.recording.object_files import (
     yaml_documents,
 )
 from mews.harness.recording.observations import (
+    ClusterObservations,
     LostReading,
     ObjectSighting,
-    Observations,
     SeenOperation,
     TableReading,
 )
@@ -55,7 +55,7 @@ class _Sorted(Struct):
     notes: list[str] = field(default_factory=list)
 
 
-def collected(folder: Path) -> Observations:
+def collected(folder: Path) -> ClusterObservations:
     """What the files of a folder, and of the folders in it, show.
 
     Raises BadInput for a folder that cannot be read, or in which nothing is recognised.
@@ -157,7 +157,7 @@ def _sort_objects(name: str, documents: list[Any], found: _Sorted) -> None:
         found.notes.append(f"{name}: kinds that a replay does not use: {listed}")
 
 
-def _together(found: _Sorted) -> Observations:
+def _together(found: _Sorted) -> ClusterObservations:
     moments = [t for each in found.objects if (t := moment_of(each.obj) or each.at) is not None]
     year = year_of(max(moments)) if moments else _THIS_YEAR
     for name, rows in found.rows:
@@ -179,7 +179,7 @@ def _together(found: _Sorted) -> Observations:
         placed, notes = in_span(log, name, began - 60, ended + 60)
         troubles += placed
         found.notes += notes
-    return Observations(
+    return ClusterObservations(
         objects=tuple(found.objects),
         readings=tuple(each for each in every if isinstance(each, TableReading)),
         lost=tuple(each for each in every if isinstance(each, LostReading)),

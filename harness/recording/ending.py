@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.recording.causes import STUCK_S, ClusterView
+from mews.harness.recording.causes import STUCK_S, RecordedView
 from mews.harness.recording.histories import PodHistory
 from mews.harness.recording.replayed import StackNames
 
@@ -21,19 +21,19 @@ class FinalCheck(Struct, frozen=True):
     red: bool = False
 
 
-def final_checks(view: ClusterView, names: StackNames, *, wrong: bool) -> Iterator[FinalCheck]:
+def final_checks(view: RecordedView, names: StackNames, *, wrong: bool) -> Iterator[FinalCheck]:
     """Of each pod by itself, then of the hosts. ``wrong``: whether anything is known to have gone wrong."""
     for pod in view.pods:
         if pod.deleted is None and pod.owner is None:
             yield from _of_pod(view, pod, names)
-    if view.chassis and view.cabling.hosts:
+    if not view.is_made_up and view.cabling.hosts:
         cabled = [node.name for node in view.nodes if view.cabling.ports_of(node.name)]
         counts = {host: view.count_on(host, view.ended) for host in cabled}
         if not wrong:
             yield FinalCheck({"hosts": counts})
 
 
-def _of_pod(view: ClusterView, pod: PodHistory, names: StackNames) -> Iterator[FinalCheck]:
+def _of_pod(view: RecordedView, pod: PodHistory, names: StackNames) -> Iterator[FinalCheck]:
     place = {"name": pod.name, "namespace": pod.namespace}
     if pod.phase == "Pending" and not pod.node:
         yield from _of_pending(view, pod, place)
@@ -42,13 +42,13 @@ def _of_pod(view: ClusterView, pod: PodHistory, names: StackNames) -> Iterator[F
     count = pod.asks_for(view.resource)
     if pod.phase == "Running" and count:
         named = {"pod": pod.name, "namespace": pod.namespace}
-        lost = view.held_on(pod.node, view.ended) > view.count_on(pod.node, view.ended) and bool(view.chassis)
+        lost = view.held_on(pod.node, view.ended) > view.count_on(pod.node, view.ended) and not view.is_made_up
         why = (f"at the end, {pod.node} had fewer devices than its pods held",) if lost else ()
         check = {"gpus": {**named, "count": count, "resource": names.resource, "log": False}}
         yield FinalCheck(check, why, red=lost)
 
 
-def _of_pending(view: ClusterView, pod: PodHistory, place: dict[str, Any]) -> Iterator[FinalCheck]:
+def _of_pending(view: RecordedView, pod: PodHistory, place: dict[str, Any]) -> Iterator[FinalCheck]:
     waited = view.ended - pod.created
     words = f"pod {pod.key} was Pending for {waited:.0f} s, until the end"
     if pod.pending:
@@ -60,13 +60,11 @@ def _of_pending(view: ClusterView, pod: PodHistory, place: dict[str, Any]) -> It
         yield FinalCheck({"pod": {**place, "phase": "Running"}}, why, red=True)
 
 
-def fits_the_pool(view: ClusterView, pod: PodHistory) -> bool:
+def fits_the_pool(view: RecordedView, pod: PodHistory) -> bool:
     """Whether all devices that were not lost are enough for this pod and for all that run."""
     asked = pod.asks_for(view.resource)
     if not asked:
         return False
     there = sum(len(box.devices) - len(box.missing_at_end()) for box in view.chassis)
-    if not view.chassis:
-        there = sum(node.offers(view.resource) for node in view.nodes)
     held = sum(each.asks_for(view.resource) for each in view.pods if each.holds_at(view.ended))
     return asked + held <= there

@@ -1,4 +1,4 @@
-"""Observations in, a hardware file and a scenario out. Nothing here does I/O or reads a clock."""
+"""ClusterObservations in, a hardware file and a scenario out. Nothing here does I/O or reads a clock."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.recording.cabling import Cabling, concluded_cabling
+from mews.harness.recording.cabling import concluded_cabling
 from mews.harness.recording.causes import (
-    ClusterView,
     RecordedStep,
+    RecordedView,
     chassis_faults,
     disturbed_hosts,
     host_faults,
@@ -22,12 +22,13 @@ from mews.harness.recording.causes import (
 from mews.harness.recording.clocks import with_one_clock
 from mews.harness.recording.ending import final_checks
 from mews.harness.recording.histories import NodeHistory, PodHistory, node_histories, pod_histories
-from mews.harness.recording.made_hardware import Comments, hardware_of_recording, is_host, made_up_cables
-from mews.harness.recording.observations import Observations
+from mews.harness.recording.made_hardware import Comments, hardware_of_recording, with_made_up_chassis
+from mews.harness.recording.observations import ClusterObservations
 from mews.harness.recording.reduction import system_kinds
 from mews.harness.recording.replayed import (
     StackNames,
     ended_image,
+    known_owners,
     owner_steps,
     owners_of,
     replayed_pod,
@@ -58,7 +59,9 @@ class RecordedFiles(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def recorded_files(seen: Observations, *, name: str, hardware_file: str, own: Iterable[str] = ()) -> RecordedFiles:
+def recorded_files(
+    seen: ClusterObservations, *, name: str, hardware_file: str, own: Iterable[str] = ()
+) -> RecordedFiles:
     """Both files. ``own``: namespaces of the systems under test, whose pods the replay makes itself.
 
     Raises NothingRecorded, and HardwareError where no emulated hardware can be like what was seen.
@@ -100,7 +103,7 @@ def recorded_files(seen: Observations, *, name: str, hardware_file: str, own: It
     return RecordedFiles(hardware, hardware_comments, document, comments | its, (*causes, *expected), all_notes)
 
 
-def _view(seen: Observations, pods: Sequence[PodHistory]) -> ClusterView:
+def _view(seen: ClusterObservations, pods: Sequence[PodHistory]) -> RecordedView:
     nodes = node_histories(seen.objects)
     chassis = chassis_histories(seen.readings)
     if not nodes and not chassis:
@@ -110,12 +113,9 @@ def _view(seen: Observations, pods: Sequence[PodHistory]) -> ClusterView:
     lasts = [t for pod in pods for t in (pod.created, pod.bound, pod.started, pod.ended, pod.deleted) if t is not None]
     ended = seen.ended if seen.ended is not None else max([began, *times, *lasts])
     resource = _resource(pods, nodes)
-    if chassis:
-        cabling = concluded_cabling(chassis, nodes, resource, ended)
-    else:
-        bare = ClusterView(pods, nodes, chassis, Cabling({}), resource, began, ended)
-        cabling = Cabling(made_up_cables([node for node in nodes if is_host(bare, node)]))
-    return ClusterView(pods, nodes, chassis, cabling, resource, began, ended)
+    cabling = concluded_cabling(chassis, nodes, resource, ended)
+    view = RecordedView(pods, nodes, chassis, cabling, resource, began, ended)
+    return view if chassis else with_made_up_chassis(view)
 
 
 def _beginning(pods: Sequence[PodHistory], times: Sequence[float]) -> float:
@@ -135,7 +135,7 @@ def _resource(pods: Sequence[PodHistory], nodes: Sequence[NodeHistory]) -> str:
     return ranked[0] if ranked else (pooled.resource if pooled is not None else "")
 
 
-def _names(view: ClusterView, seen: Observations) -> tuple[StackNames, list[str]]:
+def _names(view: RecordedView, seen: ClusterObservations) -> tuple[StackNames, list[str]]:
     pooled = Stack().pooled
     assert pooled is not None, "the default stack pools devices"
     names = StackNames(
@@ -147,7 +147,7 @@ def _names(view: ClusterView, seen: Observations) -> tuple[StackNames, list[str]
     notes = []
     if view.resource != pooled.resource:
         notes.append(f"the resource {view.resource} is {pooled.resource} in the replay")
-    if not view.chassis:
+    if view.is_made_up:
         notes.append("no chassis was recorded, so moves and faults of devices are not in the steps")
     elif not any(box.dated for box in view.chassis):
         notes.append("no listing of a chassis has a date, so moves of devices are not in the steps")
@@ -156,14 +156,14 @@ def _names(view: ClusterView, seen: Observations) -> tuple[StackNames, list[str]
     return names, notes
 
 
-def _stack(seen: Observations) -> dict[str, Any]:
+def _stack(seen: ClusterObservations) -> dict[str, Any]:
     """Systems whose kinds were seen run next to the default ones."""
     kinds = system_kinds()
     systems = sorted({kinds[each.key[0]] for each in seen.objects if each.key[0] in kinds})
     return {"stack": {name: {} for name in systems}} if systems else {}
 
 
-def _images(view: ClusterView) -> dict[str, Any]:
+def _images(view: RecordedView) -> dict[str, Any]:
     found = {image.name: image for pod in view.pods if (image := ended_image(pod)) is not None}
     images = {
         name: {"simulate": {"duration_s": each.duration_s, "exit_code": each.exit_code}} for name, each in found.items()
@@ -171,14 +171,15 @@ def _images(view: ClusterView) -> dict[str, Any]:
     return {"images": images} if images else {}
 
 
-def _namespaces(view: ClusterView) -> dict[str, Any]:
+def _namespaces(view: RecordedView) -> dict[str, Any]:
     names = sorted({pod.namespace for pod in view.pods} - {"default"})
     made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     return {"objects": made} if made else {}
 
 
-def _steps(view: ClusterView, seen: Observations, names: StackNames) -> Iterable[RecordedStep]:
-    owners = owners_of(seen.objects, view.pods)
+def _steps(view: RecordedView, seen: ClusterObservations, names: StackNames) -> Iterable[RecordedStep]:
+    known = known_owners(seen.objects)
+    owners = owners_of(known, view.pods)
     moves = list(unasked_moves(view))
     disturbed = disturbed_hosts(view)
     yield from chassis_faults(view, seen.operations)
@@ -192,11 +193,11 @@ def _steps(view: ClusterView, seen: Observations, names: StackNames) -> Iterable
     yield from node_troubles(view)
     yield from host_faults(view, seen.troubles)
     for pod in view.pods:
-        if top_owner(pod, owners) is None:
+        if top_owner(pod, known) is None:
             yield from _pod_steps(view, pod, names, disturbed)
 
 
-def _pod_steps(view: ClusterView, pod: PodHistory, names: StackNames, disturbed: set[str]) -> Iterable[RecordedStep]:
+def _pod_steps(view: RecordedView, pod: PodHistory, names: StackNames, disturbed: set[str]) -> Iterable[RecordedStep]:
     earlier = pod.created < view.began
     if earlier and not pod.holds_at(view.began) and pod.phase != "Pending":
         return  # it had ended before anybody looked
@@ -211,7 +212,7 @@ def _pod_steps(view: ClusterView, pod: PodHistory, names: StackNames, disturbed:
 
 
 def _timed(
-    view: ClusterView, names: StackNames, steps: Sequence[RecordedStep]
+    view: RecordedView, names: StackNames, steps: Sequence[RecordedStep]
 ) -> tuple[list[dict[str, Any]], Comments]:
     written: list[dict[str, Any]] = [{"wait": {"settled": {}}, "timeout": _PATIENCE_S}]
     comments: Comments = {}
@@ -240,7 +241,7 @@ def _timed(
     return written, comments
 
 
-def _runs_before(view: ClusterView, pod: PodHistory) -> bool:
+def _runs_before(view: RecordedView, pod: PodHistory) -> bool:
     return pod.owner is None and pod.started is not None and pod.started <= view.began and pod.holds_at(view.began)
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from mews.harness.recording.chassis_polls import ChassisPolls
 from mews.harness.recording.clocks import server_offset
 from mews.harness.recording.cluster_watch import ClusterWatch
-from mews.harness.recording.observations import Observations
+from mews.harness.recording.observations import ClusterObservations
 from mews.kube.client.port import KubeApi
 
 _TICK_S = 0.5
@@ -25,7 +25,7 @@ async def watched(
     now: Callable[[], float],
     stop: asyncio.Event,
     progress: Callable[[float, str], None],
-) -> Observations:
+) -> ClusterObservations:
     """What was seen within that time, or until ``stop``. ``progress`` is called with the seconds so far, and what has
     been seen.
 
@@ -62,12 +62,14 @@ def _so_far(cluster: ClusterWatch, chassis: Sequence[ChassisPolls]) -> str:
     return f"{len(pods)} pods, {len(cluster.sightings)} changes of objects, {changes} of tables"
 
 
-def _observations(cluster: ClusterWatch, chassis: Sequence[ChassisPolls], began: float, ended: float) -> Observations:
+def _observations(
+    cluster: ClusterWatch, chassis: Sequence[ChassisPolls], began: float, ended: float
+) -> ClusterObservations:
     offset = server_offset(cluster.differences)
     notes = list(cluster.notes)
     if offset:
         notes.append(f"this machine's clock is {-offset:+.0f} s off the API server's: corrected")
-    return Observations(
+    return ClusterObservations(
         objects=tuple(
             each if each.at is None else structs.replace(each, at=each.at + offset) for each in cluster.sightings
         ),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec import structs
 
 from mews.emulator.chassis.inventory import ID
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.yaml_document import Place
-from mews.harness.recording.causes import ClusterView
+from mews.harness.recording.cabling import Cabling
+from mews.harness.recording.causes import RecordedView
 from mews.harness.recording.histories import NodeHistory
 from mews.harness.recording.observations import SeenDevice
 from mews.harness.recording.tables import ChassisHistory
@@ -23,7 +25,7 @@ _MADE_UP = "made up: {what} was not recorded"
 _UNNAMED = re.compile(r"[^A-Za-z0-9._:-]")
 
 
-def hardware_of_recording(view: ClusterView, name: str) -> tuple[dict[str, Any], Comments]:
+def hardware_of_recording(view: RecordedView, name: str) -> tuple[dict[str, Any], Comments]:
     """The document, and its comments by place. Without a chassis, one is made up from what the nodes offer.
 
     Raises HardwareError where no emulated hardware can be like that.
@@ -39,10 +41,9 @@ def hardware_of_recording(view: ClusterView, name: str) -> tuple[dict[str, Any],
         "chassis": [],
     }
     comments["profile",] = ["not known: how long this chassis takes; instant: no time at all"]
-    boxes = list(view.chassis) or [_made_up(view, hosts)]
-    if not view.chassis:
+    if view.is_made_up:
         comments["chassis",] = [_MADE_UP.format(what="the chassis"), "its ports and devices follow what nodes offered"]
-    for index, box in enumerate(boxes):
+    for index, box in enumerate(view.chassis):
         spec, its = _chassis(view, box, index)
         document["chassis"].append(spec)
         comments |= {("chassis", index, *place): lines for place, lines in its.items()}
@@ -57,7 +58,7 @@ def hardware_of_recording(view: ClusterView, name: str) -> tuple[dict[str, Any],
     return document, comments
 
 
-def is_host(view: ClusterView, node: NodeHistory) -> bool:
+def is_host(view: RecordedView, node: NodeHistory) -> bool:
     """Whether the node has devices, is cabled, or runs one of the recorded pods; a control plane's own does not."""
     used = any(pod.node == node.name for pod in view.pods)
     return bool(node.offered.get(view.resource)) or used or bool(view.cabling.ports_of(node.name))
@@ -74,9 +75,9 @@ def _host(node: NodeHistory) -> dict[str, Any]:
     return found
 
 
-def _chassis(view: ClusterView, box: ChassisHistory, index: int) -> tuple[dict[str, Any], Comments]:
+def _chassis(view: RecordedView, box: ChassisHistory, index: int) -> tuple[dict[str, Any], Comments]:
     comments: Comments = {}
-    if not view.cabling.certain and view.chassis:
+    if not view.cabling.certain:
         comments["ports",] = ["not certain: which host is at which port; several assignments explain the counts"]
     ports: dict[str, Any] = {}
     for port in box.ports:
@@ -86,7 +87,7 @@ def _chassis(view: ClusterView, box: ChassisHistory, index: int) -> tuple[dict[s
     devices = [_device(row, number, view) for number, row in enumerate(box.devices.values())]
     comments["devices",] = ["not known: models and serial numbers; the default model is assumed"]
     for number, row in enumerate(box.devices.values()):
-        if not row.uuid and view.chassis:
+        if not row.uuid:
             comments["devices", number] = [_MADE_UP.format(what="the UUID of this device")]
         elif row.uuid and not ID.fullmatch(row.uuid):
             comments["devices", number] = ["the UUID holds characters that a hardware file does not take"]
@@ -95,7 +96,7 @@ def _chassis(view: ClusterView, box: ChassisHistory, index: int) -> tuple[dict[s
     return {"name": box.name, "index": index, "ports": ports, "devices": devices}, comments
 
 
-def _device(row: SeenDevice, number: int, view: ClusterView) -> dict[str, Any]:
+def _device(row: SeenDevice, number: int, view: RecordedView) -> dict[str, Any]:
     uuid = _UNNAMED.sub("-", row.uuid) or made_uuid(f"{number}-{row.device}")
     return {"id": row.device, "uuid": uuid, "kind": row.kind, "port": row.port}
 
@@ -106,22 +107,18 @@ def made_uuid(seed: str) -> str:
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
 
-def _made_up(view: ClusterView, hosts: list[NodeHistory]) -> ChassisHistory:
-    rows = {row.device: row for row in _offered(view, hosts)}
-    return ChassisHistory("A", rows, tuple(str(n + 1) for n in range(len(hosts))), (), rows, dated=False)
-
-
-def _offered(view: ClusterView, hosts: list[NodeHistory]) -> Iterator[SeenDevice]:
-    number = 0
-    for place, node in enumerate(hosts):
-        for _ in range(node.offers(view.resource, view.began)):
-            number += 1
-            yield SeenDevice(f"{number << 8:06X}", made_uuid(str(number)), str(place + 1))
-
-
-def made_up_cables(hosts: list[NodeHistory]) -> Mapping[tuple[str, str], str]:
-    """The cables of a chassis that is made up: a port for each host."""
-    return {("A", str(place + 1)): node.name for place, node in enumerate(hosts)}
+def with_made_up_chassis(view: RecordedView) -> RecordedView:
+    """The same with a chassis that has a port for each host, and on it what the host's node offered at the start."""
+    hosts = [node for node in view.nodes if is_host(view, node)]
+    places = [str(place + 1) for place, node in enumerate(hosts) for _ in range(node.offers(view.resource, view.began))]
+    rows = {
+        f"{number << 8:06X}": SeenDevice(f"{number << 8:06X}", made_uuid(str(number)), port)
+        for number, port in enumerate(places, start=1)
+    }
+    ports = tuple(str(place + 1) for place in range(len(hosts)))
+    box = ChassisHistory("A", rows, ports, (), rows, dated=False)
+    cables = {("A", port): node.name for port, node in zip(ports, hosts, strict=True)}
+    return structs.replace(view, chassis=[box], cabling=Cabling(cables), is_made_up=True)
 
 
 def _name(text: str) -> str:

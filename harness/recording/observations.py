@@ -80,7 +80,7 @@ class DeviceTrouble(Struct, frozen=True):
     address: str = ""
 
 
-class Observations(Struct, frozen=True):
+class ClusterObservations(Struct, frozen=True):
     """All that was seen. ``notes``: what could not be seen or known, a sentence each."""
 
     objects: tuple[ObjectSighting, ...] = ()

@@ -6,44 +6,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import convert, to_builtins
 
 from mews.harness.recording.histories import natural
-from mews.harness.recording.observations import Observations
+from mews.harness.recording.observations import ClusterObservations
 
 _KEPT = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease"})
-_NAMED = "A-Za-z0-9_.-"
 
 
-def redacted(seen: Observations, kept: Iterable[str] = ()) -> Observations:
+def redacted(seen: ClusterObservations, kept: Iterable[str] = ()) -> ClusterObservations:
     """The same with ns-1, pod-1, host-1, workload-1, image-1 and so on. ``kept``: namespaces of the systems."""
     names = _names(seen, {*_KEPT, *kept})
     if not names:
         return seen
-    # Between characters of names, and longest first, so that web does not change web-1.
+    # Longest first, so that web does not change web-1; part of a longer word, such as kubelet-host-7.log, they count.
     words = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
-    pattern = re.compile(f"(?<![{_NAMED}])(?:{words})(?![A-Za-z0-9_-]|\\.[A-Za-z0-9])")
+    pattern = re.compile(f"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])")
 
     def renamed(text: str) -> str:
         return pattern.sub(lambda found: names[found[0]], text)
 
-    return convert(_mapped(to_builtins(seen), renamed), Observations)
+    return convert(_mapped(to_builtins(seen), renamed), ClusterObservations)
 
 
 _FIXED = frozenset(
-    {"kind", "apiVersion", "phase", "status", "type", "operator", "effect", "answer", "uid", "device", "uuid"}
+    {
+        *("kind", "apiVersion", "phase", "status", "type", "operator", "effect", "answer", "uid", "device", "uuid"),
+        *("chassis", "port", "schedulerName", "restartPolicy", "key", "topologyKey", "address", "reason"),
+        *("resources", "limits", "requests", "allocatable", "capacity", "overhead"),
+    }
 )
-"""Keys whose values are words of Kubernetes or of the chassis, never names of the user's."""
+"""Keys whose values are words of Kubernetes or of the chassis, or amounts, never names of the user's."""
 
 
-def _mapped(value: Any, renamed: Any) -> Any:
+def _mapped(value: Any, renamed: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            renamed(key) if key not in _FIXED and "/" not in key else key: each
-            if key in _FIXED and isinstance(each, str)
+            key: each
+            if key in _FIXED and not isinstance(each, list | tuple) and _is_plain(each)
             else _mapped(each, renamed)
             for key, each in value.items()
         }
@@ -52,7 +55,14 @@ def _mapped(value: Any, renamed: Any) -> Any:
     return renamed(value) if isinstance(value, str) else value
 
 
-def _names(seen: Observations, kept: set[str]) -> dict[str, str]:
+def _is_plain(value: Any) -> bool:
+    """A text, or amounts by resource; not the status of an object, which has messages."""
+    if isinstance(value, Mapping):
+        return all(isinstance(each, str | int | float) or _is_plain(each) for each in value.values())
+    return isinstance(value, str | int | float)
+
+
+def _names(seen: ClusterObservations, kept: set[str]) -> dict[str, str]:
     by_kind: dict[str, dict[str, None]] = {"ns": {}, "host": {}, "pod": {}, "workload": {}, "image": {}}
     for each in seen.objects:
         kind, namespace, name, _ = each.key

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.recording.causes import ClusterView, RecordedStep
+from mews.harness.recording.causes import RecordedStep, RecordedView
 from mews.harness.recording.histories import PodHistory, is_extended, stamp
 from mews.harness.recording.observations import Object, ObjectSighting
 from mews.harness.recording.reduction import WORKLOADS, system_kinds
@@ -101,20 +101,21 @@ def _resources(given: Mapping[str, Any], names: StackNames) -> tuple[dict[str, A
     return found, dropped
 
 
-def owners_of(sightings: Iterable[ObjectSighting], pods: Iterable[PodHistory]) -> dict[tuple[str, str, str], Object]:
-    """What made the recorded pods and can be applied itself, by namespace, kind and name: of a chain of owners the
-    topmost."""
-    known = {
+def known_owners(sightings: Iterable[ObjectSighting]) -> dict[tuple[str, str, str], Object]:
+    """What may have made pods and can be applied itself, by namespace, kind and name."""
+    return {
         (seen.key[1], seen.key[0], seen.key[2]): seen.obj
         for seen in sightings
-        if seen.key[0] in WORKLOADS or seen.key[0] in system_kinds()
+        if not seen.gone and (seen.key[0] in WORKLOADS or seen.key[0] in system_kinds())
     }
-    found: dict[tuple[str, str, str], Object] = {}
-    for pod in pods:
-        top = top_owner(pod, known)
-        if top is not None:
-            found[top] = known[top]
-    return found
+
+
+def owners_of(
+    known: Mapping[tuple[str, str, str], Object], pods: Iterable[PodHistory]
+) -> dict[tuple[str, str, str], Object]:
+    """What made the recorded pods: of a chain of owners the topmost."""
+    tops = (top_owner(pod, known) for pod in pods)
+    return {top: known[top] for top in tops if top is not None}
 
 
 def top_owner(pod: PodHistory, known: Mapping[tuple[str, str, str], Object]) -> tuple[str, str, str] | None:
@@ -131,7 +132,7 @@ def top_owner(pod: PodHistory, known: Mapping[tuple[str, str, str], Object]) -> 
 
 
 def owner_steps(
-    view: ClusterView, owners: Mapping[tuple[str, str, str], Object], names: StackNames
+    view: RecordedView, owners: Mapping[tuple[str, str, str], Object], names: StackNames
 ) -> Iterator[RecordedStep]:
     """Each owner, applied when it was created."""
     for (namespace, kind, name), obj in owners.items():

@@ -10,7 +10,7 @@ from msgspec import Struct
 from mews.harness.recording.observations import SeenDevice, TableReading
 
 
-class TableChange(Struct, frozen=True):
+class ListingChange(Struct, frozen=True):
     """One device differed between two readings, of which the later came ``at`` that time."""
 
     at: float
@@ -30,7 +30,7 @@ class ChassisHistory(Struct, frozen=True):
     name: str
     devices: Mapping[str, SeenDevice]
     ports: tuple[str, ...]
-    changes: tuple[TableChange, ...]
+    changes: tuple[ListingChange, ...]
     last: Mapping[str, SeenDevice]
     dated: bool
 
@@ -66,7 +66,7 @@ def _history(name: str, readings: Sequence[TableReading]) -> ChassisHistory:
     first: dict[str, SeenDevice] = {}
     known: dict[str, SeenDevice] = {}
     present: dict[str, SeenDevice] = {}
-    changes: list[TableChange] = []
+    changes: list[ListingChange] = []
     for number, reading in enumerate(ordered):
         rows = {each.device: each for each in reading.devices}
         if number and reading.at is not None:
@@ -81,14 +81,14 @@ def _history(name: str, readings: Sequence[TableReading]) -> ChassisHistory:
 
 def _changes(
     at: float, chassis: str, known: Mapping[str, SeenDevice], present: set[str], rows: Mapping[str, SeenDevice]
-) -> Iterable[TableChange]:
+) -> Iterable[ListingChange]:
     for device in sorted(present - rows.keys()):
-        yield TableChange(at, chassis, device, "missing")
+        yield ListingChange(at, chassis, device, "missing")
     for device in sorted(rows.keys() & known.keys()):
         was, now = known[device], rows[device]
         if device not in present:
-            yield TableChange(at, chassis, device, "back")
+            yield ListingChange(at, chassis, device, "back")
         if was.port != now.port:
-            yield TableChange(at, chassis, device, "moved", was.port, now.port)
+            yield ListingChange(at, chassis, device, "moved", was.port, now.port)
         if was.uuid and not now.uuid:
-            yield TableChange(at, chassis, device, "uuid-lost", now.port, now.port)
+            yield ListingChange(at, chassis, device, "uuid-lost", now.port, now.port)

@@ -8,6 +8,7 @@ import pytest
 
 import mews.testing
 from mews.harness.cli import exit_code
+from mews.harness.clock import EPOCH_S
 from mews.harness.errors import Lacks
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.recording.chassis_polls import ChassisPolls, WatchedChassis
@@ -17,6 +18,7 @@ from mews.harness.recording.inference import recorded_files
 from mews.harness.recording.live import watched
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.resources import PODS, SECRETS
+from mews.kube.clock import Clock
 from tests.harness.live.sessions import a_pod, in_session
 
 
@@ -43,8 +45,7 @@ class ReadOnly:
 
 
 async def recorded(session, *, for_s=30.0, refused=(), stop=None, play=None):
-    clock = session.cluster.kube._clock if hasattr(session.cluster.kube, "_clock") else None
-    now = clock.now if clock is not None else asyncio.get_running_loop().time
+    now = Clock(EPOCH_S).now
     kube, stop, shown = ReadOnly(session.cluster.kube, refused), stop or asyncio.Event(), []
     task = asyncio.create_task(
         watched(kube, "url", [], for_s=for_s, now=now, stop=stop, progress=lambda *seen: shown.append(seen))

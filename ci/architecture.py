@@ -130,6 +130,7 @@ BOXES: Mapping[str, Box] = {
                 "listening",
                 "names",
                 "own_files",
+                "project",
                 "registry",
                 "yaml_text",
             ),

@@ -32,6 +32,7 @@ from mews.harness.options import (
     seeds_wanted,
     time_of,
 )
+from mews.project import DOCUMENTATION, ISSUES
 
 app = MewsTyper(name="mews", cls=MewsGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(global_options)
@@ -40,6 +41,8 @@ ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 """Of the click that this typer brings along."""
 
 INTERRUPTED = 130
+MISTAKE = f"This is a mistake in Mews. Please report it with these lines: {ISSUES}"
+"""Below the traceback of an error that nothing handles."""
 
 
 @app.command()
@@ -394,18 +397,24 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
     except BadInput as error:
         return _fail(2, str(error))
     except Lacks as error:
-        return _fail(2, exhausted_line("mews")) if exhausted(error) else _fail(3, str(error))
+        return _fail(2, exhausted_line("mews")) if exhausted(error) else _lacks(error)
     except ModuleNotFoundError as error:
         if (lacks := lacking(error)) is None:
+            error.add_note(MISTAKE)
             raise
-        return _fail(3, str(lacks))
+        return _lacks(lacks)
     except BrokenPipeError:
         sys.stderr.close()
         return 141
     except Exception as error:
         if exhausted(error):
             return _fail(2, exhausted_line("mews"))
+        error.add_note(MISTAKE)
         raise
+
+
+def _lacks(error: Lacks) -> int:
+    return _fail(3, f"{error} (see {DOCUMENTATION})")
 
 
 def _call(arguments: Sequence[str] | None) -> Any:

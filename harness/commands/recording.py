@@ -145,13 +145,11 @@ def _addresses(chosen: argparse.Namespace) -> list[Any]:
 
 
 def _kube(file: Path, context: str | None) -> HttpKube:
-    from kubernetes.config import ConfigException
-
     from mews.kube.client.http import HttpKube
 
     try:
         return HttpKube.from_kubeconfig(str(file), context)
-    except (ConfigException, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:  # a credential plugin that is missing, a certificate
         raise Lacks(f"--kubeconfig {file}: {' '.join(str(error).split())}") from error
 
 

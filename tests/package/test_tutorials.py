@@ -22,14 +22,14 @@ BLOCK = re.compile(
 """Language, title and content; a block that is marked with what it needs has none of them, and is not typed here."""
 SHOWN = re.compile(r"^(\d+ (?:passed|failed)|went wrong: .*)$", re.MULTILINE)
 """What a page shows that a command prints word for word."""
-INSTALLS = re.compile(r"pip install ('?falcon-mews(\[cluster\])?'?)( grpcio-tools)?")
+INSTALLS = re.compile(r"pip install ('?falcon-mews(\[cluster\])?'?)( grpcio-tools| kubernetes)?")
 """What a page may install: the environment of the test has it, from the wheel and without an index."""
 
 
 @pytest.fixture(scope="session")
 def tutorial_environment(shared: Path, distributions: Distributions) -> Environment:
     """One for all pages: the wheel with what they install."""
-    environment = installed_as(shared, "tutorials", distributions, "cluster", beside=("dev",))
+    environment = installed_as(shared, "tutorials", distributions, "cluster", beside=("dev", "kubeconfig"))
     # What is lent has no programs, and pip would have made this one
     program = environment.bin / "pytest"
     program.write_text(f"#!{environment.bin / 'python'}\nimport sys, pytest\nsys.exit(pytest.console_main())\n")

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from mews.harness.clusters import open_cluster
-from mews.harness.options import RunOptions
+from mews.harness.commands.up import UpPrograms, with_programs
+from mews.harness.options import DEFAULT_BACKEND, RunOptions
 from mews.harness.ports.cluster import ReachableCluster
 from mews.harness.scenario.kinds import resource_of
 from mews.harness.scenario.loader import parse_scenario
@@ -92,11 +93,19 @@ def situations() -> tuple[Situation, ...]:
 
 
 async def play_all(
-    chosen: Iterable[Situation], options: RunOptions, *, expected: Mapping[str, Verdict] | None = None
+    chosen: Iterable[Situation],
+    options: RunOptions,
+    *,
+    expected: Mapping[str, Verdict] | None = None,
+    scheduler: str = "ours",
+    controllers: str = "ours",
 ) -> dict[str, Verdict]:
     """By name, on a cluster of its own, many at once. ``expected``: what has not come to that is looked at again
-    for a while: the real programs share a machine that may be busy."""
+    for a while: the real programs share a machine that may be busy. ``scheduler`` and ``controllers`` are ``ours`` or
+    ``real``, as `mews up` takes them; a real control plane has its own in any case."""
     scenario = parse_scenario(_SCENARIO, Path("situations"), {})
+    if options.cluster == DEFAULT_BACKEND:
+        scenario = with_programs(scenario, UpPrograms(scheduler, controllers), options.cluster)
     cluster = await open_cluster(scenario, options)
     try:
         given, played = list(chosen), dict[str, Verdict]()

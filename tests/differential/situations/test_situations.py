@@ -30,6 +30,7 @@ def _drawn(given: Sequence[Situation], count: int) -> list[Situation]:
 SITUATIONS = {each.name: each for each in situations()}
 FIELDS = {each.title: each for each in pod_fields.situations()}
 TODAY = {each.name for each in _drawn(list(SITUATIONS.values()), DAILY)}
+MIXED_TODAY = set(sorted(TODAY)[::2])
 FIELDS_TODAY = {each.title for each in _drawn(list(FIELDS.values()), FIELDS_DAILY)}
 
 
@@ -64,6 +65,23 @@ def _real(chosen: Sequence[Situation], ours: Mapping[str, Verdict]) -> dict[str,
     return asyncio.run(play_all(chosen, RunOptions("control-plane", "wall"), expected=ours))
 
 
+@cache
+def mixed_verdicts() -> tuple[dict[str, Verdict], dict[str, Verdict]]:
+    """Of the real scheduler and controllers on our API and kubelets, and of ours."""
+    if why := _lacking():
+        pytest.skip(why)
+    chosen = [each for name, each in SITUATIONS.items() if not each.alone and (_NIGHT or name in MIXED_TODAY)]
+    ours = run_virtual(lambda: play_all(chosen, RunOptions()))
+    mixed = _mixed(chosen, ours)
+    again = [each for each in chosen if mixed[each.name] != ours[each.name]]
+    return mixed | (_mixed(again, ours) if again else {}), ours
+
+
+def _mixed(chosen: Sequence[Situation], ours: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    wall = RunOptions("embedded", "wall")
+    return asyncio.run(play_all(chosen, wall, expected=ours, scheduler="real", controllers="real"))
+
+
 def _marked(names: Sequence[str], daily: set[str]) -> list[object]:
     return [name if name in daily else pytest.param(name, marks=pytest.mark.nightly) for name in names]
 
@@ -76,6 +94,13 @@ def test_a_situation_comes_to_the_same_with_the_real_controllers(name: str) -> N
         assert real != ours, f"{name} no longer differs: take it out of KNOWN_SITUATIONS"
         return
     assert real == ours
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("name", _marked([name for name in SITUATIONS if not SITUATIONS[name].alone], MIXED_TODAY))
+def test_a_situation_comes_to_the_same_with_the_real_controllers_on_our_api(name: str) -> None:
+    mixed, ours = (told[name] for told in mixed_verdicts())
+    assert mixed == ours
 
 
 @pytest.mark.wall

@@ -165,7 +165,7 @@ def kubeconfig(tmp_path):
         ("--kubeconfig K --out T/x.yaml --chassis box", 2, "box: must be http://HOST"),
         ("--kubeconfig K --out T/x.yaml --chassis http://u:p@h", 2, "credentials come from"),
         ("--kubeconfig K --out T/x.yaml --context other", 2, "--context other: must be one of mews"),
-        ("--kubeconfig T/none --out T/x.yaml", 2, "cannot be read: No such file"),
+        ("--kubeconfig T/none --out T/x.yaml", 2, "none: no such file"),
         ("--kubeconfig K --out T/x.yaml --for 1s", 3, "the cluster cannot be read"),
         ("--from T/none --out T/x.yaml", 2, "must be a folder of collected files, or an included recording: lab-bug"),
         ("--from lab-bug --out T/x.yaml --for 5m", 2, "--for: applies only to --kubeconfig"),

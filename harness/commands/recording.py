@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from mews.dialects import DIALECTS
 from mews.harness import terminal
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, client_of
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.kubeconfig_file import check_kubeconfig
-from mews.harness.scenario.quantity import seconds_of
 from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 from mews.own_files import write_named
@@ -101,6 +98,8 @@ def _session(chosen: argparse.Namespace, context: CommandContext) -> int:
 
 
 def _watched(chosen: argparse.Namespace) -> ClusterObservations:
+    from mews.harness.kubeconfig_file import check_kubeconfig
+
     for_s = _duration_s(DEFAULT_FOR if chosen.for_ is None else chosen.for_)
     file = Path(chosen.kubeconfig)
     check_kubeconfig(file, chosen.context)
@@ -112,6 +111,8 @@ def _watched(chosen: argparse.Namespace) -> ClusterObservations:
 
 
 def _duration_s(text: str) -> float:
+    from mews.harness.scenario.quantity import seconds_of
+
     try:
         found = seconds_of(text)
     except ValueError as error:
@@ -122,6 +123,7 @@ def _duration_s(text: str) -> float:
 
 
 def _addresses(chosen: argparse.Namespace) -> list[Any]:
+    from mews.dialects import DIALECTS
     from mews.harness.conformance.open import check_url, credentials_of
     from mews.harness.recording.chassis_polls import WatchedChassis
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mews.harness.recording.cabling import LAG_S, Cabling
 from mews.harness.recording.histories import NodeHistory, PodHistory
@@ -39,6 +39,8 @@ class RecordedView(Struct, frozen=True):
     resource: str
     began: float
     ended: float
+    events: Mapping[str, str] = field(default_factory=dict)
+    """Pod -> what the latest event about it reports."""
     is_made_up: bool = False
     """Whether no chassis was recorded, and the one here follows from what nodes offered."""
 

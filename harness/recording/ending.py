@@ -53,10 +53,12 @@ def _of_pending(view: RecordedView, pod: PodHistory, place: dict[str, Any]) -> I
     words = f"pod {pod.key} was Pending for {waited:.0f} s, until the end"
     if pod.pending:
         words = f"{words}: {' '.join(pod.pending.split())}"
+    event = view.events.get(pod.key)
+    reported = (f"the last event about it: {event}",) if event else ()
     if not fits_the_pool(view, pod):
-        yield FinalCheck({"pod": {**place, "phase": "Pending"}}, (words,))
+        yield FinalCheck({"pod": {**place, "phase": "Pending"}}, (words, *reported))
     elif waited >= STUCK_S:
-        why = (words, "the pool had enough devices for it: this check fails for as long as the bug is there")
+        why = (words, *reported, "the pool had enough devices for it: this check fails for as long as the bug is there")
         yield FinalCheck({"pod": {**place, "phase": "Running"}}, why, red=True)
 
 

@@ -113,6 +113,21 @@ def node_histories(sightings: Iterable[ObjectSighting]) -> list[NodeHistory]:
     return sorted({node.name: node for node in found}.values(), key=lambda node: natural(node.name))
 
 
+def last_events(sightings: Iterable[ObjectSighting]) -> dict[str, str]:
+    """Pod -> what the latest event about it reports, a warning rather than another."""
+    found: dict[str, tuple[tuple[bool, float], str]] = {}
+    for seen in sightings:
+        about = _mapping(seen.obj.get("involvedObject") or seen.obj.get("regarding"))
+        if seen.key[0] != "Event" or about.get("kind") != "Pod" or seen.gone:
+            continue
+        pod = f"{about.get('namespace', 'default')}/{about.get('name', '')}"
+        text = f"{seen.obj.get('reason', '')}: {seen.obj.get('message') or seen.obj.get('note') or ''}"
+        rank = seen.obj.get("type") == "Warning", moment_of(seen.obj) or 0.0
+        if pod not in found or rank >= found[pod][0]:
+            found[pod] = rank, " ".join(text.split())
+    return {pod: text for pod, (_, text) in found.items()}
+
+
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A key by which host-2 comes before host-10."""
     parts: list[tuple[int, int, str]] = []

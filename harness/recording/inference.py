@@ -21,7 +21,7 @@ from mews.harness.recording.causes import (
 )
 from mews.harness.recording.clocks import with_one_clock
 from mews.harness.recording.ending import final_checks
-from mews.harness.recording.histories import NodeHistory, PodHistory, node_histories, pod_histories
+from mews.harness.recording.histories import NodeHistory, PodHistory, last_events, node_histories, pod_histories
 from mews.harness.recording.made_hardware import Comments, hardware_of_recording, with_made_up_chassis
 from mews.harness.recording.observations import ClusterObservations
 from mews.harness.recording.reduction import system_kinds
@@ -114,7 +114,8 @@ def _view(seen: ClusterObservations, pods: Sequence[PodHistory]) -> RecordedView
     ended = seen.ended if seen.ended is not None else max([began, *times, *lasts])
     resource = _resource(pods, nodes)
     cabling = concluded_cabling(chassis, nodes, resource, ended)
-    view = RecordedView(pods, nodes, chassis, cabling, resource, began, ended)
+    events = last_events(seen.objects)
+    view = RecordedView(pods, nodes, chassis, cabling, resource, began, ended, events)
     return view if chassis else with_made_up_chassis(view)
 
 

@@ -16,8 +16,10 @@ from mews.harness.recording.observations import (
     ObjectSighting,
     SeenOperation,
 )
+from mews.harness.recording.reduction import reduced
 from mews.harness.recording.written import write_files
 from mews.harness.scenario.loader import load_scenario
+from mews.kube.api.objects import timestamp
 from tests.harness.recording.seen import NODES, PLACES, T, a_node, a_pod, a_table, seen
 
 
@@ -207,8 +209,6 @@ def test_other_resources_and_schedulers_become_those_of_the_stack():
 
 
 def test_a_pod_that_ended_by_itself_ends_again(tmp_path):
-    from mews.kube.api.objects import timestamp
-
     over = {"terminated": {"startedAt": timestamp(T + 4), "finishedAt": timestamp(T + 24), "exitCode": 3}}
     failed = seen(a_pod("job", 1, T + 2, node="host-1", phase="Failed", state=over, restartPolicy="Never"))
     [image] = files_of(failed).scenario["images"].values()
@@ -217,9 +217,6 @@ def test_a_pod_that_ended_by_itself_ends_again(tmp_path):
 
 
 def test_an_owner_is_applied_in_place_of_its_pods(tmp_path):
-    from mews.harness.recording.reduction import reduced
-    from mews.kube.api.objects import timestamp
-
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     metadata = {"name": "web", "namespace": "team", "uid": "web", "creationTimestamp": timestamp(T + 3)}
@@ -236,6 +233,19 @@ def test_an_owner_is_applied_in_place_of_its_pods(tmp_path):
     alone = seen(pod)
     assert [each["kind"] for each in steps_of(alone, "apply")] == ["Pod"]
     assert "made by ReplicaSet web-1, which was not recorded" in comments_of(alone)
+
+
+def test_the_latest_warning_about_a_pod_that_waits_is_in_its_comment():
+    def event(reason, kind, at):
+        about = {"kind": "Pod", "namespace": "default", "name": "trainer"}
+        obj = {"kind": "Event", "metadata": {"name": reason, "uid": reason}, "involvedObject": about, "type": kind}
+        return ObjectSighting({**obj, "reason": reason, "message": "no\nroom", "lastTimestamp": timestamp(at)})
+
+    warnings = event("FailedScheduling", "Warning", T + 9), event("Older", "Warning", T + 5)
+    events = (*warnings, event("Reconfig", "Normal", T + 20))
+    told = seen(a_pod("trainer", 3, T + 2), *events, readings=(a_table(MOVED, T + 4),))
+    assert "# the last event about it: FailedScheduling: no room" in comments_of(told)
+    assert "the last event" not in comments_of(STUCK)
 
 
 def test_a_deletion_is_a_step():

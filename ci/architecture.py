@@ -65,7 +65,7 @@ BOXES: Mapping[str, Box] = {
             "engine, up, experiments, …",
             tuple(
                 f"harness.{name}"
-                for name in ("engine", "up", "demo", "differential", "experiments", "new", "simulation", "sweeps")
+                for name in "engine up demo differential experiments new recording simulation sweeps".split()
             ),
             "harness",
             445,

@@ -65,8 +65,9 @@ BOXES: Mapping[str, Box] = {
             "engine, up, experiments, …",
             tuple(
                 f"harness.{name}"
-                for name in "engine up demo differential experiments new recording simulation sweeps".split()
-            ),
+                for name in ("engine", "up", "demo", "differential", "experiments", "new", "simulation", "sweeps")
+            )
+            + ("harness.recording",),
             "harness",
             445,
             150,

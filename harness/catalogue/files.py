@@ -82,7 +82,7 @@ def existing_file(kind: str, path: Path, option: str) -> Path:
     if found.is_dir():
         names = ", ".join(nearest(path, [name for name, file in shipped_files(kind).items() if found in file.parents]))
         among = f": name one of them, such as {names}" if names else ""
-        raise BadInput(f"{option} {path}: is a folder{among}")
+        raise BadInput(f"{option} {path}: is a folder{among}".lstrip())
     return found
 
 

@@ -92,6 +92,20 @@ def missing(kind: str, name: str | Path) -> str:
     return f"{text}{did_you_mean(name, shipped_files(kind))}; `mews list {_LISTED[kind]}` lists them"
 
 
+def recording_folder(path: Path) -> Path:
+    """The folder, or where it is nothing the included recording of a real cluster of that name.
+
+    Raises BadInput.
+    """
+    included = room("fixtures") / "recordings"
+    names = sorted(each.name for each in included.iterdir() if each.is_dir())
+    if path.is_dir():
+        return path
+    if str(path) in names:
+        return included / path
+    raise BadInput(f"--from {path}: must be a folder of collected files, or an included recording: {', '.join(names)}")
+
+
 def _folder_in(kind: str, path: Path) -> Path | None:
     if kind != "scenario" or path.is_absolute() or ".." in path.parts or not path.parts:
         return None

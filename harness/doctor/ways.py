@@ -11,7 +11,8 @@ from types import MappingProxyType
 from mews.harness.backends import backend_of
 from mews.harness.doctor.finding import WayFinding
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.extras import DISTRIBUTION, check_installed
+from mews.harness.extras import check_installed
+from mews.project import DISTRIBUTION
 
 Check = Callable[[], object]
 """Raises Lacks for what is missing, BadInput for a file that cannot be used."""

@@ -21,6 +21,7 @@ from mews.harness.commands.global_options import global_options
 from mews.harness.commands.help_layout import MewsTyper
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.commands.serving import check_serves, serving_options
+from mews.harness.commands.usage_errors import usage
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
 from mews.harness.options import (
@@ -395,7 +396,7 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _fail(INTERRUPTED, "interrupted")
     except ClickError as error:
-        return _fail(2, _usage(error))
+        return _fail(2, usage(error))
     except BadInput as error:
         return _fail(2, str(error))
     except Lacks as error:
@@ -422,13 +423,6 @@ def _lacks(error: Lacks) -> int:
 def _call(arguments: Sequence[str] | None) -> Any:
     words = sys.argv[1:] if arguments is None else list(arguments)
     return app.with_only(words[0] if words else "")(args=words, prog_name="mews", standalone_mode=False)
-
-
-def _usage(error: Exception) -> str:
-    message = str(getattr(error, "format_message", error.__str__)()).strip()
-    context = getattr(error, "ctx", None)
-    path = f"{context.command_path}: " if context is not None else ""
-    return f"{path}{message}" if message else "no command given; see mews --help"
 
 
 def _fail(code: int, message: str) -> int:

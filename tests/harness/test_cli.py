@@ -61,7 +61,7 @@ def engine(monkeypatch):
     ("line", "code", "says"),
     [
         ("run", 2, "PATH: missing; give scenario files, folders or names, --about WORD or --list"),
-        ("run x.yaml --frob", 2, "No such option"),
+        ("run x.yaml --frob", 2, "--frob: no such option"),
         ("frob", 2, "frob"),
         ("run x.yaml --cluster moon", 2, "--cluster moon: must be one of embedded, control-plane, kind, kubeconfig"),
         ("run x.yaml --cluster kind --time virtual", 2, "virtual time needs embedded"),

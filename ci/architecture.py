@@ -65,7 +65,10 @@ BOXES: Mapping[str, Box] = {
             "engine, up, experiments, …",
             tuple(
                 f"harness.{name}"
-                for name in ("engine", "up", "demo", "differential", "experiments", "new", "simulation", "sweeps")
+                for name in (
+                    *("engine", "up", "demo", "doctor", "differential", "experiments"),
+                    *("new", "recording", "simulation", "sweeps"),
+                )
             ),
             "harness",
             445,

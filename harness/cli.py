@@ -73,10 +73,12 @@ def run(
     allow_host_access: given.HostAccessOption = False,
     insecure: given.InsecureOption = False,
     list_: given.ListOption = False,
+    about: given.AboutOption = None,
 ) -> int:
     """Run scenarios and judge them."""
-    if list_ or not paths:
-        return given.list_scenarios(paths or (), asked=list_)
+    if list_ or not (paths or about):
+        return given.list_scenarios([*(paths or ()), *map(Path, about or ())], asked=list_)
+    paths = [*(paths or ()), *given.scenarios_about(about or ())]
     check_dialect(dialect)
     time = time_of(cluster, time)
     check_serves(insecure, served=backend_of(cluster).emulates_nodes and time == "wall", cluster=cluster, time=time)

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mews.harness import terminal
+from mews.harness.commands.recording import RECORD
 from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, as_values, client_of
 from mews.harness.errors import BadInput
 from mews.harness.journal import LAYERS
@@ -248,22 +249,6 @@ def get_table(words: Sequence[str], context: CommandContext) -> int:
 
 
 @answered
-def record(words: Sequence[str], context: CommandContext) -> int:
-    """The session so far as a scenario file."""
-    parser = ArgumentWords("record")
-    parser.add_argument("--out", default="-", metavar="FILE")
-    parser.add_argument("--as", dest="called", default="")
-    chosen = parser.parse_args(words)
-    called = chosen.called or (chosen.name if chosen.out == "-" else Path(chosen.out).stem)
-    text = client_of(chosen.name).get(f"/v1/recording?name={quote(called, safe='')}")["scenario"]
-    if chosen.out == "-":
-        context.write(text)
-        return 0
-    _write_file(chosen.out, text)
-    return 0
-
-
-@answered
 def report(words: Sequence[str], context: CommandContext) -> int:
     """The session so far as the page of a run."""
     parser = ArgumentWords("report")
@@ -399,18 +384,7 @@ LIVE = (
         options={**NAMED, **_AS_JSON, "-n NAMESPACE": "use this namespace; default: default"},
         examples=("mews explain pod/five", "mews explain -n team pod five"),
     ),
-    Command(
-        "record",
-        "Write the session so far as a scenario file that replays it.",
-        record,
-        f"{NAME} [--out FILE] [--as NAME]",
-        options={
-            **NAMED,
-            "--out FILE": "write to this file; default: standard output",
-            "--as NAME": "name the scenario; default: after the file",
-        },
-        examples=("mews record --out lab.yaml",),
-    ),
+    RECORD,
     Command(
         "report",
         "Write an HTML report of the session so far.",

@@ -199,6 +199,12 @@ def test_lanes_are_as_high_as_they_need_and_what_follows_moves_up(chrome: Browse
     chrome.until(f"Math.abs({GAP}) <= 1")
     assert chrome.js(below) < full - 100
     chrome.until("mewsPicture.timeline.canvas.clientHeight === mewsPicture.timeline.scroll.clientHeight")
+    chrome.js("mewsPicture.search.value = ''; mewsPicture.search.dispatchEvent(new Event('input'))")
+    chrome.click_at(*bar(chrome, "pods", "running"))  # its panel is as high as the lanes, and scrolls
+    chrome.until("!document.querySelector('.detail').hidden")
+    chrome.until(
+        "Math.abs(document.querySelector('.detail').clientHeight - mewsPicture.timeline.element.clientHeight) <= 2"
+    )
     chrome.size(1280, 500)
     chrome.until(f"{GAP} < 0")  # more lanes than room: they scroll
 

@@ -60,7 +60,7 @@ def engine(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("run", 2, "PATH: missing; give scenario files, folders or names, or --list"),
+        ("run", 2, "PATH: missing; give scenario files, folders or names, --about WORD or --list"),
         ("run x.yaml --frob", 2, "No such option"),
         ("frob", 2, "frob"),
         ("run x.yaml --cluster moon", 2, "--cluster moon: must be one of embedded, control-plane, kind, kubeconfig"),

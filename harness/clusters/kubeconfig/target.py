@@ -35,7 +35,7 @@ async def find_target(kubeconfig: Path | None, context: str | None, hosts: Seque
     """
     # Processes of several machines or containers may bear the same number.
     name = f"mews-{os.getpid()}-{secrets.token_hex(3)}"
-    unnamed = DeploymentTarget(kubeconfig, context, name, _image(), {}, prefix=f"{name}-")
+    unnamed = DeploymentTarget(kubeconfig, context, name, named_image(), {}, prefix=f"{name}-")
     check_context(kubeconfig, context)
     gate = Gate(unnamed)
     try:
@@ -98,7 +98,11 @@ def assigned(nodes: Sequence[Object], hosts: Sequence[str]) -> dict[str, str]:
     return {host: found[host] for host in hosts}
 
 
-def _image() -> str:
+def named_image() -> str:
+    """The component image that the user names for nodes of somebody's cluster.
+
+    Raises Lacks.
+    """
     image = os.environ.get(IMAGE)
     if not image:
         raise Lacks(

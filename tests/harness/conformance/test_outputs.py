@@ -85,7 +85,7 @@ def test_a_failure_is_in_every_form_of_the_report(shared, url, tmp_path, capsys)
     assert tree.attrib["failures"] == "1"
     [case] = [case for case in tree.iter("testcase") if case.find("failure") is not None]
     assert case.attrib["name"].startswith("2.server-errors ")
-    assert '<td class="failed">failed</td>' in files["--html"].read_text()
+    assert '<span class="verdict failed">failed</span>' in files["--html"].read_text()
 
 
 def test_a_known_quirk_does_not_fail_and_is_told_as_one(shared, url, tmp_path, capsys):

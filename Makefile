@@ -9,7 +9,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 export MEWS_NIGHTLY
 
 .PHONY: constraints validate-redfish validation fuzz crash-points planted kills gpushare-sequences demo test test-nightly test-fuse test-containers \
-  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist docs bench clean
+  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
 # of the time that `mews up` takes.
@@ -53,7 +53,7 @@ test-kind: $(BIN)/.installed
 
 # Real images as containers of emulated nodes; skipped with the reason where no Docker engine answers
 test-containers: $(BIN)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/kube/emulated/kubelet/engine/test_engine.py tests/harness/commands/test_up_containers.py --durations=0
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/kube/emulated/kubelet/engine/test_engine.py tests/harness/commands/test_up_containers.py tests/ci/test_image.py --durations=0
 
 # The commands that pages show of kind
 test-kind-docs: $(BIN)/.installed
@@ -92,6 +92,11 @@ lint: $(BIN)/.installed
 dist: $(BIN)/.installed
 	$(BIN)/python -m build
 
+# A dry run of .github/workflows/release.yml: builds all distributions into build/release, checks their metadata and the
+# notes, and prints what would be uploaded
+release: $(BIN)/.installed
+	$(BIN)/python -m ci.release
+
 # Each field of each built-in kind, absent, zero, wrong, at and beyond its bounds, put to a real control plane and to the
 # embedded server (nightly; needs KUBEBUILDER_ASSETS; SEED=N: others); a seeded sample of it is among the tests
 validation: $(BIN)/.installed
@@ -123,6 +128,14 @@ kills: $(BIN)/.installed
 # GPU Share through sequences of chance, ten thousand of them; 60 are among the tests
 gpushare-sequences: $(BIN)/.installed
 	MEWS_GPUSHARE_SEQUENCES=10000 $(BIN)/python -m benchmarks.gpushare sequences
+
+# The image of mews, on BASE= or $MEWS_BASE_IMAGE or python:3.12-slim
+image: $(BIN)/.installed
+	$(BIN)/python -m ci.image $(if $(BASE),--base "$(BASE)") $(if $(TAG),--tag "$(TAG)")
+
+# Installed bytes of the package and all its dependencies, base and extra cluster; exits 1 above a bar
+sizes: $(BIN)/.installed
+	$(BIN)/python -m ci.sizes
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

@@ -9,6 +9,9 @@ The environment variable ``MEWS_WHEEL`` says which wheel is built:
 
 An editable install is no wheel that anybody else gets: there the system's compiler fills the cache of a checkout.
 
+The metadata's URLs and the links of its README are made of ``src/mews/project.py``: an index shows the README where no
+relative link leads anywhere.
+
 This file is the build backend, too: hatchling's, but an editable install asks for ``ziglang`` only where the system has
 no compiler (the hook cannot know for which of the two it is asked).
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -28,6 +32,7 @@ from typing import Any
 import hatchling.build
 from hatchling.build import *  # noqa: F403 - the backend's other functions are hatchling's own
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 INSIDE = "mews/emulator/nvml/bin"
 MACHINES = ("x86_64", "aarch64")
@@ -109,9 +114,42 @@ class CompileNvml(BuildHookInterface[Any]):
         return Path(self.root) / "emulator" / "nvml" / "c"
 
 
+class AddressedMetadata(MetadataHookInterface):
+    """The hook of the metadata: URLs, and the README with absolute links."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add both to what pyproject.toml has."""
+        root = Path(self.root)
+        project = _module(root, "src/mews/project.py")
+        version = re.findall(
+            r'^__version__ = "(.+)"$', (root / "src/mews/__init__.py").read_text("utf-8"), re.MULTILINE
+        )
+        readme = (root / "README.md").read_text("utf-8")
+        metadata["urls"] = project.urls()
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute(readme, version[0], project)}
+
+
+def absolute(markdown: str, version: str, project: ModuleType) -> str:
+    """The page with its links and pictures in the repository as addresses of that release; code is left alone."""
+
+    def linked(found: re.Match[str]) -> str:
+        code, picture, text, path = found.groups()
+        if code or re.match(r"[a-z]+:|#", path):
+            return found[0]
+        return f"{picture}[{text}]({project.file_url(path, version, raw=bool(picture))})"
+
+    return re.sub(r"(```.*?```|`[^`\n]*`)|(!?)\[([^\]]*)\]\(([^)\s]+)\)", linked, markdown, flags=re.DOTALL)
+
+
 def _compile(root: Path) -> ModuleType:
-    """The package's own module, loaded before the package exists."""
-    spec = importlib.util.spec_from_file_location("mews_nvml_compile", root / "emulator" / "nvml" / "compile.py")
+    return _module(root, "emulator/nvml/compile.py")
+
+
+def _module(root: Path, path: str) -> ModuleType:
+    """One of the package's own, loaded before the package exists."""
+    spec = importlib.util.spec_from_file_location(f"mews_{Path(path).stem}", root / path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

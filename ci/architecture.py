@@ -65,7 +65,10 @@ BOXES: Mapping[str, Box] = {
             "engine, up, experiments, …",
             tuple(
                 f"harness.{name}"
-                for name in ("engine", "up", "demo", "differential", "experiments", "new", "simulation", "sweeps")
+                for name in (
+                    *("engine", "up", "demo", "doctor", "differential", "experiments"),
+                    *("new", "recording", "simulation", "sweeps"),
+                )
             ),
             "harness",
             445,
@@ -130,6 +133,7 @@ BOXES: Mapping[str, Box] = {
                 "listening",
                 "names",
                 "own_files",
+                "project",
                 "registry",
                 "yaml_text",
             ),

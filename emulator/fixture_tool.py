@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from msgspec import Struct
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.profiles import PROFILES
+from mews.yaml_text import written_yaml
 
 if TYPE_CHECKING:
     from faker import Faker
@@ -114,7 +114,7 @@ def _letters(number: int) -> str:
 
 def render(document: dict[str, Any]) -> str:
     """The document as YAML, a line per host and device."""
-    return yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=10_000)
+    return written_yaml(document, width=10_000, flow=None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

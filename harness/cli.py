@@ -21,6 +21,7 @@ from mews.harness.commands.global_options import global_options
 from mews.harness.commands.help_layout import MewsTyper
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.commands.serving import check_serves, serving_options
+from mews.harness.commands.usage_errors import usage
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
 from mews.harness.options import (
@@ -32,6 +33,7 @@ from mews.harness.options import (
     seeds_wanted,
     time_of,
 )
+from mews.project import DOCUMENTATION, ISSUES
 
 app = MewsTyper(name="mews", cls=MewsGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(global_options)
@@ -40,6 +42,8 @@ ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 """Of the click that this typer brings along."""
 
 INTERRUPTED = 130
+MISTAKE = f"This is a mistake in Mews. Please report it with these lines: {ISSUES}"
+"""Below the traceback of an error that nothing handles."""
 
 
 @app.command()
@@ -70,10 +74,12 @@ def run(
     allow_host_access: given.HostAccessOption = False,
     insecure: given.InsecureOption = False,
     list_: given.ListOption = False,
+    about: given.AboutOption = None,
 ) -> int:
     """Run scenarios and judge them."""
-    if list_ or not paths:
-        return given.list_scenarios(paths or (), asked=list_)
+    if list_ or not (paths or about):
+        return given.list_scenarios([*(paths or ()), *map(Path, about or ())], asked=list_)
+    paths = [*(paths or ()), *given.scenarios_about(about or ())]
     check_dialect(dialect)
     time = time_of(cluster, time)
     check_serves(insecure, served=backend_of(cluster).emulates_nodes and time == "wall", cluster=cluster, time=time)
@@ -390,34 +396,33 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _fail(INTERRUPTED, "interrupted")
     except ClickError as error:
-        return _fail(2, _usage(error))
+        return _fail(2, usage(error))
     except BadInput as error:
         return _fail(2, str(error))
     except Lacks as error:
-        return _fail(2, exhausted_line("mews")) if exhausted(error) else _fail(3, str(error))
+        return _fail(2, exhausted_line("mews")) if exhausted(error) else _lacks(error)
     except ModuleNotFoundError as error:
         if (lacks := lacking(error)) is None:
+            error.add_note(MISTAKE)
             raise
-        return _fail(3, str(lacks))
+        return _lacks(lacks)
     except BrokenPipeError:
         sys.stderr.close()
         return 141
     except Exception as error:
         if exhausted(error):
             return _fail(2, exhausted_line("mews"))
+        error.add_note(MISTAKE)
         raise
+
+
+def _lacks(error: Lacks) -> int:
+    return _fail(3, f"{error} (see {DOCUMENTATION})")
 
 
 def _call(arguments: Sequence[str] | None) -> Any:
     words = sys.argv[1:] if arguments is None else list(arguments)
     return app.with_only(words[0] if words else "")(args=words, prog_name="mews", standalone_mode=False)
-
-
-def _usage(error: Exception) -> str:
-    message = str(getattr(error, "format_message", error.__str__)()).strip()
-    context = getattr(error, "ctx", None)
-    path = f"{context.command_path}: " if context is not None else ""
-    return f"{path}{message}" if message else "no command given; see mews --help"
 
 
 def _fail(code: int, message: str) -> int:

@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 from mews.harness.errors import Lacks
-
-DISTRIBUTION = "falcon-mews"
+from mews.project import DISTRIBUTION
 
 EXTRA_OF: Mapping[str, str] = MappingProxyType(
     {
@@ -23,7 +22,7 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
         "grpc": "cluster",
         "docker": "containers",
         "faker": "fixtures",
-        "kubernetes": "cluster",
+        "kubernetes": "kubeconfig",
         "multidict": "cluster",
         "orjson": "cluster",
         "prometheus_client": "cluster",

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.emulator.yaml_document import DocumentError, read_document
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInput
+from mews.kube.client.kubeconfig.access import check_kubeconfig_context, contexts
+from mews.kube.client.kubeconfig.errors import KubeconfigError
+from mews.names import must_be
 from mews.own_files import make_own_folder, write_own
 
 
@@ -29,21 +31,9 @@ def write_kubeconfig(path: Path, *, server: Mapping[str, Any], user: Mapping[str
 def check_kubeconfig(path: Path, context: str | None) -> None:
     """Raise BadInput for a file of the user's that is no kubeconfig, or lacks the context: before anything is made."""
     try:
-        document = read_document(path.read_text(encoding="utf-8"), f"--kubeconfig {path}").value
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--kubeconfig {unreadable(path, error)}") from None
-    except DocumentError as error:
-        raise BadInput(str(error)) from None
-    parts = document if isinstance(document, dict) else {}
-    contexts = parts.get("contexts")
-    if not isinstance(contexts, list) or not all(isinstance(each, dict) and each.get("name") for each in contexts):
-        raise BadInput(f"--kubeconfig {path}: is not a kubeconfig: contexts must be a list of contexts with names")
-    names = [str(each["name"]) for each in contexts]
-    if context is not None and context not in names:
-        raise BadInput(
-            f"--context {context}: must be one of {', '.join(names) or 'none: the kubeconfig has no context'}"
-        )
-    current = parts.get("current-context")
-    if context is None and current not in names:
-        there = ", ".join(names) or "(none)"
-        raise BadInput(f"--kubeconfig {path}: current-context: {current!r}: must be one of {there}, or give --context")
+        known = contexts(str(path))
+        if known and context is not None and context not in known:
+            raise BadInput(f"--context {context}: {must_be(context, known)}")
+        check_kubeconfig_context(str(path), context)
+    except KubeconfigError as error:
+        raise BadInput(f"--kubeconfig {error}") from None

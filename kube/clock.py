@@ -46,6 +46,11 @@ class Clock:
         return datetime.fromtimestamp(self.now(), UTC)
 
 
+def wall_now() -> float:
+    """Seconds since 1970-01-01T00:00:00Z of this machine, for what another machine's time is compared with."""
+    return time.time()
+
+
 class Pace:
     """How fast emulated hardware, kubelet ticks and simulated durations pass: ``speed`` emulated s per loop second.
 

@@ -11,11 +11,8 @@ from contextlib import AsyncExitStack
 
 from mews.kube.client.http import HttpKube
 from mews.kube.client.in_cluster import in_cluster_kube, is_in_cluster
+from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.component import Runnable
-
-
-class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be used: one line with the file and what is wrong."""
 
 
 def add_kubeconfig_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,22 +35,17 @@ def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:
 
 
 def kubeconfig_kube(file: str | None, context: str | None = None) -> HttpKube:
-    """The API server of that file, or of the usual one.
+    """The API server of that file, or of the usual ones.
 
     Raises KubeconfigError.
     """
     try:
         return HttpKube.from_kubeconfig(file, context)
-    except _refusals() as error:
-        shown = file or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        raise KubeconfigError(f"kubeconfig {shown}: {' '.join(str(error).split())}") from error
-
-
-def _refusals() -> tuple[type[Exception], ...]:
-    """What reading a kubeconfig raises; the client that most of them need is not everywhere, and not loaded in vain."""
-    from kubernetes.config import ConfigException
-
-    return ConfigException, OSError
+    except KubeconfigError as error:
+        raise KubeconfigError(f"kubeconfig {error}") from error
+    except ModuleNotFoundError as error:
+        needed = "pip install 'falcon-mews[kubeconfig]' brings what the auth-provider of this kubeconfig needs"
+        raise KubeconfigError(f"kubeconfig: {error.name} is not installed; {needed}") from error
 
 
 def port_number(text: str) -> int:

@@ -82,7 +82,7 @@ def existing_file(kind: str, path: Path, option: str) -> Path:
     if found.is_dir():
         names = ", ".join(nearest(path, [name for name, file in shipped_files(kind).items() if found in file.parents]))
         among = f": name one of them, such as {names}" if names else ""
-        raise BadInput(f"{option} {path}: is a folder{among}")
+        raise BadInput(f"{option} {path}: is a folder{among}".lstrip())
     return found
 
 
@@ -90,6 +90,20 @@ def missing(kind: str, name: str | Path) -> str:
     """What is wrong with a path that is no file and no shipped name, to stand after it."""
     text = f"no such file, and no included {'scenario' if kind == 'scenario' else f'{kind} file'} of that name"
     return f"{text}{did_you_mean(name, shipped_files(kind))}; `mews list {_LISTED[kind]}` lists them"
+
+
+def recording_folder(path: Path) -> Path:
+    """The folder, or where it is nothing the included recording of a real cluster of that name.
+
+    Raises BadInput.
+    """
+    included = room("fixtures") / "recordings"
+    names = sorted(each.name for each in included.iterdir() if each.is_dir())
+    if path.is_dir():
+        return path
+    if str(path) in names:
+        return included / path
+    raise BadInput(f"--from {path}: must be a folder of collected files, or an included recording: {', '.join(names)}")
 
 
 def _folder_in(kind: str, path: Path) -> Path | None:

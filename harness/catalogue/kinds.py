@@ -19,6 +19,9 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "invariants": ("Laws that every run is judged by", "mews.harness.invariants.entries:invariants"),
         "systems": ("Systems under test, for `--stack NAME`", "mews.harness.catalogue.sources:systems"),
         "experiments": ("Experiments, for `mews experiment NAME`", "mews.harness.catalogue.sources:experiments"),
+        "clusters": ("Clusters, for `--cluster NAME`, and their Kubernetes", "mews.harness.catalogue.sources:clusters"),
+        "dialects": ("Dialects of a chassis, for `--dialect NAME`", "mews.harness.catalogue.sources:dialects"),
+        "ignored": ("Kinds, and fields of pods, that are stored and ignored", "mews.harness.catalogue.sources:ignored"),
         "profiles": ("Boards, latencies, quirks and conformance profiles", "mews.harness.catalogue.sources:profiles"),
     }
 )

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from mews.dialects import DIALECTS
 from mews.harness import systems as all_of
+from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.catalogue.entry import CatalogueEntry, first_sentence
 from mews.harness.catalogue.files import shipped_files
 from mews.harness.package import room
@@ -103,6 +105,46 @@ def experiments() -> Iterator[CatalogueEntry]:
     for system in all_of.all_systems():
         for each in system.experiments():
             yield CatalogueEntry(each.name, each.summary, system.name)
+
+
+def clusters() -> Iterator[CatalogueEntry]:
+    """Each with the Kubernetes that it runs, and the times it can run in."""
+    from mews.kube.emulated.kubelet.node import VERSION
+
+    kubernetes = {
+        "embedded": f"Kubernetes {VERSION}, emulated in one process",
+        "control-plane": f"the etcd and kube-apiserver of this machine, with emulated nodes {VERSION}",
+        "kind": "the Kubernetes of a kind node image, with real kubelets in Docker",
+        "kubeconfig": "your cluster, with its Kubernetes",
+    }
+    for name in BACKENDS:
+        times = " or ".join(backend_of(name).times)
+        yield CatalogueEntry(name, kubernetes[name], times, f"mews run demo --cluster {name}")
+
+
+def dialects() -> Iterator[CatalogueEntry]:
+    """Those of ours and of installed packages."""
+    for name in DIALECTS.names():
+        dialect = DIALECTS.find(name)
+        yield CatalogueEntry(
+            name, dialect.summary or "A dialect of an installed package", use=f"mews serve --dialect {name}"
+        )
+
+
+def ignored() -> Iterator[CatalogueEntry]:
+    """What emulated clusters store and do not act on, with the reason; what the API server drops, too."""
+    from mews.kube.emulated.apiserver.types import ignored_fields as fields
+
+    for (_, kind), why in fields.IGNORED_KINDS.items():
+        yield CatalogueEntry(kind, why, "kind")
+    for (_, kind), add_on in fields.NEEDS_ADD_ONS.items():
+        yield CatalogueEntry(kind, f"needs an add-on on a real cluster, too: {add_on}", "kind")
+    for row in fields.IGNORED:
+        yield from (CatalogueEntry(f"{row.struct}.{name}", row.why, "field") for name in row.fields.split())
+    containers = "acts only in containers of the Docker engine (--unknown-images container)"
+    for rows, why in ((fields.CONTAINERS_ONLY, containers), (fields.DROPPED, "dropped: its feature gate is off")):
+        for struct, names in rows.items():
+            yield from (CatalogueEntry(f"{struct}.{name}", why, "field") for name in names.split())
 
 
 def profiles() -> Iterator[CatalogueEntry]:

@@ -141,6 +141,10 @@ PathsOrNone = Annotated[
 ListOption = Annotated[
     bool, typer.Option("--list", help="list the included scenarios and exit; PATH selects those with that word")
 ]
+AboutOption = Annotated[
+    list[str] | None,
+    typer.Option("--about", metavar="WORD", help="run the included scenarios that --list WORD lists; may be repeated"),
+]
 HardwareOption = Annotated[
     Path | None,
     typer.Option("--hardware", help="use this hardware file, or the name of an included one; default: the demo's"),
@@ -151,13 +155,26 @@ ResultsOption = Annotated[
 ResumeOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --results has already")]
 
 
+def scenarios_about(words: Sequence[str]) -> list[Path]:
+    """The names of the included scenarios that have one of these words, by name.
+
+    Raises BadInput for a word that none has.
+    """
+    if not words:
+        return []
+
+    from mews.harness.commands.listing import found
+
+    return sorted({Path(entry.name) for word in words for entry in found("scenarios", word)})
+
+
 def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
     """What `run` does without files: list the included scenarios where that is asked for.
 
     Raises BadInput where it is not, and for words that no scenario has.
     """
     if not asked:
-        raise BadInput("PATH: missing; give scenario files, folders or names, or --list")
+        raise BadInput("PATH: missing; give scenario files, folders or names, --about WORD or --list")
 
     from mews.harness.commands.listing import show
 

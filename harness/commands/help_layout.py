@@ -62,6 +62,7 @@ COMMAND_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Use a running cluster": ("live", "nvidia-smi"),
         "Judge a chassis": ("conform",),
         "Write files": ("new", "manifests"),
+        "Check this machine": ("doctor",),
     }
 )
 """Panel -> commands; those that are in none come last."""

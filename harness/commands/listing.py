@@ -34,15 +34,24 @@ def list_command(words: Sequence[str], context: CommandContext) -> int:
 def show(kind: str, word: str = "", *, as_json: bool = False) -> None:
     """Print the entries of a kind that have the word in them.
 
+    Raises BadInput, as ``found`` does.
+    """
+    rows = found(kind, word)
+    terminal.out(_json(rows) if as_json else _table(rows))
+
+
+def found(kind: str, word: str) -> list[CatalogueEntry]:
+    """The entries of a kind that have the word in them.
+
     Raises BadInput for no such kind, and where no entry has the word.
     """
     if kind not in KINDS:
         raise BadInput(f"mews list {kind}: {must_be(kind, KINDS)}")
-    found = entries(kind, word)
-    if not found:
+    rows = entries(kind, word)
+    if not rows:
         near = did_you_mean(word, [each.name for each in entries(kind)])
         raise BadInput(f"mews list {kind} {word}: nothing found{near}; `mews list {kind}` lists all")
-    terminal.out(_json(found) if as_json else _table(found))
+    return rows
 
 
 def _json(rows: Sequence[CatalogueEntry]) -> str:

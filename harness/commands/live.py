@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from mews.harness import terminal
-from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, client_of
+from mews.harness.commands.recording import RECORD
+from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, as_values, client_of
 from mews.harness.errors import BadInput
 from mews.harness.journal import LAYERS
 from mews.harness.live.client import line_of
@@ -111,7 +112,7 @@ def fault_add(words: Sequence[str], context: CommandContext) -> int:
     where.add_argument("--host", default=None)
     parser.add_argument("kind")
     parser.add_argument("values", nargs="*", metavar="NAME=VALUE")
-    chosen = parser.parse_args(words)
+    chosen = parser.parse_intermixed_args(as_values(words, ("--name", "--chassis", "--host")))
     place = {"host": chosen.host} if chosen.host is not None else {"chassis": chosen.chassis or "*"}
     return _perform(chosen.name, {"fault": {**place, "add": {"kind": chosen.kind, **_values(chosen.values)}}}, context)
 
@@ -132,7 +133,7 @@ def host(words: Sequence[str], context: CommandContext) -> int:
     parser.add_argument("host", metavar="HOST")
     parser.add_argument("do", metavar="ACTION")
     parser.add_argument("values", nargs="*", metavar="NAME=VALUE")
-    chosen = parser.parse_args(words)
+    chosen = parser.parse_intermixed_args(as_values(words, ("--name",)))
     return _perform(chosen.name, {"host": {"host": chosen.host, "do": chosen.do, **_values(chosen.values)}}, context)
 
 
@@ -206,9 +207,12 @@ def explain(words: Sequence[str], context: CommandContext) -> int:
     """Why a pod waits, or where its devices are."""
     parser = ArgumentWords("explain")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("pod", metavar="pod/NAME|pod/NAMESPACE/NAME")
+    parser.add_argument("-n", "--namespace", default="default")
+    parser.add_argument("pod", nargs="+", metavar="pod/NAME|pod/NAMESPACE/NAME")
     chosen = parser.parse_args(words)
-    namespace, pod = pod_named(chosen.pod)
+    if len(chosen.pod) > 1 and chosen.pod[0] not in ("po", "pod", "pods"):
+        raise ValueError(f"{' '.join(chosen.pod)!r}: must be pod/NAME, pod/NAMESPACE/NAME or pod NAME")
+    namespace, pod = pod_named("/".join(chosen.pod), chosen.namespace)
     found = client_of(chosen.name).get(f"/v1/explain/pod/{quote(namespace, safe='')}/{quote(pod, safe='')}")
     missing = found["cause"] == "missing"
     text = f"pod {found['pod']}: {found['cause']}\n" + "".join(f"  {each}\n" for each in found["sentences"])
@@ -241,22 +245,6 @@ def get_table(words: Sequence[str], context: CommandContext) -> int:
     for row in rows:
         padded = (str(word).ljust(width) for word, width in zip(row, widths, strict=True))
         context.write("  ".join(padded).rstrip() + "\n")
-    return 0
-
-
-@answered
-def record(words: Sequence[str], context: CommandContext) -> int:
-    """The session so far as a scenario file."""
-    parser = ArgumentWords("record")
-    parser.add_argument("--out", default="-", metavar="FILE")
-    parser.add_argument("--as", dest="called", default="")
-    chosen = parser.parse_args(words)
-    called = chosen.called or (chosen.name if chosen.out == "-" else Path(chosen.out).stem)
-    text = client_of(chosen.name).get(f"/v1/recording?name={quote(called, safe='')}")["scenario"]
-    if chosen.out == "-":
-        context.write(text)
-        return 0
-    _write_file(chosen.out, text)
     return 0
 
 
@@ -392,22 +380,11 @@ LIVE = (
         "explain",
         "Explain why a pod is pending, or where its devices are.",
         explain,
-        f"{NAME} [--json] pod/[NAMESPACE/]NAME",
-        options={**NAMED, **_AS_JSON},
-        examples=("mews explain pod/five",),
+        f"{NAME} [--json] [-n NAMESPACE] pod/[NAMESPACE/]NAME",
+        options={**NAMED, **_AS_JSON, "-n NAMESPACE": "use this namespace; default: default"},
+        examples=("mews explain pod/five", "mews explain -n team pod five"),
     ),
-    Command(
-        "record",
-        "Write the session so far as a scenario file that replays it.",
-        record,
-        f"{NAME} [--out FILE] [--as NAME]",
-        options={
-            **NAMED,
-            "--out FILE": "write to this file; default: standard output",
-            "--as NAME": "name the scenario; default: after the file",
-        },
-        examples=("mews record --out lab.yaml",),
-    ),
+    RECORD,
     Command(
         "report",
         "Write an HTML report of the session so far.",

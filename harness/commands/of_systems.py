@@ -12,6 +12,7 @@ from mews.harness.commands.help_layout import COMMAND_PANELS, GROUPS, LIVE_WORDS
 from mews.harness.commands.named import run_command
 from mews.harness.errors import BadInput
 from mews.names import did_you_mean
+from mews.project import DOCUMENTATION
 
 NESTED = {("manifests", "sweep")}
 """Looked up by both words, so that no other command waits for all of them to be loaded."""
@@ -31,6 +32,11 @@ class MewsGroup(TyperGroup):
         """The options of all commands, then the commands."""
         write_options(self.get_params(ctx), ctx, formatter)
         self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Where to read more."""
+        with formatter.section("Documentation"):
+            formatter.write(f"{'':{formatter.current_indent}}{DOCUMENTATION}\n")
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """By what they are for."""

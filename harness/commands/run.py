@@ -23,6 +23,7 @@ from mews.harness.commands import collecting
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outputs, write_output
+from mews.harness.commands.replay_line import replay_line
 from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
@@ -131,6 +132,9 @@ def run(
         raise
     runs = runs if kept is None else kept.all_runs(dict(zip(numbers, runs, strict=True)))
     files.reports(runs)
+    first = next((run for run in runs if not run.good and not run.bad_input), None)
+    if first is not None:
+        terminal.err(f"{replay_line(first, options, wanted.overrides)}\n")
     # One scenario alone was asked for by its name; among several, one that cannot be had here is no reason to fail.
     return _exit_code(runs, strict=wanted.strict, asked_for=bool(missing) or len(scenarios) == 1)
 

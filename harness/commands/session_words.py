@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,21 @@ class ArgumentWords(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         """As argparse calls it."""
         raise ValueError(message)
+
+
+def as_values(words: Sequence[str], options: Collection[str]) -> list[str]:
+    """``--count 1`` and ``--count=1`` as ``count=1`` at the end, but for a command's own options: what a fault takes is
+    typed as an option by everybody who has not read how."""
+    found, values = list[str](), list[str]()
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not name.startswith("--") or name in options:
+            found.append(word)
+            continue
+        following = value if equals else next(rest, "")
+        values.append(f"{name[2:].replace('-', '_')}={following}")
+    return found + values
 
 
 def client_of(name: str) -> SessionClient:

@@ -116,10 +116,11 @@ def _list(context: CommandContext) -> int:
 
 def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequence[UnplayedKey]]:
     """The plan, ``--policy`` or the policy that the scenario names, and what of the scenario is left out."""
+    from mews.harness.catalogue.files import existing_file
     from mews.harness.simulation.columns import FORMATS
     from mews.harness.simulation.run import SimulationPlan
 
-    trace: Path = given.trace
+    trace = existing_file("scenario", given.trace, "")
     chosen: str | None = given.policy
     ignored: Sequence[UnplayedKey] = ()
     if trace.suffix in (".yaml", ".yml"):
@@ -132,8 +133,6 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequen
         if given.hardware is not None:
             plan = replace(plan, hardware=_hardware(given.hardware, 1))
     else:
-        if not trace.is_file():
-            raise BadInput(f"{trace}: no such file")
         plan = SimulationPlan(trace, FORMATS[given.format or "mews"], _hardware(given.hardware or _HARDWARE, 1))
     changes: dict[str, Any] = {
         name: value

@@ -17,7 +17,7 @@ from mews.harness.conformance.errors import (
     Unmet,
 )
 from mews.harness.conformance.observations import Observations
-from mews.harness.conformance.table import Limits, ListedDevice, ListedTable, TableClient
+from mews.harness.conformance.table import Limits, ListedDevice, ListedTable, TableClient, port_text
 
 T = TypeVar("T")
 
@@ -262,7 +262,8 @@ class ClauseContext:
             if after.port(device) != before.port(device) and device in after.rows:
                 if self._keeper is not None:
                     self._keeper.saw(device, after.port(device))
-                raise Unmet(f"{what}: device {device} was on {before.port(device)!r}, is on {after.port(device)!r}")
+                was, now = port_text(before.port(device)), port_text(after.port(device))
+                raise Unmet(f"{what}: device {device} was on {was}, is on {now}")
             if claim is True:
                 kind = "detach" if port is None else "attach"
                 self.note(f"truth-{kind}", f"{what}: answered as done, and nothing changed")
@@ -324,7 +325,7 @@ class ClauseContext:
     ) -> None:
         kind = "detach" if port is None else "attach"
         arrived = after.port(device) == port
-        where = f"device {device} is on {after.port(device)!r}, must be on {port!r}"
+        where = f"device {device} is on {port_text(after.port(device))}, must be on {port_text(port)}"
         if claim is False and arrived:
             self.note(f"truth-{kind}", f"the {kind} of device {device} was answered as failed, and took effect")
         if claim is True and not arrived:
@@ -337,8 +338,9 @@ class ClauseContext:
         """Note what a request did to other devices than the one that it was about."""
         for device, row in after.rows.items():
             if device != asked and device in before.rows and before.rows[device].port != row.port:
-                text = f"device {device} went from {before.rows[device].port!r} to {row.port!r}, only {asked} was asked"
-                self.note("alone", f"{text}: the chassis, or another client")
+                moved = f"from {port_text(before.rows[device].port)} to {port_text(row.port)}"
+                text = f"device {device} went {moved}, only {asked} was asked: the chassis, or another client"
+                self.note("alone", text)
                 if self._keeper is not None and row.port is None:
                     self._keeper.knocked_off(device)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.errors import ListingUnavailable, Malformed
-from mews.harness.conformance.table import Limits, ListedTable
+from mews.harness.conformance.table import Limits, ListedTable, port_text
 from mews.harness.errors import BadInput, unreadable
 from mews.harness.leftovers import state_folder
 
@@ -175,11 +175,11 @@ def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
         for device, moved in (*plan.devices.items(), *touched(plan)):
             where = table.port(device)
             if device not in table.rows:
-                left.append(f"device {device} is not listed any more; it was on {moved.port!r}")
+                left.append(f"device {device} is not listed any more; it was on {port_text(moved.port)}")
             elif where == moved.port or where not in moved.seen:
                 continue
             elif not bench.move(device, moved.port):
-                left.append(f"device {device} does not go back to {moved.port!r}")
+                left.append(f"device {device} does not go back to {port_text(moved.port)}")
     except (Malformed, ListingUnavailable) as error:
         left.append(str(error))
     return left
@@ -193,7 +193,8 @@ def touched(plan: RestorePlan) -> list[tuple[str, Moved]]:
 def put_back_neighbours(plan: RestorePlan, table: ListedTable) -> list[str]:
     """The neighbours that were knocked off and are back, in words."""
     return [
-        f"device {device} was taken off {moved.port!r} by a request about another one; it has been put back there"
+        f"device {device} was taken off {port_text(moved.port)} by a request about another one; "
+        "it has been put back there"
         for device, moved in touched(plan)
         if table.port(device) == moved.port
     ]
@@ -202,8 +203,8 @@ def put_back_neighbours(plan: RestorePlan, table: ListedTable) -> list[str]:
 def strangers(plan: RestorePlan, table: ListedTable) -> list[str]:
     """Devices that somebody else has moved since, in words."""
     return [
-        f"device {device} was on {moved.port!r} and is on {table.port(device)!r}: the chassis or another client has"
-        " moved it, it is left there"
+        f"device {device} was on {port_text(moved.port)} and is on {port_text(table.port(device))}: "
+        "the chassis or another client has moved it, it is left there"
         for device, moved in (*plan.devices.items(), *plan.neighbours.items())
         if device in table.rows and table.port(device) != moved.port and table.port(device) not in moved.seen
     ]

@@ -15,6 +15,11 @@ class ListedDevice(Struct, frozen=True):
     port: str | None
 
 
+def port_text(port: str | None) -> str:
+    """``port '1'`` or ``no port``."""
+    return "no port" if port is None else f"port {port!r}"
+
+
 class ListedTable(Struct, frozen=True):
     """One listing: rows by device, and the host ports that it names."""
 

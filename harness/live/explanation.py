@@ -255,17 +255,17 @@ def _warnings(sight: Sight) -> Iterator[Finding]:
         yield "holder-refuses" if "in use" in message else "waiting", f"{reason}: {message}."
 
 
-def pod_named(text: str) -> tuple[str, str]:
-    """Namespace and name of ``pod/NAME``, ``pod/NAMESPACE/NAME`` or ``NAME``.
+def pod_named(text: str, namespace: str = "default") -> tuple[str, str]:
+    """Namespace and name of ``pod/NAME``, ``pod/NAMESPACE/NAME`` or ``NAME``, which is in that namespace.
 
     Raises ValueError.
     """
     parts = text.split("/")
-    if parts[0] in ("pod", "pods") and len(parts) > 1:
+    if parts[0] in ("po", "pod", "pods") and len(parts) > 1:
         parts = parts[1:]
     if len(parts) > 2 or not all(parts):
         raise ValueError(f"{text!r}: must be pod/NAME or pod/NAMESPACE/NAME")
-    return (parts[0], parts[1]) if len(parts) == 2 else ("default", parts[0])
+    return (parts[0], parts[1]) if len(parts) == 2 else (namespace, parts[0])
 
 
 __all__ = ["CAUSES", "PodExplanation", "Sight", "explain", "pod_named"]

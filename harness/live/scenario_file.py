@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from mews.harness.live.recording import RecordedAction
 from mews.harness.scenario.accounts.sessions import RECORDING
 from mews.harness.scenario.hardware import hardware_document
@@ -17,6 +15,7 @@ from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import Resource
 from mews.kube.system.system import Pooled
 from mews.systems import registry
+from mews.yaml_text import written_yaml
 
 _AT_ONCE_S = 0.02
 """Two actions that are no further apart follow each other without a pause."""
@@ -151,5 +150,5 @@ def _conclusive_status(obj: Object) -> dict[str, Any]:
 
 def as_yaml(document: Mapping[str, Any], comment: str) -> str:
     """The file."""
-    text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=120)
+    text = written_yaml(dict(document))
     return f"# {comment}\n{text}"

@@ -31,6 +31,7 @@ from mews.kube.api.objects import (
     node_name_of,
 )
 from mews.kube.api.resources import Resource
+from mews.yaml_text import written_yaml
 
 _EARLY = (
     "Namespace",
@@ -98,9 +99,8 @@ class Snapshot(Model):
 
         Raises ScenarioError.
         """
-        import yaml
 
-        return parse_scenario(yaml.safe_dump(self.scenario, sort_keys=False), Path(f"snapshot {self.name}"))
+        return parse_scenario(written_yaml(self.scenario), Path(f"snapshot {self.name}"))
 
 
 class PlacedPod(Model):

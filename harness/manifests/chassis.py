@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 
-import yaml
-
 from mews.harness.manifests.parts import (
     CA_FILE,
     CHASSIS_PORT,
@@ -27,6 +25,7 @@ from mews.harness.manifests.parts import (
 )
 from mews.harness.manifests.spec import StackSpec
 from mews.kube.system.deployment import ROOTLESS
+from mews.yaml_text import written_yaml
 
 _TLS_FOLDER = "/etc/mews-tls"
 
@@ -63,7 +62,7 @@ def certificate(spec: StackSpec) -> list[Object]:
 
 def hardware(spec: StackSpec) -> Object:
     """The inventory, as chassis and hosts read it."""
-    text = yaml.safe_dump(dict(spec.hardware), sort_keys=False, width=120)
+    text = written_yaml(dict(spec.hardware))
     return config_map(HARDWARE, "chassis", spec.namespace, {"hardware.yaml": text})
 
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import yaml
-
 from mews.harness.manifests.kube_scheduler import configuration, extender_place
 from mews.harness.manifests.parts import CA_FILE, SERVICE, Object, config_map, metadata
 from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
+from mews.yaml_text import written_yaml
 
 SERVICES_TLS, SERVICES_CA = "mews-services-tls", "mews-services-ca"
 """The Secret with the certificate of all services, and the ConfigMap of what to trust."""
@@ -90,5 +89,5 @@ def scheduler_configuration(spec: StackSpec) -> list[Object]:
     entries = extender_entries(spec)
     if not entries:
         return []
-    text = yaml.safe_dump(configuration(_KUBECONFIG, entries), sort_keys=False, width=120)
+    text = written_yaml(configuration(_KUBECONFIG, entries))
     return [config_map(SCHEDULER_CONFIG, DEFAULT_SCHEDULER, spec.namespace, {"kube-scheduler.yaml": text})]

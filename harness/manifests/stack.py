@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import yaml
-
 from mews.harness.manifests import chassis, replacements, services, systems
 from mews.harness.manifests.parts import Object, metadata
 from mews.harness.manifests.rights import extender_rights, scheduler_rights
 from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.manifests.workloads import deployment
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
+from mews.yaml_text import written_yaml_documents
 
 
 def manifests(spec: StackSpec) -> list[Object]:
@@ -54,4 +53,4 @@ def _beside_the_scheduler(spec: StackSpec) -> list[Object]:
 
 def as_yaml(objects: Sequence[Object]) -> str:
     """The objects as one stream of YAML documents."""
-    return yaml.safe_dump_all(objects, sort_keys=False, default_flow_style=False, width=120)
+    return written_yaml_documents(objects)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from msgspec.structs import replace
 
 from mews.harness.manifests import replacements
@@ -44,12 +43,13 @@ from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_o
 from mews.harness.manifests.workloads import daemon_set, deployment
 from mews.kube.metrics_options import METRICS_ALLOW_HOST, METRICS_HOST
 from mews.kube.system.deployment import AUTHORITY, CERTIFICATE, CONFIG, KEY, RECORDS, SERVICE_HOST, ComponentDeployment
+from mews.yaml_text import written_yaml
 
 
 def configuration(spec: StackSpec, installed: InstalledSystem) -> Object:
     """The file that a system's components read."""
     declared = installed.deployment
-    text = yaml.safe_dump(dict(installed.document), sort_keys=False, width=120)
+    text = written_yaml(dict(installed.document))
     return config_map(declared.config_map, declared.owner, spec.namespace, {declared.config_file: text})
 
 

@@ -1,28 +1,18 @@
-"""One HTML file without anything to load."""
+"""One HTML file without a script and without anything to load."""
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Iterable
 
-from mews.harness.report.page import content_policy
+from mews.harness.report.page import STYLES, content_policy, page_head, picture_file
 from mews.harness.terminal import escaped
 
-STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1080px; color: #222; padding: 0 1em }
-.passed { color: #17803d } .failed, .error { color: #b91c1c } .quirk, .waived, .skipped { color: #a16207 }
-pre { background: #f6f6f6; padding: .7em; overflow-x: auto }
-table { border-collapse: collapse } td, th { text-align: left }
-"""
-"""What all reports look like; each adds its own."""
 
+def html_document(title: str, body: str, *, styles: Iterable[str] = ()) -> str:
+    """The file with that title (plain text) and body (HTML), whose policy runs no script and loads nothing.
 
-def html_document(title: str, body: str, *, style: str = "") -> str:
-    """The file with that title (plain text) and body (HTML), whose policy runs no script and loads nothing."""
-    styles = f"{STYLE}{style}"
-    policy = content_policy({"style-src": styles}, "'none'")
-    head = (
-        '<meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
-        f"<title>{escape(escaped(title))}</title><style>{styles}</style>"
-    )
+    ``styles`` are files of ``picture/`` after those that every page has.
+    """
+    style = "\n".join(map(picture_file, (*STYLES, *styles)))
+    head = page_head(title, content_policy({"style-src": style}, "'none'"), style)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{escaped(body)}</body></html>\n'

@@ -87,17 +87,22 @@ def html_file(
     script = "\n".join([*map(picture_file, (*SCRIPTS, *scripts)), start])
     style = "\n".join(map(picture_file, (*STYLES, *styles)))
     policy = content_policy({"script-src": script, "style-src": style}, connect)
-    head = (
+    head = page_head(title, policy, style)
+    # In the head: the scripts build the body anew.
+    data = "\n".join(block.markup for block in blocks)
+    body = f"<noscript>{fallback}</noscript>\n<script>{script}</script>"
+    return f'<!doctype html>\n<html lang="en"><head>{head}\n{data}</head>\n<body>{body}</body></html>\n'
+
+
+def page_head(title: str, policy: str, style: str) -> str:
+    """What is in the head of every page: its policy comes before all that the policy is about."""
+    return (
         '<meta charset="utf-8">'
         f'{_POLICY}{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
         f'<link rel="icon" href="data:,"><title>{escape(escaped(title))}</title><style>{style}</style>'
     )
-    # In the head: the scripts build the body anew.
-    data = "\n".join(block.markup for block in blocks)
-    body = f"<noscript>{fallback}</noscript>\n<script>{script}</script>"
-    return f'<!doctype html>\n<html lang="en"><head>{head}\n{data}</head>\n<body>{body}</body></html>\n'
 
 
 def policy_of(page: str) -> str:

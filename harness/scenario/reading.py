@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.kinds import resource_of
 from mews.harness.scenario.step_context import StepContext
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, PODS
+from mews.yaml_text import written_yaml
 
 _REPORTED_LINES = 60
 
@@ -64,7 +63,7 @@ def evidence_text(result: Any) -> str:
         return str(result["text"])
     if isinstance(result, dict) and "stdout" in result:
         return "".join(str(result[part]) for part in ("stdout", "stderr"))
-    return str(yaml.safe_dump(result, sort_keys=False, allow_unicode=True, width=120))
+    return written_yaml(result)
 
 
 def shortened(text: str) -> str:

@@ -87,6 +87,14 @@ def _parsed(body: bytes) -> Listing:
 _listings = ParsedBodies(_parsed)
 
 
+def listing_of(body: bytes) -> Listing:
+    """What the body of a listing means in the language of the Falcon 4005.
+
+    Raises ChassisError.
+    """
+    return _listings(body)
+
+
 def _device(record: dict[str, Any]) -> DeviceRecord:
     """A device record; the key of the UUID is the box's own spelling."""
     return DeviceRecord(

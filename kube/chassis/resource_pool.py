@@ -84,6 +84,14 @@ def _parsed(body: bytes) -> Listing:
 _listings = ParsedBodies(_parsed)
 
 
+def listing_of(body: bytes) -> Listing:
+    """What the body of a listing means in the language of the published simulator.
+
+    Raises ChassisError.
+    """
+    return _listings(body)
+
+
 def _device(record: Any) -> DeviceRecord:
     if not isinstance(record, dict) or not isinstance(record.get("devid"), str):
         raise ChassisError(f"GET {RESOURCES}: a record without devid: {record!r}")

@@ -145,10 +145,17 @@ class ApiConnection:
         if not isinstance(self._token, str):
             now_s = asyncio.get_running_loop().time()
             if now_s - self._token_read_s > _TOKEN_FRESH_S:
-                self._current = await asyncio.to_thread(self._token)
+                self._current = await self._asked(self._token)
                 self._token_read_s = now_s
             return {"Authorization": f"Bearer {self._current}"} if self._current else {}
         return {"Authorization": f"Bearer {self._token}"}
+
+    async def _asked(self, token: Tokens) -> str | None:
+        """A plugin or a file that gives no token now may give one later."""
+        try:
+            return await asyncio.to_thread(token)
+        except (OSError, ValueError) as error:
+            raise self._unavailable(error) from error
 
     def _unavailable(self, error: BaseException) -> Unavailable:
         return Unavailable(f"{self.base_url}: {type(error).__name__}: {error}")

@@ -44,11 +44,11 @@ class HttpKube:
 
     @classmethod
     def from_kubeconfig(cls, path: str | None = None, context: str | None = None) -> HttpKube:
-        """The cluster of a kubeconfig's context, with all the ways to authenticate that the official client knows.
+        """The cluster of a kubeconfig's context.
 
-        Raises ``ConfigException`` of that client, which names the file, for one that cannot be used.
+        Raises KubeconfigError, which names the file, for one that cannot be used.
         """
-        from mews.kube.client.kubeconfig import read_kubeconfig
+        from mews.kube.client.kubeconfig.access import read_kubeconfig
 
         access = read_kubeconfig(path, context)
         return cls(access.base_url, token=access.tokens, ssl=access.ssl_context, headers=access.headers)

@@ -7,6 +7,7 @@ embedded Kubernetes), ``mews.systems`` (the software under test), ``mews.harness
 from pathlib import Path as _Path
 
 __version__ = "0.2.0"
+OWNER = "falcon-mews"  # whose package this is: see falcon_mews
 
 # A wheel has the rooms beside this file. In a checkout they are the repository's top folders, and an editable install
 # finds them there: below src/mews are then only this file and what belongs to no room.

@@ -35,6 +35,12 @@ def ensure_descriptors(what: str, needed: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
+def allowed_descriptors() -> int | None:
+    """The most that this process may have open, up to the hard limit; None for no limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
 def exhausted(error: BaseException | None) -> bool:
     """Whether an error, or one that it comes from, is that no more files could be opened."""
     return any(isinstance(each, OSError) and each.errno in (errno.EMFILE, errno.ENFILE) for each in _sources(error))

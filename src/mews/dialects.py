@@ -21,7 +21,7 @@ class Dialect(Struct, frozen=True):
     ``(transport, account, patience_s)`` and returns a ``ChassisApi`` (mews.kube.chassis.port). ``clauses`` is a
     ``DialectClauses`` (mews.harness.conformance.dialects.registry), None where `mews conform` cannot judge it.
     ``quirks``: quirk profiles of its known firmwares, name -> YAML file. ``wordless``: kinds of chassis faults that it
-    has no words for; a scenario that needs one is skipped with that reason.
+    has no words for; a scenario that needs one is skipped with that reason. ``summary``: what `mews list` shows.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Dialect(Struct, frozen=True):
     clauses: Any = None
     quirks: Mapping[str, str] = field(default_factory=dict)
     wordless: frozenset[str] = frozenset()
+    summary: str = ""
 
 
 DEFAULT: Final = "h3api"
@@ -43,6 +44,7 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.h3api:FACE",
             client="mews.kube.chassis.h3api:connect",
             clauses="mews.harness.conformance.dialects.h3api:DIALECT_CLAUSES",
+            summary="The management server of a Falcon 4005, over plain HTTP",
         ),
         Dialect(
             "resource-pool",
@@ -50,12 +52,14 @@ OURS: Mapping[str, Dialect] = {
             client="mews.kube.chassis.resource_pool:connect",
             clauses="mews.harness.conformance.dialects.resource_pool:DIALECT_CLAUSES",
             wordless=frozenset({"lying-result"}),
+            summary="The resource pool API of KubeComp's public code, over plain HTTP",
         ),
         Dialect(
             "redfish",
             face="mews.emulator.dialects.redfish.face:FACE",
             client="mews.kube.chassis.redfish:connect",
             clauses="mews.harness.conformance.dialects.redfish:DIALECT_CLAUSES",
+            summary="A DMTF Redfish service, with accounts and TLS",
         ),
     )
 }

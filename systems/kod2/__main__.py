@@ -15,10 +15,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
-from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
+from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.systems.kod2.config import OperatorConfig, config_of, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.install import crd_text, install, package_text

@@ -16,13 +16,14 @@ from typing import Any
 import yaml
 from msgspec.structs import fields
 
+from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
-from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
+from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.runtimehook.grpc_hooks import GrpcHookSocket
 from mews.kube.runtimehook.places import HOOK_SOCKET

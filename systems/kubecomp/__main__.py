@@ -17,12 +17,13 @@ from typing import Any
 from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
+from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
-from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
+from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_callable, load_plugin
 from mews.kube.scheduling.errors import BadPlugin

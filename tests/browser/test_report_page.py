@@ -107,7 +107,7 @@ def test_hostile_names_stay_text_in_every_corner(
         f"B {SHOWN}",
     ]
     assert SHOWN in chrome.text(".violations")
-    assert "expected 1 (+100.0 %)" in chrome.text(".metrics")
+    assert "2 s expected 1 s (+100.0 %)" in chrome.text(".metrics")
     chrome.click_at(*bar(chrome, "pods", "running"))
     chrome.until("document.querySelector('.detail h3').textContent.startsWith('pod ')")
     assert SHOWN.replace("/", "") in chrome.text(".detail h3")
@@ -124,8 +124,11 @@ def test_several_runs_have_an_index_and_a_scenario_over_its_seeds_has_plots(chro
     assert rows[0].startswith("failed")  # what wants a look comes first
     chrome.js("document.querySelector('tbody tr:last-child th a').click()")
     chrome.until("document.querySelectorAll('.plot .dot').length >= 3")
-    assert "mean_wait_s" in chrome.text(".cards")
-    assert chrome.js("return [...document.querySelectorAll('.numbers tbody tr')][0].textContent") == "mean_wait_s4345"
+    assert "mean wait" in chrome.text(".cards")
+    assert (
+        chrome.js("return [...document.querySelectorAll('.numbers tbody tr')][0].textContent")
+        == "mean wait4 s3 s4 s5 s"
+    )
     chrome.js("document.querySelector('.plot .dot').dispatchEvent(new MouseEvent('click'))")
     chrome.until(READY)
     assert chrome.text("h1").startswith("passed demo")
@@ -179,3 +182,69 @@ def test_a_long_journal_is_a_list_of_which_only_what_is_in_sight_exists(chrome: 
     chrome.until("document.querySelectorAll('.rows .row').length > 0")
     assert chrome.js("return mewsPicture.list.shown.length") == 40 * len(run.lines)
     assert chrome.js("return document.querySelectorAll('.rows .row').length") < 60
+
+
+GAP = "mewsPicture.timeline.scroll.clientHeight - mewsPicture.timeline.top - mewsPicture.timeline.height"
+"""Pixels below the last lane, negative where lanes are out of sight."""
+
+
+def test_lanes_are_as_high_as_they_need_and_what_follows_moves_up(chrome: Browser, tmp_path: Path):
+    chrome.size(2560, 1440)
+    opened(chrome, tmp_path, [run_of("demo")], width=1280)
+    chrome.size(2560, 1440)
+    chrome.until(f"Math.abs({GAP}) <= 1")
+    below = "return document.querySelector('.linelist').getBoundingClientRect().top"
+    full = chrome.js(below)
+    chrome.js("mewsPicture.search.value = 'trainer'; mewsPicture.search.dispatchEvent(new Event('input'))")
+    chrome.until(f"Math.abs({GAP}) <= 1")
+    assert chrome.js(below) < full - 100
+    chrome.until("mewsPicture.timeline.canvas.clientHeight === mewsPicture.timeline.scroll.clientHeight")
+    chrome.js("mewsPicture.search.value = ''; mewsPicture.search.dispatchEvent(new Event('input'))")
+    chrome.click_at(*bar(chrome, "pods", "running"))  # its panel is as high as the lanes, and scrolls
+    chrome.until("!document.querySelector('.detail').hidden")
+    chrome.until(
+        "Math.abs(document.querySelector('.detail').clientHeight - mewsPicture.timeline.element.clientHeight) <= 2"
+    )
+    chrome.size(1280, 500)
+    chrome.until(f"{GAP} < 0")  # more lanes than room: they scroll
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "label", "text"),
+    [
+        ("mean_wait_s", 2.3456, "mean wait", "2.35 s"),
+        ("makespan_s", 125, "makespan", "2 min 05 s"),
+        ("lag_ms", 1.25, "lag", "1.3 ms"),
+        ("power_mw", 120_500, "power", "120.5 W"),
+        ("memory_mib", 81_920, "memory", "80 GiB"),
+        ("used_bytes", 1536, "used", "1.5 KiB"),
+        ("temperature_c", 55.4, "temperature", "55.4 °C"),
+        ("cpu_utilisation", 0.61234, "CPU utilisation", "61.23 %"),
+        ("jobs_per_s", 12.5, "jobs", "12.5/s"),
+        ("moved_gpus", 3, "moved GPUs", "3"),
+        ("share", 0.1 + 0.2, "share", "0.3"),
+        ("ephemeral-storage", "264212084Ki", "ephemeral-storage", "252 GiB"),
+        ("list", [0.1 + 0.2, {"wait_s": 0.25}], "list", "[0.3, {wait_s: 250 ms}]"),
+        ("wait_s", None, "wait", "null"),
+    ],
+)
+def test_numbers_have_the_readers_units(chrome: Browser, tmp_path: Path, name: str, value: Any, label: str, text: str):
+    opened(chrome, tmp_path, [run_of("demo")])
+    shown = chrome.js("return [Units.label(arguments[0]), Units.quantity(...arguments)]", name, value)
+    assert shown == [label, text]
+
+
+def test_what_was_not_expected_leads_the_violations(chrome: Browser, tmp_path: Path):
+    run = hand_made()
+    [unexpected] = run.result.violations
+    expected = {**unexpected, "invariant": 5, "expected": True}
+    opened(chrome, tmp_path, [replace(run, result=replace(run.result, violations=(expected, unexpected)))])
+    heads = chrome.js("return [...document.querySelectorAll('.violations b')].map((one) => one.textContent)")
+    assert heads == ["2 (in use)", "5 (in use)"]
+
+
+def test_a_fault_that_is_used_up_shades_nothing_after_it(chrome: Browser, tmp_path: Path):
+    opened(chrome, tmp_path, [run_of("14-drop-after-effect")])
+    untils = chrome.js("return [...mewsPicture.model.faults.values()].map(({ until, added }) => [until, added])")
+    assert untils
+    assert all(until is not None and until >= added for until, added in untils)

@@ -15,6 +15,7 @@ from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Result
+from mews.project import DOCUMENTATION
 
 SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: NAME}\nhardware: demo\nsteps: [{sleep: 1s}]\n"
 
@@ -59,8 +60,8 @@ def engine(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("run", 2, "PATH: missing; give scenario files, folders or names, or --list"),
-        ("run x.yaml --frob", 2, "No such option"),
+        ("run", 2, "PATH: missing; give scenario files, folders or names, --about WORD or --list"),
+        ("run x.yaml --frob", 2, "--frob: no such option"),
         ("frob", 2, "frob"),
         ("run x.yaml --cluster moon", 2, "--cluster moon: must be one of embedded, control-plane, kind, kubeconfig"),
         ("run x.yaml --cluster kind --time virtual", 2, "virtual time needs embedded"),
@@ -187,7 +188,7 @@ def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command
     told = (exit_code([*command.split(), str(curious), "--allow-outside"]), capsys.readouterr().err)
     assert told[0] == (3 if command == "diff-clusters" else 0)
     named = f"{curious}: not played: objects, steps" if command == "up --scenario" else ""
-    assert told[1].startswith("read\n" if command == "diff-clusters" else named)
+    assert told[1].startswith(f"read (see {DOCUMENTATION})\n" if command == "diff-clusters" else named)
 
 
 def test_without_docker_there_is_no_kind_and_how_to_get_it_is_told(monkeypatch, capsys):
@@ -310,7 +311,7 @@ def test_a_full_disk_costs_no_other_report_and_is_three(scenario, engine, tmp_pa
     assert exit_code(["run", str(scenario), *full, "--junit", str(junit)]) == 3
     assert capsys.readouterr().err.splitlines() == [
         "--journal /dev/full: cannot be written: No space left on device",
-        "--json /dev/full: cannot be written: No space left on device",
+        f"--json /dev/full: cannot be written: No space left on device (see {DOCUMENTATION})",
     ]
     assert "<testsuite" in junit.read_text()
 

@@ -5,6 +5,7 @@ import sys
 
 from mews.harness import cli
 from mews.harness.extras import check_installed, lacking
+from mews.project import DOCUMENTATION
 
 LINE = "aiohttp is not installed; pip install 'falcon-mews[cluster]' brings what this needs"
 
@@ -36,7 +37,7 @@ def test_a_module_that_no_extra_brings_is_a_mistake_and_stays_one():
 
 def test_a_run_that_needs_an_extra_is_not_an_error_of_the_scenario():
     done = subprocess.run([sys.executable, "-c", WITHOUT_AIOHTTP], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (3, f"{LINE}\n")
+    assert (done.returncode, done.stderr) == (3, f"{LINE} (see {DOCUMENTATION})\n")
 
 
 def test_a_command_says_it_in_one_line(monkeypatch, capsys):
@@ -45,7 +46,7 @@ def test_a_command_says_it_in_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "_call", broken)
     assert cli.exit_code(["up"]) == 3
-    assert capsys.readouterr().err == f"{LINE}\n"
+    assert capsys.readouterr().err == f"{LINE} (see {DOCUMENTATION})\n"
 
 
 def test_what_is_installed_is_not_asked_for():

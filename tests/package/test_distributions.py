@@ -37,10 +37,13 @@ def test_neither_has_a_symbolic_link(distributions: Distributions):
     assert [entry.filename for entry in entries if (entry.external_attr >> 28) == 0xA] == []
 
 
-def test_the_wheels_only_top_level_name_is_mews_and_the_whole_package_is_in_it(distributions: Distributions):
+def test_the_wheels_only_top_level_names_are_mews_and_what_guards_it_and_the_whole_package_is_in_it(
+    distributions: Distributions,
+):
     names = set(zipfile.ZipFile(distributions.wheel).namelist())
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mews"}
-    assert {name for name in names if ".dist-info/" not in name} - BINARIES == {f"mews/{name}" for name, _ in sources()}
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mews", "falcon_mews"}
+    inside = {name for name in names if name.startswith("mews/")}
+    assert inside - BINARIES == {f"mews/{name}" for name, _ in sources()}
 
 
 def test_the_wheel_carries_the_compiled_library_and_a_tag_that_an_index_accepts(distributions: Distributions):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mews.project import DOCUMENTATION
 from tests.package.conftest import ROOT
 from tests.package.environment import Environment
 
@@ -100,7 +101,7 @@ def test_without_extras_a_command_that_needs_one_says_in_one_line_which(base_onl
     wanted = f"{command} --clusters embedded,kubeconfig" if command.startswith("diff") else command
     done = base_only.run("mews", *wanted.split())
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"aiohttp {LACKS}"
+    assert done.stderr == f"aiohttp {LACKS.rstrip()} (see {DOCUMENTATION})\n"
 
 
 def test_without_extras_none_of_their_packages_is_there(base_only: Environment):

@@ -25,9 +25,11 @@ def test_a_scenario_runs(mews_run):
 
 
 def interpreter(version: str) -> str | None:
-    """One of that version that starts: on PATH, or among pyenv's."""
+    """One of that version that starts: on PATH, or among those of pyenv and uv."""
     kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    for path in (shutil.which(f"python{version}"), *sorted(kept.glob(f"{version}.*/bin/python"))):
+    of_uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
+    found = [*kept.glob(f"{version}.*/bin/python"), *of_uv.glob(f"cpython-{version}.*/bin/python")]
+    for path in (shutil.which(f"python{version}"), *sorted(found)):
         if (
             path is not None
             and subprocess.run([path, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0

@@ -72,15 +72,21 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
     return await _opened(EmbeddedCluster, request, run, hardware, served.ports(), kubelets)
 
 
+def descriptors_of(nodes: int) -> int:
+    """How many files the process of so many nodes opens. Measured with devices announced: 220 for API and controllers,
+    and 40 for each node, whose kubelet and agents have connections and sockets of their own. A third more are for
+    clients."""
+    return 320 + 50 * nodes
+
+
 def _ensure_descriptors(hardware: Hardware) -> None:
-    """For this process. Measured with devices announced: 220 for API and controllers, and 40 for each node, whose
-    kubelet and agents have connections and sockets of their own. A third more are for clients.
+    """For this process.
 
     Raises BadInput.
     """
     nodes = len(hardware.hosts)
     try:
-        ensure_descriptors(f"a cluster of {nodes} nodes", 320 + 50 * nodes)
+        ensure_descriptors(f"a cluster of {nodes} nodes", descriptors_of(nodes))
     except TooFewDescriptorsError as error:
         raise BadInput(str(error)) from error
 

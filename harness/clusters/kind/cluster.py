@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import yaml
-
 from mews.harness.clusters.kind.image.build import component_image
 from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors, processors_of
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
@@ -30,6 +28,7 @@ from mews.harness.leftovers import (
     kind_state,
 )
 from mews.own_files import write_own
+from mews.yaml_text import written_yaml
 
 Notify = Callable[[str], None]
 
@@ -252,11 +251,11 @@ def kind_config(hosts: Sequence[str]) -> str:
     nodes: list[dict[str, object]] = [{"role": "control-plane"}]
     for host in hosts:
         named = {"kind": "JoinConfiguration", "nodeRegistration": {"name": host}}
-        nodes.append({"role": "worker", "kubeadmConfigPatches": [yaml.safe_dump(named)]})
+        nodes.append({"role": "worker", "kubeadmConfigPatches": [written_yaml(named)]})
     config = {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
-        "kubeadmConfigPatches": [yaml.safe_dump(status)],
+        "kubeadmConfigPatches": [written_yaml(status)],
         "nodes": nodes,
     }
-    return yaml.safe_dump(config, sort_keys=False)
+    return written_yaml(config)

@@ -16,6 +16,7 @@ from mews.harness.clusters.kind.tools import call
 from mews.harness.errors import Lacks
 from mews.harness.manifests.kube_scheduler import configuration
 from mews.kube.api.objects import condition_of, is_deleting
+from mews.yaml_text import written_yaml
 
 _FOLDER = "/etc/kubernetes"
 _MANIFEST = f"{_FOLDER}/manifests/kube-scheduler.yaml"
@@ -58,7 +59,7 @@ class DefaultScheduler:
         config = json.dumps(configuration(_KUBECONFIG, settings))
         there = f"{_FOLDER}/kube-scheduler.new"
         self._sh(
-            f"{_writing(CONFIG, config)} && chmod 600 {CONFIG} && {_writing(there, yaml.safe_dump(extended(manifest)))}"
+            f"{_writing(CONFIG, config)} && chmod 600 {CONFIG} && {_writing(there, written_yaml(extended(manifest)))}"
             f" && chmod 600 {there} && cp -p {_MANIFEST} {_PLAIN} && mv {there} {_MANIFEST}"
         )
 

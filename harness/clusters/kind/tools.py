@@ -22,9 +22,19 @@ _GET = {
 
 def needed() -> None:
     """Raise Lacks with the first thing that a kind cluster lacks here: docker, kind, or the right to use Docker."""
-    for name, how in _GET.items():
-        if shutil.which(name) is None:
-            raise Lacks(f"--cluster kind: {name} is not on PATH: {how}")
+    for name in _GET:
+        check(name)
+
+
+def check(name: str) -> None:
+    """Raise Lacks where docker or kind is not on PATH, or Docker does not answer."""
+    if shutil.which(name) is None:
+        raise Lacks(f"--cluster kind: {name} is not on PATH: {_GET[name]}")
+    if name == "docker":
+        _check_docker()
+
+
+def _check_docker() -> None:
     done = _run(["docker", "info", "--format", "{{.ServerVersion}}"], 30.0)
     if done.returncode != 0:
         words = _last_words(done)

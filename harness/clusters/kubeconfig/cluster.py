@@ -18,7 +18,7 @@ from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.rewriting import RUN
 from mews.harness.clusters.real.systems import component_names
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import SITE_FILE, RuntimeFolder, site_state
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import cluster_wide
@@ -105,7 +105,10 @@ def purge(folder: Path) -> None:
 
 
 async def _purge(target: DeploymentTarget, namespaces: Sequence[str]) -> None:
-    gate = Gate(target)
+    try:
+        gate = Gate(target)
+    except BadInput as error:  # it could be used when the record was written
+        raise Lacks(f"{error}; mews down tries again") from error
     kube = gate.kube("purge")
     try:
         namespaces = [*namespaces, *await _sweep(kube, target, namespaces)]

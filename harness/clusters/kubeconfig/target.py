@@ -17,6 +17,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import NODES
+from mews.names import must_be
 
 HOST_LABEL = "mews.dev/host"
 """On a node: the host of the hardware that it is; ``any`` for whichever host is left."""
@@ -34,7 +35,7 @@ async def find_target(kubeconfig: Path | None, context: str | None, hosts: Seque
     """
     # Processes of several machines or containers may bear the same number.
     name = f"mews-{os.getpid()}-{secrets.token_hex(3)}"
-    unnamed = DeploymentTarget(kubeconfig, context, name, _image(), {}, prefix=f"{name}-")
+    unnamed = DeploymentTarget(kubeconfig, context, name, named_image(), {}, prefix=f"{name}-")
     check_context(kubeconfig, context)
     gate = Gate(unnamed)
     try:
@@ -69,14 +70,12 @@ async def find_target(kubeconfig: Path | None, context: str | None, hosts: Seque
 
 
 def check_context(kubeconfig: Path | None, context: str | None) -> None:
-    """Raise BadInput for a context that is not in the kubeconfig, Lacks for one that cannot be read."""
+    """Raise BadInput for a context that is not in the kubeconfig, or a kubeconfig that cannot be read."""
     if context is None:
         return
     known = known_contexts(kubeconfig)
     if context not in known:
-        raise BadInput(
-            f"--context {context}: must be one of {', '.join(known) or 'none: the kubeconfig has no context'}"
-        )
+        raise BadInput(f"--context {context}: {must_be(context, known)}")
 
 
 def assigned(nodes: Sequence[Object], hosts: Sequence[str]) -> dict[str, str]:
@@ -99,7 +98,11 @@ def assigned(nodes: Sequence[Object], hosts: Sequence[str]) -> dict[str, str]:
     return {host: found[host] for host in hosts}
 
 
-def _image() -> str:
+def named_image() -> str:
+    """The component image that the user names for nodes of somebody's cluster.
+
+    Raises Lacks.
+    """
     image = os.environ.get(IMAGE)
     if not image:
         raise Lacks(

@@ -18,6 +18,13 @@ HOW_PROGRAMS = (
 """How to get a program that envtest's archives do not have."""
 
 
+def how_to_get(program: str) -> str:
+    """The line for a program that is not found."""
+    if program == "openssl":
+        return "install openssl and put it on PATH"
+    return HOW_PROGRAMS.format(program) if program in (SCHEDULER, CONTROLLERS) else HOW
+
+
 def find(program: str) -> str | None:
     """Where a program is: in the folder that KUBEBUILDER_ASSETS names, else on PATH; None when it is nowhere."""
     folder = os.environ.get("KUBEBUILDER_ASSETS", "")

@@ -18,16 +18,19 @@ import aiohttp
 
 from mews.harness.clusters.real.agent import TOKEN_HEADER
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
-from mews.kube.client.kubeconfig import KubeconfigAccess, contexts, read_kubeconfig
+from mews.kube.client.kubeconfig.access import contexts, read_kubeconfig
+from mews.kube.client.kubeconfig.endpoint import KubeconfigAccess
+from mews.kube.client.kubeconfig.errors import CredentialPluginError, KubeconfigError
 from mews.kube.client.sockets import Sockets
 from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices
 
 
 class Gate:
-    """A cluster as its kubeconfig lets one in. Raises Lacks for a kubeconfig that cannot be used."""
+    """A cluster as its kubeconfig lets one in. Raises BadInput for a kubeconfig that cannot be used, Lacks for a
+    credential plugin that gives nothing here."""
 
     def __init__(self, target: DeploymentTarget) -> None:
         with _as_path(target.kubeconfig) as path:
@@ -90,20 +93,20 @@ class Gate:
 
 
 def known_contexts(kubeconfig: Path | None) -> list[str]:
-    """The names of the contexts of a kubeconfig, None for the usual one. Raises Lacks for one that cannot be used."""
+    """The names of the contexts of a kubeconfig, None for the usual ones.
+    Raises BadInput for one that cannot be used."""
     with _as_path(kubeconfig) as path:
         return contexts(path)
 
 
 @contextlib.contextmanager
 def _as_path(kubeconfig: Path | None) -> Iterator[str | None]:
-    from kubernetes.config import ConfigException
-
-    path = None if kubeconfig is None else str(kubeconfig)
     try:
-        yield path
-    except (ConfigException, OSError, ValueError) as error:
-        raise Lacks(f"kubeconfig {path or '(the default one)'}: {' '.join(str(error).split())}") from error
+        yield None if kubeconfig is None else str(kubeconfig)
+    except CredentialPluginError as error:
+        raise Lacks(f"kubeconfig {error}") from error
+    except KubeconfigError as error:
+        raise BadInput(f"kubeconfig {error}") from error
 
 
 class AgentClient:

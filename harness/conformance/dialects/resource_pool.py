@@ -13,7 +13,7 @@ from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import text
 from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, one_device_each, watched
-from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, port_text
 
 RESOURCES = "/resources"
 ALLOCATION = "/allocation"
@@ -208,7 +208,8 @@ def _answers(
             reply = _answered(bench, device, before, method, raw)
             after = bench.read()
             if after.port(device) != before and device in after.rows:
-                raise Unmet(f"{method} {shown}: device {device} was on {before!r}, is on {after.port(device)!r}")
+                now = port_text(after.port(device))
+                raise Unmet(f"{method} {shown}: device {device} was on {port_text(before)}, is on {now}")
             if reply is None:
                 continue
             if reply.status < 400:

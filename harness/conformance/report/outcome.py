@@ -90,12 +90,20 @@ def about(outcome: ConformanceOutcome) -> list[str]:
     return lines
 
 
-def after(outcome: ConformanceOutcome) -> list[str]:
-    """What is to be told at the end."""
-    lines = [f"differs: {difference}" for difference in outcome.differences]
-    lines += [*outcome.remarks, *outcome.others]
-    if outcome.restored:
-        lines += [f"NOT RESTORED: {text}" for text in outcome.restored]
-    elif outcome.restored is not None:
+def wrong(outcome: ConformanceOutcome) -> list[str]:
+    """What fails the run besides its clauses."""
+    differences = [f"differs: {difference}" for difference in outcome.differences]
+    return differences + [f"NOT RESTORED: {text}" for text in outcome.restored or ()]
+
+
+def notes(outcome: ConformanceOutcome) -> list[str]:
+    """What is worth knowing of a run, and that its table was put back."""
+    lines = [*outcome.remarks, *outcome.others]
+    if outcome.restored == ():
         lines.append("the table is as before" + (" but for what others moved" if outcome.others else ""))
     return lines
+
+
+def after(outcome: ConformanceOutcome) -> list[str]:
+    """What is to be told at the end."""
+    return [*notes(outcome), *wrong(outcome)]

@@ -172,7 +172,7 @@ const Causes = (() => {
 
   function ofLine(model, index, lane) {
     const line = model.lines[index];
-    const facts = Object.entries(line).filter(([name]) => !["t", "layer", "actor", "event"].includes(name)).map(([name, value]) => [name, Units.brief(value)]);
+    const facts = Object.entries(line).filter(([name]) => !["t", "layer", "actor", "event"].includes(name)).map(([name, value]) => [Units.label(name), Units.quantity(name, value)]);
     facts.unshift(["time", Units.time(line.t, 1e-6)], ["layer", line.layer], ["actor", line.actor]);
     const sections = [], links = [];
     if (line.operation !== undefined && line.gpuid && model.gpus.has(line.gpuid)) {

@@ -19,7 +19,7 @@ class DetailPanel {
       el("header", {}, el("h3", {}, about.title), close),
       el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))])),
     ];
-    if (about.pod && thing.hold) parts.push(this._link("its time line", () => this.timeline.select({ lane: about.pod.lane }, { reveal: true })));
+    if (about.pod && thing.hold) parts.push(this._link("its timeline", () => this.timeline.select({ lane: about.pod.lane }, { reveal: true })));
     if (about.pod && this.explain && !about.pod.gone) {
       const place = el("div", { class: "explained", "aria-live": "polite" });
       parts.push(this._link("explain", () => this.explain(about.pod.name, place)), place);

@@ -37,7 +37,7 @@ class LivePage {
     const { el } = Units, input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "token" });
     this.connection("lost", "no token");
     this.main.replaceChildren(el("form", { class: "ask card", onsubmit: (event) => { event.preventDefault(); this.api.keep(input.value); this.begin(); } },
-      el("h1", {}, "This session asks for its token"), el("p", {}, "`mews up --web` prints an address with it; ready.json has it, too."), complaint ? el("p", { class: "complaint" }, complaint) : "", el("div", { class: "bar" }, input, el("button", { type: "submit", class: "primary" }, "Open"))));
+      el("h1", {}, "This session requires a token"), el("p", {}, "`mews up --web` prints an address that includes it; ready.json holds it."), complaint ? el("p", { class: "complaint" }, complaint) : "", el("div", { class: "bar" }, input, el("button", { type: "submit", class: "primary" }, "Open"))));
     input.focus();
   }
 
@@ -51,7 +51,7 @@ class LivePage {
     this.pods = new PodTable((pod) => this.picture.timeline.select({ lane: pod.lane, segment: pod.lane.last() }, { reveal: true }));
     this.actions = new ActionPanel(this.session, (step) => this.perform(step));
     this.curves = new CurveTable();
-    this.picture.element.prepend(Units.el("h2", {}, "Time line"));
+    this.picture.element.prepend(Units.el("h2", {}, "Timeline"));
     this.main.replaceChildren(this.topology.element, this.picture.element, Units.el("div", { class: "side" }, this.pods.element, this.actions.element, this.curves.element));
     window.mewsPicture = this.picture;
   }

@@ -404,11 +404,11 @@ class JournalModel {
   _fault(line, index) {
     const key = `${line.actor} ${line.fault}`;
     const lane = this.lane("faults", key, `${line.kind || line.fault} · ${line.actor}`, String(this.faults.size).padStart(6, "0"));
-    if (!this.faults.has(key)) this.faults.set(key, { key, lane, kind: line.kind, actor: line.actor, added: line.t, cleared: null, ended: false });
+    if (!this.faults.has(key)) this.faults.set(key, { key, lane, kind: line.kind, actor: line.actor, added: line.t, cleared: null, ended: false, until: null });
     const fault = this.faults.get(key);
     if (line.event === "cleared") { fault.cleared = line.t; if (!fault.ended) lane.end(line.t); }
     else if (!lane.segments.length) lane.turn(line.t, "fault", { label: line.kind || "" }, index);
-    if (line.event === "fired" && line.left === 0 && !fault.ended) { fault.ended = true; lane.end(line.t); }
+    if (line.event === "fired" && line.left === 0 && !fault.ended) { fault.ended = true; fault.until = line.t; lane.end(line.t); }
     if (line.event === "fired") {
       this.fired.push({ t: line.t, line: index, fault, excuses: line.excuses || {}, gpuid: line.gpuid, operation: line.operation });
       if (line.gpuid && this.gpus.has(line.gpuid)) this.mark(this.gpus.get(line.gpuid).lane, line, index, "warn");

@@ -104,7 +104,7 @@ class TimelinePaint {
 
   _faultBands(g, line) {
     for (const fault of line.model.faults.values()) {
-      const from = Math.max(line.x(fault.added), line.left), to = Math.min(line.x(fault.cleared ?? line.model.end), line.width);
+      const from = Math.max(line.x(fault.added), line.left), to = Math.min(line.x(fault.until ?? fault.cleared ?? line.model.end), line.width);
       if (to < line.left || from > line.width) continue;
       g.globalAlpha = 0.04;
       g.fillStyle = this.c.fault;
@@ -349,7 +349,7 @@ class TimelinePaint {
       g.fillRect(Math.round(x), Timeline.AXIS - 5, 1, 5);
       if (x + wide / 2 < line.width - 2) g.fillText(text, Math.max(x - wide / 2, line.left + 4), Timeline.AXIS / 2);
     }
-    g.fillText(`${Units.span(line.to - line.from)} shown`, 10, Timeline.AXIS / 2);
+    this.text(g, `${Units.span(line.to - line.from)} shown`, 10, Timeline.AXIS / 2, line.left - 16);
     if (line.model.steps.length) {
       for (const lane of line.model.lanes.values()) {
         if (lane.group !== "steps") continue;

@@ -35,11 +35,12 @@ const Plots = (() => {
     const x = (value) => (first === last ? (left + width - right) / 2 : left + 8 + ((value - first) / (last - first)) * (width - left - right - 16));
     const y = (value) => height - bottom - ((value - low) / (high - low)) * (height - top - bottom);
     const mean = points.reduce((sum, point) => sum + point.y, 0) / points.length;
-    const plot = frame(`${name} per ${xName}: ${points.length} values, mean ${Units.number(mean)}`, width, height);
-    for (const tick of ticks(low, high)) plot.append(rule(left, y(tick), width - right, y(tick)), text(left - 6, y(tick) + 4, Units.number(tick), "end"));
+    const shown = (value) => Units.quantity(name, value);
+    const plot = frame(`${Units.label(name)} per ${xName}: ${points.length} values, mean ${shown(mean)}`, width, height);
+    for (const tick of ticks(low, high)) plot.append(rule(left, y(tick), width - right, y(tick)), text(left - 6, y(tick) + 4, shown(tick), "end"));
     for (const tick of new Set([first, last, ...ticks(first, last)])) if (Number.isInteger(tick) && tick >= first && tick <= last) plot.append(text(x(tick), height - bottom + 16, String(tick)));
     plot.append(text((left + width - right) / 2, height - 3, xName, "middle", "faint"), rule(left, y(mean), width - right, y(mean), "mean"));
-    if (expected !== null) plot.append(rule(left, y(expected), width - right, y(expected), "expected"), text(width - right - 2, y(expected) - 4, `expected ${Units.number(expected)}`, "end", "expected"));
+    if (expected !== null) plot.append(rule(left, y(expected), width - right, y(expected), "expected"), text(width - right - 2, y(expected) - 4, `expected ${shown(expected)}`, "end", "expected"));
     for (const point of points) {
       const dot = el("svg:circle", { cx: x(point.x), cy: y(point.y), r: points.length > 80 ? 2.5 : 4, class: point.good ? "dot" : "dot bad", onclick: point.onclick });
       dot.append(el("svg:title", {}, point.title));

@@ -76,7 +76,7 @@ class ReportPage {
   }
 
   _brief(run) {
-    return Object.entries(run.metrics).filter(([, value]) => typeof value === "number").slice(0, 4).map(([name, value]) => `${name} ${Units.number(value)}`).join(" · ");
+    return Object.entries(run.metrics).filter(([, value]) => typeof value === "number").slice(0, 4).map(([name, value]) => `${Units.label(name)} ${Units.quantity(name, value)}`).join(" · ");
   }
 
   // A scenario over its seeds ----------------------------------------------------------------------------------------
@@ -87,16 +87,16 @@ class ReportPage {
     const failed = group.filter((one) => one.verdict === "failed" || one.verdict === "error");
     const names = [...new Set(group.flatMap((one) => Object.keys(one.metrics)))].filter((name) => group.some((one) => typeof one.metrics[name] === "number"));
     const cards = [], rows = [];
-    for (const name of [...names, "virtual seconds", "wall seconds"]) {
-      const value = (one) => (name === "virtual seconds" ? one.seconds.virtual : name === "wall seconds" ? one.seconds.wall : one.metrics[name]);
+    for (const name of [...names, "virtual_time_s", "wall-clock_time_s"]) {
+      const value = (one) => (name === "virtual_time_s" ? one.seconds.virtual : name === "wall-clock_time_s" ? one.seconds.wall : one.metrics[name]);
       const known = group.filter((one) => typeof value(one) === "number");
       if (!known.length) continue;
       const values = known.map(value).sort((a, b) => a - b), mean = values.reduce((sum, one) => sum + one, 0) / values.length;
       const expected = group[0].expected[name] ?? null;
       rows.push([name, mean, values[0], values[Math.floor((values.length - 1) / 2)], values[values.length - 1], expected]);
       if (values[0] === values[values.length - 1] && expected === null) continue;
-      const points = known.map((one) => ({ x: one.seed, y: value(one), good: one.verdict === "passed", title: `seed ${one.seed}: ${Units.number(value(one))}, ${one.verdict}`, onclick: () => { location.hash = at(one); } }));
-      cards.push(el("figure", { class: "card" }, el("figcaption", {}, name), Plots.dots(name, points, { expected })));
+      const points = known.map((one) => ({ x: one.seed, y: value(one), good: one.verdict === "passed", title: `seed ${one.seed}: ${Units.quantity(name, value(one))}, ${one.verdict}`, onclick: () => { location.hash = at(one); } }));
+      cards.push(el("figure", { class: "card" }, el("figcaption", {}, Units.label(name)), Plots.dots(name, points, { expected })));
     }
     const cdf = group.filter((one) => Array.isArray(one.metrics.gpu_used_cdf));
     if (cdf.length === 1) cards.push(this._cdf(cdf[0]));
@@ -106,7 +106,7 @@ class ReportPage {
       failed.length ? el("section", {}, el("h2", {}, "What failed"), el("ul", { class: "failures" }, failed.map((one) => el("li", {}, el("a", { href: at(one) }, `seed ${one.seed}`), " ", one.reason)))) : null ?? "",
       el("div", { class: "cards" }, cards),
       rows.length ? el("section", {}, el("h2", {}, "Metrics over all seeds"), el("div", { class: "wide" }, el("table", { class: "numbers" }, el("thead", {}, el("tr", {}, ["metric", "mean", "least", "median", "most", "expected"].map((name) => el("th", { scope: "col" }, name)))),
-        el("tbody", {}, rows.map(([name, ...values]) => el("tr", {}, el("th", { scope: "row" }, name), values.map((value) => el("td", {}, value === null ? "" : Units.number(value))))))))) : "");
+        el("tbody", {}, rows.map(([name, ...values]) => el("tr", {}, el("th", { scope: "row" }, Units.label(name)), values.map((value) => el("td", {}, value === null ? "" : Units.quantity(name, value))))))))) : "");
   }
 
   // One run ----------------------------------------------------------------------------------------------------------
@@ -114,11 +114,11 @@ class ReportPage {
   async run(run, number) {
     const { el } = Units, many = this.scenario(run).length > 1;
     this.trail(...(this.data.runs.length > 1 ? [[this.data.title, "#"]] : []), ...(many ? [[run.scenario, `#seeds/${number}`]] : []), [many ? `seed ${run.seed}` : run.scenario]);
-    const took = [run.seconds.virtual === null ? "" : `${Units.span(run.seconds.virtual)} of virtual time`, `${Units.span(run.seconds.wall)} on the clock`].filter(Boolean).join(", ");
+    const took = [run.seconds.virtual === null ? "" : `${Units.span(run.seconds.virtual)} of virtual time`, `${Units.span(run.seconds.wall)} of wall-clock time`].filter(Boolean).join(", ");
     const place = el("div", { class: "loading" }, run.lines ? "…" : el("p", { class: "faint" }, "This run has no journal."));
     this.main.replaceChildren(
       el("h1", {}, this.verdict(run.verdict), " ", run.scenario, el("span", { class: "faint" }, ` seed ${run.seed}`)),
-      el("p", { class: "faint" }, `${run.path} · ${run.cluster} cluster, ${run.time} time · ${took}`),
+      el("p", { class: "faint" }, [run.path, `${run.cluster} cluster`, took].filter(Boolean).join(" · ")),
       this._failure(run), this._violations(run), this._known(run), this._metrics(run), place, this._plots(run), this._report(run));
     if (!run.lines) return;
     const lines = await ReportData.lines(number);
@@ -157,7 +157,7 @@ class ReportPage {
   _violations(run) {
     const { el } = Units;
     if (!run.violations.length) return "";
-    return el("section", { class: "violations" }, el("h2", {}, Units.count(run.violations.length, "invariant violation")), el("ul", {}, run.violations.map((one) => el("li", {},
+    return el("section", { class: "violations" }, el("h2", {}, Units.count(run.violations.length, "invariant violation")), el("ul", {}, [...run.violations].sort((a, b) => Boolean(a.expected) - Boolean(b.expected)).map((one) => el("li", {},
       el("b", {}, `${one.invariant} (${one.name})`), ` ${one.what}${one.expected ? " — expected by the scenario" : ""} `,
       one.first === null || one.first === undefined ? "" : el("button", { type: "button", class: "link", onclick: () => { this.picture?.reveal(one.first); this.picture?.element.scrollIntoView({ block: "start" }); } }, "show the line that broke it")))));
   }
@@ -169,7 +169,7 @@ class ReportPage {
     const rows = plain.map(([name, value]) => {
       const expected = run.expected[name];
       const off = typeof expected === "number" && expected ? `${(100 * (value - expected)) / expected >= 0 ? "+" : "−"}${Math.abs((100 * (value - expected)) / expected).toFixed(1)} %` : "";
-      return el("div", { class: "metric" }, el("dt", {}, name), el("dd", {}, value === null ? "–" : Units.number(value), off ? el("span", { class: "faint" }, ` expected ${Units.number(expected)} (${off})`) : ""));
+      return el("div", { class: "metric" }, el("dt", {}, Units.label(name)), el("dd", {}, value === null ? "–" : Units.quantity(name, value), off ? el("span", { class: "faint" }, ` expected ${Units.quantity(name, expected)} (${off})`) : ""));
     });
     return rows.length ? el("section", { class: "metrics" }, el("dl", {}, rows)) : "";
   }
@@ -191,7 +191,7 @@ class ReportPage {
   _parts(name, value) {
     const { el } = Units, numbers = Object.entries(value).filter(([, one]) => typeof one === "number"), most = Math.max(1e-9, ...numbers.map(([, one]) => one));
     const bar = (share) => { const made = el("i", { "aria-hidden": "true" }); made.style.width = `${Math.max(share * 100, 0.5)}%`; return made; };
-    return el("figure", { class: "card parts" }, el("figcaption", {}, name), el("dl", {}, numbers.map(([part, one]) => [el("dt", {}, part), el("dd", {}, bar(one / most), el("span", {}, Units.number(one)))])));
+    return el("figure", { class: "card parts" }, el("figcaption", {}, Units.label(name)), el("dl", {}, numbers.map(([part, one]) => [el("dt", {}, part), el("dd", {}, bar(one / most), el("span", {}, Units.quantity(name, one)))])));
   }
 
   _report(run) {

@@ -92,7 +92,7 @@ class Topology {
     } else {
       const node = this.model.nodes.get(own), ports = [...this.model.chassis].flatMap(([chassis, one]) => Object.entries(one.ports).filter(([, host]) => host === own).map(([port]) => `${chassis}:${port}`));
       bad = node ? node.ready === false : false;
-      about = `${ports.length ? `port ${ports.join(" ")} · ` : ""}${gpus.length}${bad ? " · not ready" : node?.unschedulable ? " · unschedulable" : ""}`;
+      about = `${ports.length ? `port ${ports.join(" ")} · ` : ""}${Units.count(gpus.length, "GPU")}${bad ? " · not ready" : node?.unschedulable ? " · unschedulable" : ""}`;
       const number = this.model.hosts.get(own);
       box.element.style.setProperty("--own", number === undefined ? "var(--neutral)" : `var(--host-${number % 8})`);
     }

@@ -54,6 +54,32 @@ const Units = (() => {
     return trim(value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
   }
 
+  const OF_NAMES = [
+    [/_per_s$/, (value) => `${number(value)}/s`], [/_(s|seconds)$/, span], [/_ms$/, (value) => span(value / 1e3)],
+    [/_mw$/, (value) => `${number(value / 1e3)} W`], [/_w$/, (value) => `${number(value)} W`], [/_c$/, (value) => `${number(value)} °C`],
+    [/_percent$/, (value) => `${number(value)} %`], [/_utilisation$/, (value) => `${number(value * 100)} %`],
+    [/_mib$/, (value) => memory(value * 2 ** 20)], [/_bytes$/, memory],
+  ];
+  const PREFIXES = ["", "Ki", "Mi", "Gi", "Ti"];
+
+  /** Bytes in the largest unit of which there is at least one: `80 GiB`. */
+  function memory(bytes) {
+    const at = bytes < 1 ? 0 : Math.min(PREFIXES.length - 1, Math.floor(Math.log2(bytes) / 10));
+    return `${number(bytes / 1024 ** at)} ${PREFIXES[at]}B`;
+  }
+
+  /** A value in the reader's unit, which the end of its name gives: `power_mw` in W, `memory_mib` in GiB, `wait_s` in s. */
+  function quantity(name, value) {
+    const known = typeof value === "number" && Number.isFinite(value) && OF_NAMES.find(([end]) => end.test(name));
+    return known ? known[1](value) : brief(value);
+  }
+
+  /** A name for readers: its unit stands with the value. */
+  function label(name) {
+    const unit = name.endsWith("_utilisation") ? null : OF_NAMES.find(([end]) => end.test(name));
+    return (unit ? name.replace(unit[0], "") : name).replaceAll("_", " ").replace(/\bgpu(s?)\b/g, "GPU$1").replace(/\b(cpu|jct)\b/g, (word) => word.toUpperCase());
+  }
+
   function trim(value, decimals) {
     const text = value.toFixed(decimals);
     return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
@@ -71,7 +97,7 @@ const Units = (() => {
     const parts = [];
     for (const [name, value] of Object.entries(line)) {
       if (HIDDEN.has(name) || value === null || value === "") continue;
-      parts.push(`${name}=${brief(value)}`);
+      parts.push(`${name}=${quantity(name, value)}`);
     }
     const text = parts.join("  ");
     return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
@@ -79,8 +105,10 @@ const Units = (() => {
 
   function brief(value) {
     if (Array.isArray(value)) return `[${value.map(brief).join(", ")}]`;
-    if (value && typeof value === "object") return `{${Object.entries(value).map(([k, v]) => `${k}: ${brief(v)}`).join(", ")}}`;
-    return String(value);
+    if (value && typeof value === "object") return `{${Object.entries(value).map(([k, v]) => `${k}: ${quantity(k, v)}`).join(", ")}}`;
+    if (typeof value === "number") return number(value);
+    const [, size, prefix] = /^(\d+)([KMGT]i)$/.exec(value) ?? [];
+    return size ? memory(size * 1024 ** PREFIXES.indexOf(prefix)) : String(value);
   }
 
   /** An element. Children are elements or text; text is never parsed. `on…` are listeners, `null` attributes are left out. */
@@ -100,5 +128,5 @@ const Units = (() => {
     return made;
   }
 
-  return { tickStep, time, span, number, count, fields, brief, el };
+  return { tickStep, time, span, number, quantity, label, count, fields, brief, el };
 })();

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mews.dialects import DIALECTS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.nvml.profiles import PROFILES
+from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.catalogue.entry import first_sentence
 from mews.harness.catalogue.files import existing, existing_file, file_of, shipped_files
 from mews.harness.catalogue.kinds import KINDS, entries
@@ -22,6 +24,7 @@ from mews.harness.scenario.expectations import Check
 from mews.harness.scenario.loader import find_scenarios
 from mews.harness.systems import all_experiments
 from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.emulated.kubelet.node import VERSION
 from mews.systems import registry
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +66,18 @@ def test_what_there_is_is_listed_and_nothing_else():
     assert {str(number) for number in OWN} < set(names("invariants"))
     assert names("systems") == [*registry.names(), "none"]
     assert names("experiments") == list(all_experiments())
+    assert names("dialects") == list(DIALECTS.names())
+    assert [(each.name, each.of) for each in entries("clusters")] == [
+        (name, " or ".join(backend_of(name).times)) for name in BACKENDS
+    ]
     assert [each.name for each in entries("profiles") if each.of == "board"] == list(PROFILES)
+
+
+def test_the_emulated_version_of_kubernetes_is_listed(capsys):
+    (embedded,) = [
+        line for line in listed(capsys, "clusters", "kubernetes").splitlines() if line.startswith("embedded")
+    ]
+    assert VERSION in embedded
 
 
 def test_a_word_is_looked_for_in_name_owner_and_summary_in_capitals_or_not(capsys):

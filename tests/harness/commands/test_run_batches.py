@@ -9,6 +9,7 @@ import mews.harness.clusters
 from mews.harness.cli import exit_code
 from mews.harness.errors import Lacks
 from mews.harness.scenario.errors import ScenarioError
+from mews.project import DOCUMENTATION
 
 SCENARIO = """apiVersion: mews/v1
 kind: Scenario
@@ -68,7 +69,7 @@ def test_strict_lets_none_be_skipped(folder, capsys):
 def test_one_scenario_alone_that_lacks_something_is_three(folder, capsys):
     assert run("b.yaml", "--seeds", "1-2") == 3
     assert verdicts(folder) == {"b": "skipped"}
-    assert capsys.readouterr().err == "docker: not found; install it\n"
+    assert capsys.readouterr().err == f"docker: not found; install it (see {DOCUMENTATION})\n"
 
 
 def test_a_cluster_that_cannot_be_had_skips_all_and_is_three(folder, capsys, monkeypatch):

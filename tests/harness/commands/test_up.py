@@ -17,6 +17,7 @@ import pytest
 
 from mews.harness.commands.instances import MARK, offspring
 from mews.harness.commands.up import _report
+from mews.project import DOCUMENTATION
 
 pytestmark = pytest.mark.wall
 
@@ -180,7 +181,8 @@ def test_a_taken_port_is_told_in_one_line(instance):
     taken = ready["api"].rpartition(":")[2]
     command = [*MEWS, "up", "--dir", str(folder / "other"), "--name", "other", "--api-port", taken]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (ended.returncode, ended.stderr) == (3, f"--api-port {taken}: Address already in use on 127.0.0.1\n")
+    said = f"--api-port {taken}: Address already in use on 127.0.0.1 (see {DOCUMENTATION})\n"
+    assert (ended.returncode, ended.stderr) == (3, said)
 
 
 @pytest.mark.parametrize(

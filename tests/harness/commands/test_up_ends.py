@@ -101,7 +101,7 @@ def left(ready, folder, runtime):
 @pytest.mark.parametrize("plant", PLANTS)
 def test_what_still_runs_after_the_patience_is_named_and_ended(start, plant):
     # Long enough for a slow machine to come as far as what is planted.
-    process, ready, folder, runtime = start(PLANTS[plant], patience=4.0)
+    process, ready, folder, runtime = start(PLANTS[plant], patience=8.0)
     assert left(ready, folder, runtime)
     time.sleep(2.0 if "before" in plant else 0)
     process.send_signal(signal.SIGTERM)
@@ -109,7 +109,7 @@ def test_what_still_runs_after_the_patience_is_named_and_ended(start, plant):
     # A plugin that was just about to serve misses its folder, and gRPC's C core says so whatever it is told.
     head, *lines = [line for line in err.splitlines() if line and "add_port.cc" not in line]
     assert process.returncode == 1
-    assert head == "mews up --name test: told to end 4 s ago, and still running:"
+    assert head == "mews up --name test: told to end 8 s ago, and still running:"
     assert all(line.startswith(("  task ", "  the loop itself", "  thread ")) for line in lines), err
     if plant == "a task that never ends":
         assert any(line.startswith("  task planted: ") and line.endswith(" in stubborn") for line in lines), err

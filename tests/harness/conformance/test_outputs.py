@@ -25,6 +25,7 @@ from mews.harness.conformance.open import client_for, credentials_of
 from mews.harness.conformance.run import Order, conform
 from mews.harness.errors import BadInput
 from mews.harness.package import copy_to
+from mews.project import DOCUMENTATION
 from tests.harness.conformance.judging import served, url_of
 from tests.harness.conformance.wrong import wrong_server
 
@@ -84,7 +85,7 @@ def test_a_failure_is_in_every_form_of_the_report(shared, url, tmp_path, capsys)
     assert tree.attrib["failures"] == "1"
     [case] = [case for case in tree.iter("testcase") if case.find("failure") is not None]
     assert case.attrib["name"].startswith("2.server-errors ")
-    assert '<td class="failed">failed</td>' in files["--html"].read_text()
+    assert '<span class="verdict failed">failed</span>' in files["--html"].read_text()
 
 
 def test_a_known_quirk_does_not_fail_and_is_told_as_one(shared, url, tmp_path, capsys):
@@ -231,7 +232,7 @@ def test_a_server_of_another_kind_is_one_line(tmp_path, monkeypatch, capsys):
         assert "this does not look like resource-pool: GET /resources: HTTP 405, text/plain" in line
         assert exit_code(["conform", url, "--dialect", "redfish", "--credentials", str(credentials(tmp_path))]) == 3
         [line] = capsys.readouterr().err.splitlines()
-        assert line.endswith("; it looks like h3api: --dialect h3api")
+        assert line.endswith(f"; it looks like h3api: --dialect h3api (see {DOCUMENTATION})")
 
 
 @pytest.fixture
@@ -258,7 +259,7 @@ def test_a_port_that_answers_nobody_is_one_line(closing_server, tmp_path, monkey
     assert exit_code(["conform", closing_server]) == 3
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("GET /h3api/v1/resources: no answer: ")
-    assert line.endswith("; no chassis answers there")
+    assert line.endswith(f"; no chassis answers there (see {DOCUMENTATION})")
 
 
 def credentials(folder: Path) -> Path:

@@ -254,7 +254,7 @@ def test_a_neighbour_that_was_knocked_off_is_put_back_and_said():
     outcome = run(box, H3API)
     assert box.ports == {"000100": "", "000200": "", "000300": "1"}
     assert outcome.remarks == (
-        "device 000300 was taken off '1' by a request about another one; it has been put back there",
+        "device 000300 was taken off port '1' by a request about another one; it has been put back there",
     )
 
 
@@ -263,7 +263,7 @@ def test_a_neighbour_that_does_not_go_back_is_said():
     box.known = ("2", "3")
     outcome = run(box, H3API, changes=True)
     assert box.ports["000300"] == ""
-    assert "NOT RESTORED: device 000300 does not go back to '1'" in after(outcome)
+    assert "NOT RESTORED: device 000300 does not go back to port '1'" in after(outcome)
     assert outcome.verdict == "failed"
 
 

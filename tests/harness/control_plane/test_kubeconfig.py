@@ -12,6 +12,7 @@ from mews.harness.clusters.control_plane.backend import servers_of
 from mews.harness.clusters.kubeconfig.target import HOST_LABEL
 from mews.kube.api.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.http import HttpKube
+from mews.project import DOCUMENTATION
 
 pytestmark = pytest.mark.wall
 
@@ -210,5 +211,5 @@ def test_a_namespace_that_does_not_go_is_told_and_tried_again(servers, capsys, t
         assert exit_code(["down"]) == 3
         told = capsys.readouterr().err
         assert told.startswith(f"{folder}: namespace mews-7-abc is not gone after 0.5 s: ")
-        assert told.endswith("mews down tries again\n")
+        assert told.endswith(f"mews down tries again (see {DOCUMENTATION})\n")
         assert (folder / "site.json").exists()

@@ -111,6 +111,11 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
 
     code, text, _ = run("report", "--out", str(tmp_path / "live.html"))
     assert (code, text.partition(" (")[0]) == (0, "passed: a live session, so far")
+    greedy = run("explain", "pod/greedy")
+    assert run("explain", "pod", "greedy") == run("explain", "-n", "default", "greedy") == greedy
+    assert run("explain", "-n", "kube-system", "greedy")[0] == 2
+    assert run("fault", "add", "--chassis", "A", "--count", "1", "lying-result", "--says=false") == (0, "done\n", "")
+    assert "triggered 0 of 1 times" in run("fault", "list")[1]
     code, text, complaint = run("explain", "pod/nobody")
     assert (code, text) == (2, "")
     assert complaint == "There is no pod nobody in namespace default.\n"
@@ -148,6 +153,8 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
         (["chassis", "edit", "A", "9", "--free"], "chassis.edit.device: '9': must be one of 000900, "),
         (["host", "host-1", "dance"], "mews host: host.do: 'dance': must be one of "),
         (["explain", "a/b/c"], "must be pod/NAME"),
+        (["explain", "five", "six"], "'five six': must be pod/NAME"),
+        (["fault", "add", "lying-result", "--nonsense", "1"], "nonsense"),
         (["events", "--layer", "cake"], "invalid choice: 'cake'"),
         (["record", "--out", "/no/such/folder/x.yaml"], "cannot be written: No such file or directory"),
         (["snapshot", "save", "/no/such/folder/x.json"], "cannot be written: No such file or directory"),

@@ -17,6 +17,7 @@ from mews.harness.clusters.kind.cluster import KindCluster, kind_config
 from mews.harness.clusters.kind.image import build
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import RuntimeFolder, born, kept_kind_clusters, sweep_kind
+from mews.project import DOCUMENTATION
 
 KIND = """#!/bin/sh
 echo "kind $*" >> "$LOG"
@@ -312,7 +313,7 @@ def test_a_cluster_that_cannot_be_deleted_is_told_and_found_again(asked, tmp_pat
     kind = (tmp_path / "bin" / "kind").read_text()
     (tmp_path / "bin" / "kind").write_text("#!/bin/sh\necho no such socket >&2\nexit 1\n")
     assert exit_code(["down"]) == 3
-    told = f"{folder}: kind cluster mews-{os.getpid()} could not be deleted: no such socket\n"
+    told = f"{folder}: kind cluster mews-{os.getpid()} could not be deleted: no such socket (see {DOCUMENTATION})\n"
     assert capsys.readouterr().err == told
     (tmp_path / "bin" / "kind").write_text(kind)
     assert exit_code(["down"]) == 0

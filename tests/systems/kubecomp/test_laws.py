@@ -247,12 +247,12 @@ def test_a_device_is_asked_for_once_at_a_time():
 def test_what_a_pod_holds_is_reported_by_the_next_look():
     story = a_story()
     story.run("host-2", "user", ["a"])
-    story.at(1.4)
+    story.at(5.4)
     story.withdrawal("asked")
-    story.at(1.6)
+    story.at(5.6)
     assert story.found(32) == []
     story.withdrawal("asked", request="s")
-    story.at(2.0)
+    story.at(6.0)
     assert story.found(32) == [("asked", "allocated")]
 
 

@@ -170,7 +170,7 @@ def test_processes_move_a_device_for_a_pod_and_end_cleanly(dialect: str) -> None
         (["reconfig-manager", "--config", "missing.yaml"], "missing.yaml: cannot be read: No such file or directory\n"),
         (
             ["scheduler", "--kubeconfig", "/no/such"],
-            "kubeconfig /no/such: Invalid kube-config file. No configuration found.\n",
+            "kubeconfig /no/such: no such file\n",
         ),
         (["device-manager", "--node", "x"], "--node 'x': must be one of the configuration's nodes (host-1, host-2)\n"),
         (["scheduler", "--plugin", "nothing"], "plugin 'nothing': write it as module:callable\n"),

@@ -1,0 +1,1 @@
+"""What this machine has and lacks for each way to run, as `mews doctor` reports it."""

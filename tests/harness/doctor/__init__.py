@@ -1,0 +1,1 @@
+"""Of mews doctor."""

@@ -47,7 +47,7 @@ NEEDS = {
 
 BLOCK = re.compile(r"(?:^<!-- needs: ([a-z, -]+) -->\n)?^```([a-z]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SHELLS = ("", "console", "sh", "bash", "shell")
-INSTALLED = re.compile(r"pip install '?falcon-mews(\[[a-z,]+\])?'?")
+INSTALLED = re.compile(r"pip install '?falcon-mews(\[[a-z,]+\])?'?( kubernetes)?")
 """What has been done before a page begins."""
 TYPED = re.compile(
     r"(?:[A-Z_]+=\S* )*(?:mews|python3?|pip|make|pytest|kubectl|docker|curl|go|git|export|setup-envtest) \S"
@@ -66,6 +66,7 @@ INSTEAD = {
     # all shipped scenarios have tests of their own (tests/harness/scenario), in which they run
     "mews run scenarios/ --seeds 1-20 --junit results.xml": "mews run demo --seeds 1-20 --junit results.xml",
     "mews env HOST": "mews env --help",
+    "mews doctor --for kind": "mews doctor --for virtual",  # kind may be missing here
     "mews live status": "mews live status --help",
     # a minute and a half each at the speed of the page
     "mews serve --hardware fixtures/hardware/testbed.yaml --listen 127.0.0.1:8099 --speed 10 &": (

@@ -24,6 +24,7 @@ def laws() -> list[tuple[Any, str]]:
 
 
 def invariants() -> Iterator[CatalogueEntry]:
-    """Each by the number that `expects` names it by."""
+    """Each by the number that `expects` names it by, and where it is judged if not in every run."""
     for law, system in laws():
-        yield CatalogueEntry(str(law.number), law.name, system)
+        where = " (in virtual time, with the included components)" if getattr(law, "ours_alone", False) else ""
+        yield CatalogueEntry(str(law.number), f"{law.name}{where}", system)

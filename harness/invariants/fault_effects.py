@@ -27,6 +27,7 @@ class FaultEffects(Invariant[ObservedState]):
 
     number = 24
     name = "a fault that fires shows its effect"
+    ours_alone = True
 
     def __init__(self) -> None:
         self._fired: Line | None = None

@@ -71,13 +71,14 @@ OWN = frozenset({*LAWS, Watches.number, Scheduled.number, Stranded.number})
 class InvariantJudge:
     """Takes journal lines in their order (``on_line``) and watch events (``on_sight``); ``violations`` grow as they are
     found, each finding once, and ``known`` likewise with what a published system breaks by design. ``report`` is called
-    with each of both."""
+    with each of both. ``ours``: whether laws that are ``ours_alone`` are judged."""
 
     def __init__(
         self,
         bounds: Bounds,
         systems: JudgedSystems | None = None,
         *,
+        ours: bool = True,
         report: Callable[[Violation], None] = lambda _: None,
     ) -> None:
         systems = systems or JudgedSystems()
@@ -90,7 +91,8 @@ class InvariantJudge:
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
         waiting = Scheduled(self.state.systems.schedulers), Stranded(self.state.systems.schedulers)
-        laws = (*own, *waiting, *_distinct(self.state.systems.invariants))
+        every = (*own, *waiting, *_distinct(self.state.systems.invariants))
+        laws = [law for law in every if ours or not law.ours_alone]
         # Each law by what it looks at, which is one thing or two: lines are written by the hundred in a small world.
         of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]
         self._of_lines = [law for law in of_lines if law.events is None]

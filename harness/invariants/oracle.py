@@ -60,7 +60,8 @@ class Oracle:
         bounds = bounds or Bounds(systems=bounds_of(cluster.systems))
         if cluster.time == "wall":
             bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S), scheduled_s=_on_a_busy_machine(bounds))
-        self._judge = InvariantJudge(bounds, systems, report=self._write)
+        ours = cluster.time == "virtual" and cluster.parts_are_ours
+        self._judge = InvariantJudge(bounds, systems, ours=ours, report=self._write)
         self._feeds = {
             resource: Feed(cluster.kube, resource, self._on_sight, objects=remember()) for resource in (NODES, PODS)
         }

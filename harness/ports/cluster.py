@@ -105,6 +105,8 @@ class Cluster(Protocol):
     kubelet_pace: Pace
     """Of the kubelets: real ones take a second for a second."""
     dialect: str
+    parts_are_ours: bool
+    """Nothing of the user's, and no program of Kubernetes', is in the place of an included component."""
     systems: Sequence[ConfiguredSystem]
     """Those that run, in the order in which they start."""
     records: Journal

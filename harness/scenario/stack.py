@@ -156,6 +156,13 @@ class Stack(Model):
     replace: dict[str, Replacement] = Field(default_factory=dict)
     extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether all of it comes with Mews, and nothing is in the place of a part."""
+        programs = (self.controllers.program, self.default_scheduler and self.default_scheduler.program)
+        theirs = any(program not in (None, "ours") for program in programs)
+        return not (self.replace or self.extenders or theirs or self.systems.keys() - registry.OURS.keys())
+
     @model_validator(mode="before")
     @classmethod
     def _with_systems(cls, value: Any) -> Any:

@@ -79,6 +79,7 @@ class EmbeddedCluster:
         self.clock = run.clock
         self.pace = self.kubelet_pace = run.pace
         self.dialect = run.dialect
+        self.parts_are_ours = scenario.stack.is_ours
         self.hardware = ports.hardware
         self.ports = ports
         self._run = run

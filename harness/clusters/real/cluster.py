@@ -87,6 +87,7 @@ class RealCluster(IdlePart):
         self.clock = run.clock
         self.pace, self.kubelet_pace = run.pace, Pace()
         self.dialect = run.dialect
+        self.parts_are_ours = False  # kubelets, scheduler and controllers are the cluster's
         self.systems: Sequence[ConfiguredSystem] = deployment.scenario.stack.configured(deployment.stack.facility)
         self._deployment = deployment
         self._cluster_admin = admin

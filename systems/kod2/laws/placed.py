@@ -16,6 +16,7 @@ class PlacementsAgree(Invariant[RunState]):
 
     number = 67
     name = "a placement has the workers that the status counts, and moves no task that runs"
+    ours_alone = True
     events = frozenset({("api", event) for event in ("bound", "phase", "deleting")} | JobBooks.events)
 
     def __init__(self, jobs: JobBooks) -> None:

@@ -29,6 +29,7 @@ class ReportsWhatItDoes(Invariant[RunState]):
 
     number = 68
     name = "the operator's events say what it did"
+    ours_alone = True
     events = frozenset(
         {("api", "event"), ("api", "created"), ("api", "deleting"), *JobBooks.events}
         | {("component", "killed"), ("component", "crashed"), ("component", "started")}

@@ -11,7 +11,7 @@ from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
-from mews.harness.invariants.judge import LAWS
+from mews.harness.invariants.judge import LAWS, InvariantJudge
 from mews.harness.invariants.kubelet_reports import KubeletReports
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.scheduler_reports import SchedulerReports
@@ -305,3 +305,12 @@ def test_a_fault_whose_effect_has_no_line_or_no_healthy_device_is_not_judged() -
 def test_the_judge_has_them() -> None:
     laws = (KubeletReports, PodConditions, SchedulerReports, ControllerReports, SilentNodes, FaultEffects)
     assert [LAWS[number] for number in (18, 20, 21, 22, 23, 24)] == list(laws)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_judge_leaves_them_out_where_a_part_is_somebody_elses(ours: bool) -> None:
+    judge = InvariantJudge(Bounds(), ours=ours)
+    for number, (t, layer, actor, event, fields) in enumerate(DIES):
+        judge.on_line(Line(number, t, layer, actor, event, fields))
+    judge.pass_time(73.0)
+    assert (SilentNodes.number in {violation.invariant for violation in judge.violations}) == ours

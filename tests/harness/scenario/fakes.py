@@ -123,6 +123,7 @@ class FakeCluster:
         self.time = time
         self.kube = FakeKube()
         self.pace = self.kubelet_pace = Pace()
+        self.parts_are_ours = True
         self.clock = Clock(EPOCH_S)
         self.journal = Journal(lambda: loop.time() - start)
         self.records = Journal(lambda: loop.time() - start)

@@ -136,6 +136,26 @@ def test_the_schema_has_the_options_of_every_system(toy):
             jsonschema.validate(read_yaml(f"{HEAD}stack: {bad}\n", "bad").value, published)
 
 
+@pytest.mark.parametrize(
+    ("stack", "ours"),
+    [
+        ("{}", True),
+        ("{kod2: {}, gpushare: {}}", True),
+        ("{controllers: {program: ours}, defaultScheduler: {program: ours}}", True),
+        ("{controllers: {program: kube-controller-manager}}", False),
+        ("{defaultScheduler: {program: kube-scheduler}}", False),
+        ("{extenders: [{process: [x], config: {urlPrefix: 'http://127.0.0.1:1'}}]}", False),
+        ("{kubecomp: {}, replace: {scheduler: {process: [x]}}}", False),
+    ],
+)
+def test_a_stack_is_ours_while_nothing_of_somebody_else_is_in_it(stack, ours):
+    assert read(stack).stack.is_ours == ours
+
+
+def test_a_stack_with_somebody_elses_system_is_not_ours(toy):
+    assert not read("{toy: {}}").stack.is_ours
+
+
 def test_somebody_elses_system_runs_beside_ours_by_its_name_alone(toy):
     steps = """\
 steps:

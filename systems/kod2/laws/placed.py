@@ -10,6 +10,10 @@ from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.model import State, is_worker
 
 
+SEEN_S = 0.1
+"""Within which the operator has seen that a pod was bound."""
+
+
 class PlacementsAgree(Invariant[RunState]):
     """Of a running job, the number of workers and the placement are written together. A task whose pod is there stays
     on the node of that pod until the pod ends or is deleted."""
@@ -50,6 +54,7 @@ class PlacementsAgree(Invariant[RunState]):
         key, before = line.actor.removeprefix("tfjob/"), self._jobs.before.placement
         for task, node in line.fields["placement"].items():
             pod = self._pods.get(f"{key}-{task}") if before.get(task, node) != node else None
-            if pod is not None and pod.fields["node"] != node:
+            # One that was bound a moment ago is not known to the operator yet.
+            if pod is not None and pod.fields["node"] != node and line.t - pod.t > SEEN_S:
                 what = f"{task} of {key} is moved to {node}, and its pod is on {pod.fields['node']}"
                 yield Breach((line.actor, task, str(line.number)), what, line, after=pod)

@@ -12,6 +12,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import container_wanted, read_images
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.requirements import foreseen
+from mews.project import DOCUMENTATION
 
 SCENARIO = """\
 apiVersion: mews/v1
@@ -185,4 +186,4 @@ def test_without_an_engine_there_is_one_line_and_exit_code_3(tmp_path, monkeypat
     path = tmp_path / "s.yaml"
     path.write_text(SCENARIO.split("unknownImages:")[0] + "unknownImages: container\n")
     assert exit_code(["run", str(path), "--time", "wall"]) == 3
-    assert capsys.readouterr().err == f"unknownImages: container: {reason}\n"
+    assert capsys.readouterr().err == f"unknownImages: container: {reason} (see {DOCUMENTATION})\n"

@@ -75,6 +75,7 @@ class LocalFleet:
     def start(self, chassis: str) -> None:
         """Start it again from its stored table."""
         if chassis in self._dead:
+            self.fleet.box(chassis).power_off(self.pace.now())  # its table was edited by hand: no event of that is lost
             self.fleet.boxes[chassis] = self.fleet.build(chassis)
             self._dead.discard(chassis)
 

@@ -49,6 +49,8 @@ class OnlyForShortage(Invariant[RunState]):
         self._moving: dict[str, str] = {}
         self._struck: set[str] = set()
         self._came: dict[str, tuple[str, Line]] = {}
+        self._edited: dict[str, str | None] = {}
+        """Devices that somebody else put elsewhere, until they are attached: the host that may still announce it."""
         self._sums: dict[int, tuple[str, Line]] = {}
         """Of a detach, why it is not needed, by what was known as it began."""
         self._asks: list[Line] = []
@@ -91,6 +93,10 @@ class OnlyForShortage(Invariant[RunState]):
             self._came[gpuid] = (line.fields["host"], line)
         else:
             self._came.pop(gpuid, None)
+        if line.event in ("edited", "removed"):
+            self._edited[gpuid] = line.fields.get("old_host")
+        elif line.event == "attached":
+            self._edited.pop(gpuid, None)
 
     def _attach(self, line: Line, gpuid: str) -> None:
         move, off = self._board.move(gpuid, line.t, 0.0), self._off.get(gpuid)
@@ -194,7 +200,8 @@ class OnlyForShortage(Invariant[RunState]):
             return None
         asked = {each.gpuid for each in self._board.all_standing() if each.node == node}
         came = {gpuid: line for gpuid, (host, line) in self._came.items() if host == node}
-        there = {*self._board.announced.get(node, {}).get(self._resource, ()), *came} - asked
+        edited = {gpuid for gpuid, host in self._edited.items() if host == node}
+        there = {*self._board.announced.get(node, {}).get(self._resource, ()), *came} - asked - edited
         live = (each for each in self._board.pods.values() if each.ended is None)
         theirs = [each for each in live if each is pod or node in (each.node, each.target)]
         needed = sum(int(each.requests.get(self._resource, 0)) for each in theirs)

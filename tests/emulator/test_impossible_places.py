@@ -12,6 +12,7 @@ import pytest
 from mews.emulator.serve import write_ready
 from mews.harness.cli import exit_code
 from mews.harness.package import room
+from mews.project import DOCUMENTATION
 
 
 def test_a_ready_file_in_an_impossible_place_is_named_and_nothing_is_left(tmp_path: Path) -> None:
@@ -24,7 +25,8 @@ def test_a_ready_file_in_an_impossible_place_is_named_and_nothing_is_left(tmp_pa
 @pytest.mark.parametrize("port", [8080, 0])
 def test_a_foreign_address_is_named_once(capsys: pytest.CaptureFixture[str], port: int) -> None:
     assert exit_code(["serve", "--hardware", "demo", "--listen", f"192.0.2.1:{port}"]) == 3
-    assert capsys.readouterr().err == f"192.0.2.1:{port}: cannot listen there: Cannot assign requested address\n"
+    line = f"192.0.2.1:{port}: cannot listen there: Cannot assign requested address"
+    assert capsys.readouterr().err == f"{line} (see {DOCUMENTATION})\n"
 
 
 @pytest.mark.wall

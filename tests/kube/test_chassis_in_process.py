@@ -139,6 +139,26 @@ def test_a_killed_chassis_refuses_connections_and_finds_its_table_when_started()
     run_virtual(main)
 
 
+def test_no_event_of_an_edit_while_a_chassis_was_dead_is_lost() -> None:
+    """Whoever puts late events into their order would wait for it, and show nothing more."""
+
+    async def main() -> None:
+        heard = []
+        hardware = load_hardware(FIXTURES / "demo.yaml")
+        fleet = LocalFleet(hardware, pace=Pace(), seed=1, listener=lambda e: heard.append(e.number))
+        control = LocalHardwareControl(fleet)
+        fleet.kill("A")
+        await control.fault("A", {"kind": "events-out-of-order", "delay_s": 5.0})
+        await control.edit("A", "000100", None)
+        await asyncio.sleep(1)
+        fleet.start("A")
+        await control.edit("A", "000200", None)
+        await asyncio.sleep(10)
+        assert heard == [1, 2, 3, 1]  # the fault, that it fired, the edit; then its successor counts anew
+
+    run_virtual(main)
+
+
 def test_a_scheduled_fault_happens_at_its_time_although_nobody_looks() -> None:
     async def main() -> None:
         heard = []

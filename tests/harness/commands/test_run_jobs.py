@@ -78,7 +78,9 @@ def test_several_processes_write_the_bytes_of_one(folder, tmp_path):
         there.mkdir()
         options = ["--seeds", "1-2", "--json", "r.json", "--junit", "r.xml", "--journal", "j.jsonl", "--jobs", jobs]
         done = subprocess.run(command(folder, *options), cwd=there, capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stderr) == (1, "")
+        assert done.returncode == 1
+        assert done.stderr.startswith("seed 1 of c failed; replay: mews run ")
+        assert done.stderr.count("\n") == 1
         files = {str(p.relative_to(there)): p.read_text() for p in sorted(there.rglob("*")) if p.is_file()}
         written.append({"stdout": done.stdout, **files})
         there.rename(tmp_path / f"out-{jobs}")
@@ -105,7 +107,7 @@ def test_a_killed_worker_is_an_error_of_its_run_alone(folder, tmp_path):
     running, worker = start(folder, tmp_path)
     os.kill(worker, signal.SIGKILL)
     out, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (1, "")
+    assert (running.returncode, err) == (1, f"seed 1 of never failed; replay: mews run {folder}/c.yaml --seed 1\n")
     results = json.loads((tmp_path / "r.json").read_text())
     assert [result["verdict"] for result in results] == ["passed", "passed", "error"]
     assert results[2]["reason"].startswith("its worker process was killed by SIGKILL")

@@ -13,6 +13,7 @@ import pytest
 
 from mews.harness.cli import exit_code
 from mews.harness.clusters.programs.finding import find
+from mews.project import DOCUMENTATION
 
 MEWS = [sys.executable, "-m", "mews.harness.cli"]
 
@@ -73,7 +74,7 @@ def test_an_openssl_that_cannot_do_it_is_named(environment, tmp_path):
     done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (3, "")
     assert f"{folder}/openssl: no certificate could be generated; OpenSSL 1.1.1 or later" in done.stderr
-    assert "unknown option -addext\n" in done.stderr
+    assert f"unknown option -addext (see {DOCUMENTATION})\n" in done.stderr
     assert left(env) == ([], [])
 
 
@@ -86,7 +87,8 @@ def test_a_scheduler_that_cannot_be_started_is_named_before_a_step_waits_for_it(
     argv = [*MEWS, "run", "01-cpu-pod", "--cluster", "control-plane", "--speed", "10"]
     done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=180)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"default-scheduler: {tmp_path}/kube-scheduler: cannot be started: Exec format error\n"
+    line = f"default-scheduler: {tmp_path}/kube-scheduler: cannot be started: Exec format error"
+    assert done.stderr == f"{line} (see {DOCUMENTATION})\n"
 
 
 @pytest.fixture

@@ -374,6 +374,16 @@ def test_nothing_is_detached_for_a_pod_that_does_not_wait_or_lacks_nothing(happe
     assert story.found(36) == [(event, after) for event in found]
 
 
+def test_a_device_that_somebody_else_put_elsewhere_does_not_count_where_it_is_still_announced():
+    story = a_story()
+    story.announce("host-1", "c")
+    story.at(5.0)
+    row = {"device": "c", "uuid": "GPU-c", "gpuid": "0-c", "old_port": "1", "old_host": "host-1"}
+    story.journal.write("chassis", "chassis/A", "edited", **row, port="2", host="host-2", cause="edit")
+    story.moves()
+    assert story.found(36) == []
+
+
 def test_a_device_is_asked_for_as_long_as_a_pod_waits():
     story = a_story()
     story.create("q")

@@ -15,6 +15,8 @@ SEEN_S = 2.0
 
 _MESSAGE = re.compile(r"0/(\d+) nodes are available: (.*?)(?=$|(?:no new claims to deallocate, )?preemption: |\Z)")
 _COUNTED = re.compile(r"(?:^|, )(\d+) ")
+_DENIED = "denied the request"
+"""In the words of an admission webhook: it is somebody else who refused."""
 _ASSIGNED = re.compile(r"^Successfully assigned (\S+) to (\S+)$")
 
 
@@ -22,7 +24,7 @@ class SchedulerReports(Invariant[ObservedState]):
     """A pod that is bound by a scheduler of this run gets its event ``Scheduled``, which names that node, in the same
     moment; one that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names how
     many there are, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only while
-    something that it asks is down."""
+    something that it asks is down, or a webhook denies what it asks for."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
@@ -94,6 +96,8 @@ class SchedulerReports(Invariant[ObservedState]):
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
             reported = self._reported.get((pod, "FailedScheduling"))
             cause = f": {reported.fields['message']}" if reported is not None else ""
+            if _DENIED in cause:
+                return
             yield Breach(
                 (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{cause}", reported or line
             )

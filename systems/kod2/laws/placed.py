@@ -9,7 +9,6 @@ from mews.kube.system.journal import Line
 from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.model import State, is_worker
 
-
 SEEN_S = 0.1
 """Within which the operator has seen that a pod was bound."""
 

@@ -1,14 +1,29 @@
 """The kind tier: one real cluster for all of its tests. It runs when asked for (``make test-kind``)."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from mews.harness.errors import Lacks
+from mews.own_files import make_own_folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What this machine lacks, the next test lacks, too: creating a cluster fails after minutes."""
+    report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(Lacks):
+        item.session.shouldfail = f"no kind cluster: {call.excinfo.value}"
+    return report
 
 
 @pytest.fixture(scope="session")
-def state(tmp_path_factory):
-    """Where the tests' clusters are written down: not where the user's are. Skipped with the reason where there can be
-    none; in the end none is left."""
+def state():
+    """Where the tests' clusters are written down: not where the user's are, and the same in each run, so that what a
+    killed one left is deleted before it starves this one. Skipped with the reason where there can be none; in the end
+    none is left."""
     from mews.harness.clusters.kind.tools import needed
     from mews.harness.leftovers import sweep_kind
 
@@ -17,8 +32,10 @@ def state(tmp_path_factory):
     except Lacks as error:
         pytest.skip(str(error))
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("state")
+        folder = Path(tempfile.gettempdir()) / f"mews-kind-tests-{os.getuid()}"
+        make_own_folder(folder)
         patch.setenv("XDG_STATE_HOME", str(folder))
+        sweep_kind()
         yield folder
         sweep_kind()
 

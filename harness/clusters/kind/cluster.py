@@ -158,7 +158,7 @@ class KindCluster:
         argv += ["--kubeconfig", str(self.kubeconfig), "--wait", "180s"]
         image = os.environ.get(NODE_IMAGE)
         try:
-            call([*argv, *(["--image", image] if image else [])], timeout_s=_CREATE_S, env=self._owned.env())
+            self._call_kind([*argv, *(["--image", image] if image else [])])
             self._check_nodes()
             ask_nothing_of_nodes(self.control_plane)
         except BaseException as error:
@@ -169,6 +169,17 @@ class KindCluster:
             raise
         self._whole = True
         self._note()
+
+    def _call_kind(self, argv: Sequence[str]) -> None:
+        """kind waits four minutes for a kubelet that another cluster's nodes leave no inotify instances, and then names
+        kubeadm's exit code alone."""
+        assert self._owned is not None
+        try:
+            call(argv, timeout_s=_CREATE_S, env=self._owned.env())
+        except Lacks as error:
+            others = sorted(set(call(["kind", "get", "clusters"]).split()) - {self._name})
+            beside = f"; other kind clusters run here ({', '.join(others)}): {_INOTIFY}" if others else ""
+            raise Lacks(f"{error}{beside}") from error
 
     def _check_nodes(self) -> None:
         """kind creates a cluster though its workers' kubelets do not start."""

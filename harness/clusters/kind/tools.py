@@ -68,5 +68,7 @@ def _run(
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """Where kind names its error, that: a Go stack follows it."""
     output = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    return " / ".join(output[-3:]) or f"exit code {done.returncode}"
+    named = [line.removeprefix("ERROR: ") for line in output if line.startswith("ERROR: ")]
+    return " / ".join(named or output[-3:]) or f"exit code {done.returncode}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
+from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart
 from mews.own_files import append_own
 
 _LAST_LINES = 10
@@ -30,7 +31,8 @@ class ProcessComponent:
     """Component: runs a program until it is cancelled or its fence is cut, by kill -9 both times.
 
     ``env`` is the whole environment and ``cwd`` the working folder (None: as this process); ``log`` gets its output.
-    It belongs to the folder that the log lies in: what a killed run leaves is found by that.
+    It belongs to the folder that the log lies in: what a killed run leaves is found by that. ``mounts``: what it finds
+    at paths of a mount namespace of its own; none without any.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class ProcessComponent:
         log: Path,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        mounts: Mounts = (),
     ) -> None:
+        self._mounts = tuple(mounts)
         self._argv = tuple(argv)
         self._log = log
         self._env = {**(os.environ if env is None else env), OWNER: str(log.parent)}
@@ -54,14 +58,11 @@ class ProcessComponent:
 
         Raises ProcessEnded when it ends by itself, Lacks when it cannot be started.
         """
-        with append_own(self._log) as log:
-            try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=self._env, cwd=self._cwd,
-                    start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise Lacks(f"{self._argv[0]}: cannot be started: {error.strerror}") from error
+        if self._mounts:
+            await self._start_in_a_namespace(NamespaceStart(self._mounts))
+        else:
+            self._process = await self._started()
+        assert self._process is not None
         try:
             code = await self._process.wait()
         finally:
@@ -70,6 +71,28 @@ class ProcessComponent:
         output = self._last_lines()
         last = output[-1] if output else "it printed nothing"
         raise ProcessEnded(f"{Path(self._argv[0]).name} ended with code {code}: {last}", output)
+
+    async def _start_in_a_namespace(self, start: NamespaceStart) -> None:
+        try:
+            self._process = await self._started(start)
+        except BaseException:
+            start.abandon()
+            raise
+        fault = await start.fault()
+        if fault:
+            await self._process.wait()
+            raise Lacks(f"{self._argv[0]}: cannot be started: {fault}")
+
+    async def _started(self, start: NamespaceStart | None = None) -> asyncio.subprocess.Process:
+        prefix, passed = ((), ()) if start is None else (start.prefix, (start.descriptor,))
+        with append_own(self._log) as log:
+            try:
+                return await asyncio.create_subprocess_exec(
+                    *prefix, *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=self._env,
+                    cwd=self._cwd, start_new_session=True, pass_fds=passed,
+                )  # fmt: skip
+            except OSError as error:
+                raise Lacks(f"{self._argv[0]}: cannot be started: {error.strerror}") from error
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:

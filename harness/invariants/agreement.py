@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.observed_hardware import Seen
 from mews.harness.journal import Line
+from mews.harness.ports.cluster import DEVICE_ENV
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.system.invariant import Breach, Invariant, ObservedHolding
 
@@ -60,6 +62,8 @@ class Agreement(Invariant[ObservedState]):
         uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
         known = {*devices, *(device.uuid for device in devices.values())}
         lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}
+        if DEVICE_ENV in lists:
+            lists[DEVICE_ENV] = _by_index(lists[DEVICE_ENV], state.world.seen.get(line.actor.partition("/")[2], {}))
         by_design = state.systems.parts_known if any(h.parts_of for h in held) else ""
         naming = {name: ids for name, ids in lists.items() if any(id_ in known for id_ in ids)}
         if gpuids and not naming and not any(h.container == "" for h in held):  # else they may go by their indexes
@@ -131,6 +135,12 @@ def _reported(holding: ObservedHolding, report: Sequence[PodDevices]) -> Iterato
             f"pod resources say {', '.join(reported) or 'nothing'} for {_who(holding)}, which was given {_ids(holding)}"
         )
         yield Breach((holding.uid, holding.container, "pod-resources"), what, holding.line)
+
+
+def _by_index(ids: Sequence[str], seen: Mapping[str, Seen]) -> list[str]:
+    """GPUs that are named by their indexes, as NVIDIA's container runtime reads them: in the order of PCI addresses."""
+    gpus = sorted((gpuid for gpuid, device in seen.items() if device.kind == "GPU"), key=lambda each: seen[each].bdf)
+    return [gpus[int(id_)] if id_.isdigit() and int(id_) < len(gpus) else id_ for id_ in ids]
 
 
 def _place(where: Any) -> str:

@@ -56,6 +56,8 @@ class Allocations(Invariant[ObservedState]):
         self._known: set[Key] = set()
         """Of which a list was ever seen."""
         self._pods: dict[str, _Given] = {}
+        self._early: dict[str, dict[str, set[str]]] = {}
+        """What pods (uid) were given before their creation was seen: an API's watch may lag behind a kubelet."""
         self._ended: dict[str, dict[str, Line]] = {}
         self._free: dict[str, dict[str, Line]] = {}
         """Host -> pods (uid) that its next checkpoint must not list, by the lines of their ends."""
@@ -85,7 +87,8 @@ class Allocations(Invariant[ObservedState]):
     def _pod(self, line: Line) -> None:
         uid = line.fields["uid"]
         if line.event == "created":
-            self._pods[uid] = _Given(line.actor.removeprefix("pod/"), line.fields.get("requests") or {})
+            requests, early = line.fields.get("requests") or {}, self._early.pop(uid, {})
+            self._pods[uid] = _Given(line.actor.removeprefix("pod/"), requests, devices=early)
         elif line.event == "deleted":
             self._pods.pop(uid, None)
         elif uid in self._pods:
@@ -103,7 +106,8 @@ class Allocations(Invariant[ObservedState]):
         resource, uid = fields["resource"], fields["uid"]
         announced, given = self._lists.get((host, resource)), self._pods.get(uid)
         healthy = announced.healthy if announced is not None else frozenset()
-        had = given.devices.setdefault(resource, set()) if given is not None else set()
+        devices = given.devices if given is not None else self._early.setdefault(uid, {})
+        had = devices.setdefault(resource, set())
         wrong = sorted(set(fields["devices"]).difference(healthy, had))
         had.update(fields["devices"])
         if wrong and (host, resource) in self._known:

@@ -201,6 +201,9 @@ def _resolve_paths(files: NamedFiles) -> None:
         files.patterns((*place, "files"), yours.get("files"))
         if isinstance(yours.get("manifest"), str):
             yours["manifest"] = str(_file(files, (*place, "manifest"), yours["manifest"]))
+        for target, name in _mapping(yours.get("mounts")).items():
+            if isinstance(name, str):
+                yours["mounts"][target] = str(_file(files, (*place, "mounts", target), name))
     extenders = _mapping(root.get("stack")).get("extenders")
     for index, extender in enumerate(extenders if isinstance(extenders, list) else ()):
         files.patterns(("stack", "extenders", index, "files"), _mapping(extender).get("files"))

@@ -1,6 +1,7 @@
 """Your own software in the place of ours: what a scenario says under ``stack.replace`` and ``stack.extenders``."""
 
 # No annotations from __future__: pydantic would have to read each of them from its text again.
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
@@ -29,6 +30,8 @@ class Replacement(Model):
     Mews), ``{kubeconfig}``, ``{config}`` (its system's configuration file), ``{config:SYSTEM}`` (another's), ``{root}``
     (one folder per node below it), ``{chassis:NAME}`` (URL) and, for a component that each node has, ``{node}``,
     ``{device_plugins}``, ``{pod_resources}``, ``{port:NAME}`` (its port on that chassis).
+
+    A process finds what a pod of its emulated node would find: ``harness/clusters/embedded/program_view.py`` lists it.
     """
 
     plugin: str | None = Field(
@@ -42,6 +45,11 @@ class Replacement(Model):
     )
     process: tuple[str, ...] | None = Field(default=None, description="argv; its working folder is the scenario's")
     env: dict[str, str] = Field(default_factory=dict, description="of the process, beside ours")
+    mounts: dict[str, str] = Field(
+        default_factory=dict,
+        description="absolute path: a file in the scenario's folder that the process finds there, its placeholders "
+        "replaced; on emulated nodes only",
+    )
     image: str | None = Field(default=None, description="a container image; on emulated nodes one of images.yaml")
     args: tuple[str, ...] = Field(default=(), description="of the image")
     manifest: str | None = Field(default=None, description="a file of objects, applied as the cluster comes up")
@@ -56,6 +64,11 @@ class Replacement(Model):
             raise ValueError(f"must have exactly one of {', '.join(_WAYS)}; has {', '.join(given) or 'none'}")
         if self.process == ():
             raise ValueError("process: must be an argv with at least the program")
+        if self.mounts and self.process is None:
+            raise ValueError("mounts: only a process has them")
+        for target in self.mounts:
+            if not target.startswith("/") or target != os.path.normpath(target) or "\0" in target:
+                raise ValueError(f"mounts: {target!r}: must be an absolute path without . and ..")
         return self
 
     @property

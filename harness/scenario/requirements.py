@@ -136,6 +136,9 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
 def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:
     if stack.kubelet.faults:
         return f"stack.kubelet.faults: needs emulated kubelets, those of --cluster {backend.name} are real"
+    for yours in stack.replace.values():
+        if yours.mounts:
+            return f"{yours.where}.mounts: need emulated nodes, those of --cluster {backend.name} are real; use image"
     default = stack.replace.get("default-scheduler")
     if default is not None and backend.is_the_users:
         return "stack.replace.default-scheduler: it belongs to the cluster (--cluster kind has one of its own)"

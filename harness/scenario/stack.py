@@ -212,11 +212,17 @@ class Stack(Model):
         for system in found:
             options = self.systems[system.name]
             own = {component.name: names[system.name, component.name] for component in system.components}
+            there = replace(facility, foreign=self._foreign(system.name))
             try:
-                made.append(ConfiguredSystem(system, options, system.configure(options, facility), own))
+                made.append(ConfiguredSystem(system, options, system.configure(options, there), own))
             except ValueError as error:
                 raise ValueError(f"{system.name}: {error}") from error
         return tuple(made)
+
+    def _foreign(self, system: str) -> frozenset[str]:
+        """Its components in whose place is a program, an image or a manifest."""
+        outside = [given for given in self.replace.values() if given.outside is not None]
+        return frozenset(given.component for given in outside if given.system == system)
 
     def _lent(self, systems: Sequence[System], facility: Facility) -> Facility:
         """The facility with the nodes named whose devices one of the systems hands out in parts."""

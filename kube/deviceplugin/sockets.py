@@ -13,6 +13,8 @@ from pathlib import Path
 
 from mews.kube.deviceplugin.errors import SocketPathTooLong
 
+KUBELET_SOCKET = "kubelet.sock"
+"""In a node's folders of device plugins and of pod resources."""
 LIMIT_BYTES = 107
 MODE = 0o755
 

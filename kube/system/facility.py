@@ -50,7 +50,7 @@ class Facility(Struct, frozen=True):
 
     ``host_files``: where a component on a node finds the host's files in its container
     (``ComponentDeployment.host_files``), ``nvidia_smi`` the program, and ``nvml`` the library; "" where there are none,
-    or ``NodeAccess`` has them.
+    or ``NodeAccess`` has them. ``foreign``: the system's components (by name) whose place somebody else's take.
     """
 
     chassis: tuple[ChassisAddress, ...] = ()
@@ -61,3 +61,4 @@ class Facility(Struct, frozen=True):
     host_files: str = ""
     nvidia_smi: str = ""
     nvml: str = ""
+    foreign: frozenset[str] = frozenset()

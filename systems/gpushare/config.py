@@ -24,7 +24,7 @@ class GpuShareConfig(Struct, frozen=True):
     ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared. ``on_shared``: what becomes of pods
     on a GPU that is wanted whole: ``refuse``, they keep it; ``evict``, they are evicted, and ``evict_s`` is how long
     their end may take. ``nvml``: the library that a plugin in a container loads, "" for the machine's; ``envs`` and
-    ``mounts`` are what containers with a GPU need besides."""
+    ``mounts`` are what containers with a GPU need besides. ``foreign``: components whose place somebody else's take."""
 
     unit: str = AUTO
     match: str = "pods"
@@ -41,3 +41,4 @@ class GpuShareConfig(Struct, frozen=True):
     nvml: str = ""
     envs: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
+    foreign: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, n
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
-from mews.systems.gpushare.records import assumption
+from mews.systems.gpushare.records import Assumption, assumption
 
 
 class _Share(Struct):
@@ -46,7 +46,7 @@ class MemoryAsked(Invariant[RunState]):
             uid, container = line.fields["uid"], line.fields["container"]
             self._shares[uid, container] = _Share(
                 line.fields["pod"],
-                str(env[names.VISIBLE]),
+                _gpu_of(str(env[names.VISIBLE]), line.actor),
                 str(env[names.INDEX]),
                 int(env[names.CONTAINER_MEMORY]),
                 int(env[names.DEVICE_MEMORY]),
@@ -72,11 +72,7 @@ class MemoryAsked(Invariant[RunState]):
         self._shares = {slot: share for slot, share in self._shares.items() if slot[0] in live}
         for (uid, container), share in self._shares.items():
             decision = assumption(live[uid])
-            if (
-                decision is not None
-                and decision.assigned
-                and (str(decision.index), decision.uuid or share.gpu) != (share.index, share.gpu)
-            ):
+            if decision is not None and decision.assigned and not _agree(decision, share):
                 what = (
                     f"{share.pod} ({container}) was given GPU {share.index} ({share.gpu}), "
                     f"and its annotations say {decision.index} ({decision.uuid})"
@@ -100,6 +96,17 @@ class MemoryAsked(Invariant[RunState]):
                 held = sorted(key_of(pod) for pod in pods if node_name_of(pod) == node and _names(pod, name))
                 what = f"{name} of {node} has {of[place]} and pods ask {total} of it: {', '.join(held)}"
                 yield Breach((node, name, str(total)), what, None, known=self._known)
+
+
+def _gpu_of(visible: str, kubelet: str) -> str:
+    """The GPU's UUID; where the published plugin tells a container its index, that index on the kubelet's node."""
+    return f"{kubelet.partition('/')[2]}#{visible}" if visible.isdigit() else visible
+
+
+def _agree(decision: Assumption, share: _Share) -> bool:
+    """By index, and by UUID where both have one."""
+    has_both = decision.uuid and not decision.uuid.startswith("#") and "#" not in share.gpu
+    return str(decision.index) == share.index and (decision.uuid == share.gpu or not has_both)
 
 
 def _names(pod: Object, gpu: str) -> bool:

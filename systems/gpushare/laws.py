@@ -22,7 +22,10 @@ SEED_MATCH = (
     "container may be told the GPU that was promised to another pod"
 )
 """Contract gpushare.md section 3; the upstream plugin's allocate.go."""
+FOREIGN_PLUGIN = "the published device plugin calls a pod assigned inside Allocate, before the kubelet has its answer"
+"""The upstream plugin's allocate.go."""
 
+PLUGIN = "gpushare-device-plugin"
 EXTENDER = "extender"
 SEEN_S = 2.0
 """Within which whoever promises has seen what others wrote: a watch that lags, a look at NVML."""
@@ -434,7 +437,7 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         MemoryAsked(known),
         PromisesFit(books, known),
         PromiseFirst(books),
-        AssignedOnce(books, config.memory_resource, known),
+        AssignedOnce(books, config.memory_resource, known or (FOREIGN_PLUGIN if PLUGIN in config.foreign else "")),
         NothingOfWithheld(books),
         EndedGiveBack(books),
         TightestFirst(books),

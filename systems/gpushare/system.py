@@ -56,6 +56,7 @@ def configure(options: GpuShareOptions, facility: Facility) -> GpuShareConfig:
         nvml=facility.nvml,
         envs=facility.extras.envs,
         mounts=facility.extras.mounts,
+        foreign=tuple(sorted(facility.foreign)),
         **given,
     )
 

@@ -14,21 +14,38 @@ from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
-from mews.harness.scenario.replacement import Extender, fill, filled
+from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
 from mews.harness.scenario.requirements import check_images, image_argv
+from mews.kube.clock import rest
 from mews.kube.component import Runnable
+from mews.kube.deviceplugin.sockets import KUBELET_SOCKET
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.facility import Facility
 from mews.listening.ports import free_port
-from mews.own_files import write_own
+from mews.own_files import make_own_folder, write_own
 
 if TYPE_CHECKING:
     from mews.harness.clusters.programs.control_plane import Program
 
+_LOOK_S = 0.02
 FacilityAt = Callable[[Mapping[str, str], str], Facility]
 """What the systems are installed on, with the chassis' base URLs by name and the certificates to trust there."""
 _ACCOUNT = {"user": "MEWS_REDFISH_USER", "password": "MEWS_REDFISH_PASSWORD"}
 """Where programs are given a chassis' account."""
+
+
+class _OnceTheKubeletRuns:
+    """A program of a node: its pod is started by the kubelet, which empties the folder of sockets as it begins."""
+
+    def __init__(self, program: Runnable, plugins: Path) -> None:
+        self._program = program
+        self._socket = plugins / KUBELET_SOCKET
+
+    async def run(self) -> None:
+        """Wait for the kubelet's socket, then run the program."""
+        while not self._socket.exists():
+            await rest(_LOOK_S)
+        await self._program.run()
 
 
 class ReplacementProcesses:
@@ -62,20 +79,38 @@ class ReplacementProcesses:
         places = self._places(host, yours.system)
         if serves:
             places["port"] = str(self.port(component))
-        log = self._ports.needed_processes().scratch / f"yours-{component}{f'-{host}' if host else ''}.log"
-        named = {} if host is None else {"NODE_NAME": host}
-        return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **named, **yours.env}, places, log)
+        name = f"yours-{component}{f'-{host}' if host else ''}"
+        env = {"KUBECONFIG": places["kubeconfig"], **yours.env}
+        return self._process(argv, env, places, name, host=host, yours=yours)
 
-    def _process(self, argv: Sequence[str], env: Mapping[str, str], places: Mapping[str, str], log: Path) -> Program:
+    def _process(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        places: Mapping[str, str],
+        name: str,
+        *,
+        host: str | None = None,
+        yours: Replacement | None = None,
+    ) -> Program:
+        from mews.harness.clusters.embedded.program_view import own_mounts, program_view
         from mews.harness.clusters.process import ProcessComponent
 
+        processes = self._ports.needed_processes()
+        folder = processes.scratch / "programs" / name
+        make_own_folder(folder)
+        view = program_view(processes.ready(), processes.authority(), folder / "account", host)
+        mounts = [*view.mounts, *(own_mounts(yours, folder, lambda text: fill(text, places)) if yours else ())]
+
         filled = [fill(word, places) for word in argv]
-        account = self._ports.needed_processes().ready()["accounts"].get(self._dialect, {})
+        account = processes.ready()["accounts"].get(self._dialect, {})
         known = {_ACCOUNT[name]: str(value) for name, value in account.items() if name in _ACCOUNT}
-        whole = {**os.environ, **known, **{name: fill(value, places) for name, value in env.items()}}
+        whole = {**os.environ, **known, **view.env, **{key: fill(value, places) for key, value in env.items()}}
+        log = processes.scratch / f"{name}.log"
 
         def make(fence: Fence) -> Runnable:
-            return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._loaded.folder)
+            program = ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._loaded.folder, mounts=mounts)
+            return program if host is None else _OnceTheKubeletRuns(program, Path(places["device_plugins"]))
 
         return make
 
@@ -102,8 +137,8 @@ class ReplacementProcesses:
 
     def _extender(self, number: int, extender: Extender, argv: Sequence[str]) -> Program:
         places = {**self._places(None), "port": str(self.port(number))}
-        log = self._ports.needed_processes().scratch / f"extender-{number + 1}.log"
-        return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **extender.env}, places, log)
+        env = {"KUBECONFIG": places["kubeconfig"], **extender.env}
+        return self._process(argv, env, places, f"extender-{number + 1}")
 
     def port(self, whose: int | str) -> int:
         """A free port of loopback: an extender's, by its number, or that of a component with a service."""

@@ -15,11 +15,10 @@ from mews.kube.deviceplugin.grpc_client import GrpcPlugin, channel_to
 from mews.kube.deviceplugin.grpc_server import Service, SocketServer, pod_resources_service, serve_on, unary
 from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
 from mews.kube.deviceplugin.port import PluginError, PodResources
-from mews.kube.deviceplugin.sockets import beside, remove_all, url
+from mews.kube.deviceplugin.sockets import KUBELET_SOCKET, beside, remove_all, url
 from mews.kube.emulated.kubelet.devices.folder import Registrar
 
 DIAL_DEADLINE_S = 10.0
-KUBELET_SOCKET = "kubelet.sock"
 
 
 class GrpcKubeletFolder:

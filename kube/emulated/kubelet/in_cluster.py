@@ -46,6 +46,30 @@ class ApiAccess(Protocol):
         ...
 
 
+def service_variables(url: str) -> Mapping[str, str]:
+    """Where the API at that address is, under the names of the Service ``kubernetes`` (pkg/kubelet/envvars)."""
+    parts = urlsplit(url)
+    host, port = str(parts.hostname), str(parts.port)
+    link = f"tcp://{host}:{port}"
+    return {
+        "KUBERNETES_SERVICE_HOST": host,
+        "KUBERNETES_SERVICE_PORT": port,
+        "KUBERNETES_SERVICE_PORT_HTTPS": port,
+        "KUBERNETES_PORT": link,
+        f"KUBERNETES_PORT_{port}_TCP": link,
+        f"KUBERNETES_PORT_{port}_TCP_PROTO": "tcp",
+        f"KUBERNETES_PORT_{port}_TCP_PORT": port,
+        f"KUBERNETES_PORT_{port}_TCP_ADDR": host,
+    }
+
+
+def write_account(folder: Path, *, token: str, authority: str, namespace: str) -> None:
+    """Write a service account's folder, as kubelets mount it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, text in (("token", token), ("ca.crt", authority), ("namespace", namespace)):
+        _write(folder / name, text)
+
+
 class _Account(Struct):
     pod: Object
     folder: Path
@@ -66,19 +90,7 @@ class InCluster:
         """Where the API is, under the names of the Service ``kubernetes`` (pkg/kubelet/envvars)."""
         if self._api.authority() is None:
             return {}
-        url = urlsplit(self._api.url)
-        host, port = str(url.hostname), str(url.port)
-        link = f"tcp://{host}:{port}"
-        return {
-            "KUBERNETES_SERVICE_HOST": host,
-            "KUBERNETES_SERVICE_PORT": port,
-            "KUBERNETES_SERVICE_PORT_HTTPS": port,
-            "KUBERNETES_PORT": link,
-            f"KUBERNETES_PORT_{port}_TCP": link,
-            f"KUBERNETES_PORT_{port}_TCP_PROTO": "tcp",
-            f"KUBERNETES_PORT_{port}_TCP_PORT": port,
-            f"KUBERNETES_PORT_{port}_TCP_ADDR": host,
-        }
+        return service_variables(self._api.url)
 
     async def account(self, launch: Launch) -> Path | None:
         """The folder with the pod's token, ``ca.crt`` and ``namespace``; None for a pod that wants none, or whose
@@ -100,9 +112,7 @@ class InCluster:
         if token is None:
             return None
         folder = self._root / uid_of(pod)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for name, text in (("token", token), ("ca.crt", authority), ("namespace", namespace_of(pod))):
-            _write(folder / name, text)
+        write_account(folder, token=token, authority=authority, namespace=namespace_of(pod))
         self._accounts[uid_of(pod)] = _Account(pod, folder, asyncio.get_running_loop().time() + _RENEW_S)
         if self._renewing is None:
             self._renewing = asyncio.create_task(self._renew())

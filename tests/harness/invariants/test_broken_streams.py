@@ -127,6 +127,19 @@ def test_an_env_that_lists_other_devices_breaks_6():
         assert stream.numbers() == [6], env
 
 
+@pytest.mark.parametrize(("index", "found"), [("0", []), ("1", [6]), ("2", [6])])
+def test_an_index_is_that_of_the_hosts_gpus_in_the_order_of_their_addresses(index, found):
+    stream = Stream({"a": "1", "b": "1"})
+    seen = {
+        "0-b": {"kind": "GPU", "healthy": True, "bdf": "0000:41:00.0"},
+        "0-a": {"kind": "GPU", "healthy": True, "bdf": "0000:40:00.0"},
+    }
+    nic = {"0-n": {"kind": "NIC", "healthy": True, "bdf": "0000:01:00.0"}}
+    stream.journal.write("host", "host/host-1", "table", devices={**nic, **seen})
+    stream.run("host-1", "p", ["a"], env={"NVIDIA_VISIBLE_DEVICES": index})
+    assert stream.numbers() == found
+
+
 def test_a_checkpoint_that_lost_a_started_container_breaks_6_and_18():
     stream = Stream({"a": "1"})
     stream.run("host-1", "p", ["a"])

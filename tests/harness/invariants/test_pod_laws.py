@@ -159,6 +159,13 @@ def test_a_start_without_the_devices_that_the_pod_asks_for_is_reported_after_the
     assert given(allocated(1, "a", "0"), started(2)) == [(4, 2)]
 
 
+def test_what_is_given_before_the_watch_shows_the_pod_counts() -> None:
+    early = [listed(0, "0", "1"), allocated(1, "a", "0", "1"), created(1, gpus=2), bound(1), started(2)]
+    assert breaches(Allocations(), early) == []
+    early[1] = allocated(1, "a", "0")
+    assert numbers(breaches(Allocations(), early)) == [(4, 3)]
+
+
 def test_a_resource_that_no_plugin_had_announced_by_then_is_no_device() -> None:
     assert breaches(Allocations(), [created(1, gpus=2), bound(1), listed(1, "0"), started(2)]) == []
 

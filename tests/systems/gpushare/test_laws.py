@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from mews.harness.scenario.stack import Stack
+from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Breach, ClusterObjects
+from mews.kube.system.journal import Line
 from mews.systems.gpushare import extender, ledger, names
 from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.journal import config_map_news, node_news
-from mews.systems.gpushare.laws import SEED_MATCH, laws
+from mews.systems.gpushare.laws import FOREIGN_PLUGIN, PLUGIN, SEED_MATCH, laws
 from mews.systems.gpushare.promise_books import PromiseBooks
 from tests.harness.invariants.law_runs import (
     ROOT,
@@ -147,6 +152,61 @@ def test_a_pod_called_assigned_before_all_of_it_is_allocated_is_reported() -> No
     assert found(42, [*begun, assigned(1, "a")]) == [(2, 1)]
     assert found(42, [*begun, allocated(1, "a", 5), assigned(1, "a")]) == [(3, 1)]
     assert found(42, [*begun, allocated(1, "a", 6), assigned(1, "a")]) == []
+
+
+def test_with_somebody_elses_plugin_it_is_known_of_the_published_one() -> None:
+    said = [created(0, "a"), bound(1, "a"), assigned(1, "a")]
+    for foreign, known in (((PLUGIN,), FOREIGN_PLUGIN), (("gpushare-extender",), ""), ((), "")):
+        law = next(law for law in laws(GpuShareConfig(foreign=foreign)) if law.number == 42)
+        assert [breach.known for breach in breaches(law, said)] == [known]
+
+
+@pytest.mark.parametrize(("replaced", "foreign"), [({PLUGIN: {"process": ["x"]}}, (PLUGIN,)), ({}, ())])
+def test_the_stack_says_which_components_are_somebody_elses(replaced: dict[str, Any], foreign: tuple[str, ...]) -> None:
+    stack = Stack.model_validate({"kubecomp": None, "gpushare": {}, "replace": replaced})
+    (configured,) = stack.configured(Facility())
+    assert configured.configuration.foreign == foreign
+
+
+def shares(visible: str, index: str, uuid: str, gpu: str = "0") -> list[str]:
+    """What the invariant of shared memory says of a running pod that was told this and is annotated with that."""
+    law = MemoryAsked()
+    env = {names.VISIBLE: visible, names.INDEX: gpu, names.CONTAINER_MEMORY: "6", names.DEVICE_MEMORY: "10"}
+    line = Line(
+        1, 0.0, "kubelet", "kubelet/n1", "container-started", {"uid": "a", "pod": "p", "container": "c", "env": env}
+    )
+    notes = {
+        names.INDEX: index,
+        names.UUID: uuid,
+        names.POD_MEMORY: "6",
+        names.DEVICE_MEMORY: "10",
+        names.ASSIGNED: "true",
+    }
+    pod = {"metadata": {"name": "p", "uid": "a", "annotations": notes}, "spec": {"nodeName": "n1"}, "status": {}}
+    objects = ClusterObjects({}, {"default/p": pod}, 0.0)
+    return [each.what for each in (*law.on_line(line, None), *law.on_objects(1.0, objects, None))]  # type: ignore[arg-type]
+
+
+def test_gpus_named_by_index_or_uuid_are_compared_by_what_both_sides_have() -> None:
+    assert shares("GPU-0", "0", "GPU-0") == []
+    assert shares("0", "0", "GPU-0") == []
+    assert shares("0", "0", "#0") == []
+    assert shares("GPU-0", "0", "") == []
+    assert len(shares("GPU-0", "0", "GPU-1")) == 1
+    assert len(shares("0", "1", "#1")) == 1
+
+
+def test_the_first_gpus_of_two_nodes_are_two() -> None:
+    law = MemoryAsked()
+    env = {names.VISIBLE: "0", names.INDEX: "0", names.CONTAINER_MEMORY: "6", names.DEVICE_MEMORY: "10"}
+
+    def starts(node: str, uid: str) -> list[Breach]:
+        fields = {"uid": uid, "pod": uid, "container": "c", "env": env}
+        line = Line(1, 0.0, "kubelet", f"kubelet/{node}", "container-started", fields)
+        return list(law.on_line(line, None))  # type: ignore[arg-type]
+
+    assert [*starts("n1", "a"), *starts("n2", "b")] == []
+    assert len(starts("n2", "c")) == 1
 
 
 def test_a_promise_of_a_withheld_gpu_is_reported_with_the_line_that_withholds_it() -> None:

@@ -351,8 +351,6 @@ class KubeLine:
         """Its attempt has failed, and others may have the room; it is refused, and tried again as such are."""
         self._now_s = now_s
         entry = self._moving.pop(id(job))
-        if spot.blind:
-            self._queue.overlook(entry)
         self._queue.refuse(entry, (_ROOM,))
         self._queue.change(PODS, {}, None, besides=entry.pod.uid)
         if spot.retry_s is not None:

@@ -363,7 +363,7 @@ class HoldsCycle(Plugin, Protocol):
 
     @property
     def cycle_held(self) -> bool:
-        """Whether it holds up the cycle now. The pod it gives up is then not retried for what changed meanwhile."""
+        """Whether it holds up the cycle now."""
         ...
 
     async def cycle_free(self) -> None:

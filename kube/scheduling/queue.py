@@ -230,10 +230,6 @@ class Queue:
         entry.failed_s = entry.entered_s = self._now()
         self._back_off(entry, backoff_s(entry.errors, self._config), early=False)
 
-    def overlook(self, entry: Entry) -> None:
-        """What changed while the pod was away is no reason to retry it."""
-        entry.since = self._changes
-
     def _missed(self, entry: Entry) -> bool:
         """Whether a change that may matter came while the pod was away."""
         if entry.since == self._changes:

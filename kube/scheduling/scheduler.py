@@ -371,8 +371,6 @@ class Scheduler:
         """Unreserve, forget, queue again, and let others have the room."""
         entry, pod = attempt.entry, attempt.pod
         record(self._context.log, "given-up", pod=pod.key, node=attempt.node, message=status.message)
-        if any(plugin.cycle_held for plugin in attempt.points.holds_cycle):
-            self._queue.overlook(entry)
         for plugin in attempt.points.unreserve:
             what = f"unreserve of {pod.key} by {plugin.name}"
             await self._tidying(plugin.unreserve(attempt.state, pod, attempt.node), what)

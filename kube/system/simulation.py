@@ -92,17 +92,15 @@ class SimulatedCluster(Struct, frozen=True):
 
 class JobSpot(Struct, eq=False):
     """Where a job runs. Not ``ready``: its devices are on their way, and ``advance`` will return it when they are
-    there, or when it is given up: its job then waits again. ``blind``: what changed until then is no reason to try it
-    again; ``retry_s``: it is tried after so many seconds though nothing changes. ``idle``: devices of the node that no
-    running job holds, its own included; ``shown_s``: when its pod is shown Running, as the engine has it; ``token`` is
-    the placer's own."""
+    there, or when it is given up: its job then waits again. ``retry_s``: it is tried after so many seconds though
+    nothing changes. ``idle``: devices of the node that no running job holds, its own included; ``shown_s``: when its
+    pod is shown Running, as the engine has it; ``token`` is the placer's own."""
 
     node: str
     ready: bool = True
     idle: int = 0
     token: Any = None
     shown_s: float = math.inf
-    blind: bool = False
     retry_s: float | None = None
 
 

@@ -24,6 +24,10 @@ SCORINGS = ("profile", "alone")
 """What ``KubeCompConfig.scoring`` may be."""
 
 
+PERMIT_BOUND = "10+30n"
+"""What ``KubeCompConfig.permit_bound`` is unless a configuration says so; one of ``published.PERMIT_BOUNDS``."""
+
+
 class ChassisConfig(Struct, frozen=True):
     """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` one of ``mews.dialects``.
 
@@ -128,6 +132,8 @@ class KubeCompConfig(Struct, frozen=True):
     mode: str = "corrected"
     """``public``: the published implementation with these ``faults`` (``mews.systems.kubecomp.faults``)."""
     faults: tuple[str, ...] = ()
+    permit_bound: str = PERMIT_BOUND
+    """How long a short Permit waits for n devices, in seconds: ``10+30n`` or ``15+5n``."""
     partial: bool = False
     strict_fcfs: bool = False
     removal: str = "orderly"

@@ -14,6 +14,7 @@ from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
 from mews.registry import NotRegistered
 from mews.systems.kubecomp.config import (
+    PERMIT_BOUND,
     REMOVALS,
     SCORINGS,
     AllocateConfig,
@@ -25,6 +26,7 @@ from mews.systems.kubecomp.config import (
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.faults import check_mode, chosen_faults
 from mews.systems.kubecomp.policy import Policy
+from mews.systems.kubecomp.published import PERMIT_BOUNDS
 
 _RESOURCE = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 
@@ -127,18 +129,21 @@ def _config(reader: _Reader) -> KubeCompConfig:
         raise reader.wrong("scoring", plain["scoring"], f"one of {', '.join(SCORINGS)}")
     if plain["removal"] not in REMOVALS:
         raise reader.wrong("removal", plain["removal"], f"one of {', '.join(REMOVALS)}")
-    plain["faults"] = _faults(reader, plain["mode"], plain["removal"])
+    if plain["permit_bound"] not in PERMIT_BOUNDS:
+        raise reader.wrong("permit_bound", plain["permit_bound"], f"one of {', '.join(PERMIT_BOUNDS)}")
+    permit = plain["permit_bound"] if plain["permit_bound"] != PERMIT_BOUND else None
+    plain["faults"] = _faults(reader, plain["mode"], plain["removal"], permit)
     allocate = _allocate(reader.under("allocate"))
     timing = _timing(reader.under("timing"))
     reader.end(_fields(KubeCompConfig))
     return KubeCompConfig(chassis=chassis, nodes=nodes, allocate=allocate, timing=timing, **plain)
 
 
-def _faults(reader: _Reader, mode: str, removal: str) -> tuple[str, ...]:
+def _faults(reader: _Reader, mode: str, removal: str, permit: str | None) -> tuple[str, ...]:
     named = reader.take("faults", list, None)
     try:
         faults = chosen_faults(named) if named or (mode == "public" and named is None) else ()
-        check_mode(mode, faults, removal)
+        check_mode(mode, faults, removal, permit=permit)
     except ValueError as error:
         raise KubeCompConfigError(f"{reader.file}: {error}") from error
     return faults

@@ -7,7 +7,7 @@ from pydantic import AliasChoices, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from mews.kube.system.options import FLAG, OptionsModel, model_of
-from mews.systems.kubecomp.config import KubeCompConfig, Timing
+from mews.systems.kubecomp.config import PERMIT_BOUND, KubeCompConfig, Timing
 from mews.systems.kubecomp.faults import check_mode, chosen_faults
 
 RESOURCE_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
@@ -71,7 +71,10 @@ SharedOptions = model_of(
     KubeCompConfig,
     "KubeCompShared",
     "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
-    omit=("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi", "removal", "mode", "faults"),
+    omit=(
+        *("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi"),
+        *("removal", "mode", "faults", "permit_bound"),
+    ),
     kinds=_KINDS,
     words=_WORDS,
     more={
@@ -88,6 +91,16 @@ class KubeCompSchedulerOptions(SharedOptions):  # type: ignore[valid-type, misc]
         default=False,
         validation_alias=AliasChoices("strict_fcfs", "strictFcfs"),
         description=_WORDS["strict_fcfs"],
+    )
+
+
+class KubeCompPermitOptions(OptionsModel):
+    """The published Permit, of mode public."""
+
+    bound: Literal["10+30n", "15+5n"] = Field(
+        default=PERMIT_BOUND,
+        description="how long it waits for n devices, in seconds: 10+30n as in the logs of the measured runs, or 15+5n "
+        "as in the published head",
     )
 
 
@@ -111,6 +124,7 @@ class KubeCompOptions(OptionsModel):
     faults: dict[str, FLAG] | tuple[str, ...] | None = Field(
         default=None, description="of mode public: those named, or all but those that are false; default: all"
     )
+    permit: KubeCompPermitOptions | None = Field(default=None, description="of mode public: the bound of Permit")
     removal: Literal["orderly", "surprise"] = Field(
         default="orderly",
         description="orderly: a host gives a GPU up step by step before it is detached; surprise: it is not told, as "
@@ -121,7 +135,7 @@ class KubeCompOptions(OptionsModel):
     def _makes_sense(self) -> Self:
         faults = self._faults()
         removal = self.removal if "removal" in self.model_fields_set or self.mode == "corrected" else "surprise"
-        check_mode(self.mode, faults, removal)
+        check_mode(self.mode, faults, removal, permit=self.permit.bound if self.permit else None)
         return self
 
     def _faults(self) -> tuple[str, ...]:
@@ -135,6 +149,7 @@ class KubeCompOptions(OptionsModel):
         config: dict[str, Any] = {"removal": self.removal} if "removal" in self.model_fields_set else {}
         if self.mode == "public":
             config = {"mode": self.mode, "faults": self._faults(), "removal": "surprise", "partial": True}
+            config |= {"permit_bound": self.permit.bound} if self.permit else {}
         timing: dict[str, Any] = {}
         for part in (self.config, self.reconfig_manager, self.device_manager, self.scheduler):
             given = {} if part is None else part.given()

@@ -61,8 +61,8 @@ class _Held(Struct):
     pod: PodInfo
     node: str
     req: int
-    frozen: bool = False
-    """It holds up the cycle, and sees nothing of what changes."""
+    frozen: int | None = None
+    """It holds up the cycle, and this is what the node's other pods asked for when that began."""
     noted: bool = False
     allowed: bool = False
 
@@ -114,7 +114,8 @@ class FalconResources:
         self._score: NodeScore = score or (lambda req, available: policy.score(req, available, chosen))
         self._strict_fcfs = config.strict_fcfs
         self._topology = Topology(config)
-        self._pools = PoolView(self._topology, config.resource, advertised=config.has(KubeCompFault.ADVERTISED_IS_ALL))
+        self._counts_advertised = config.has(KubeCompFault.ADVERTISED_IS_ALL)
+        self._pools = PoolView(self._topology, config.resource, advertised=self._counts_advertised)
         self._line = PendingQueue(handle.scheduler_name)
         self._notes = PodAnnotations(handle.context, handle.scheduler_name)
         self._metrics: KubeCompMetrics = metrics if metrics is not None else KubeCompMemoryMetrics()
@@ -146,7 +147,7 @@ class FalconResources:
     @property
     def cycle_held(self) -> bool:
         """Whether a pod holds up the cycle; a corrected Permit never does."""
-        return any(held.frozen for held in self._held.values())
+        return any(held.frozen is not None for held in self._held.values())
 
     async def cycle_free(self) -> None:
         """Return once no pod does."""
@@ -161,7 +162,8 @@ class FalconResources:
     # The cycle
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
-        """Refuse the pod when no pool has enough free devices; skip pods that ask for none."""
+        """Refuse the pod when no pool has enough free devices; skip pods that ask for none. The published one does not
+        skip them: while a device is in flight a pool may have -1, which is too few for them, too."""
         begun_s = self._now()
         if are_on(pod.pod) and pod.uid not in self._held and self._clears:
             # Left by an earlier attempt or incarnation: Reconfig-Mgr must not act on it.
@@ -169,12 +171,15 @@ class FalconResources:
         if self._strict_fcfs and (ahead := self._line.ahead_of(pod.uid)) is not None:
             return unresolvable(f"Pod {pod.name} waits for {ahead}, which came earlier.")
         req = self._requested(pod)
-        if not req:
+        if not req and not self._counts_advertised:
             return SKIP
         free = {pool: self._pools.free(pool, self._handle.nodes, besides=pod.uid) for pool in self._topology.pools}
-        state.data[NAME] = _Attempt(req, free, begun_s)
-        message = policy.prefilter_message(pod.name, req, free)
-        return SUCCESS if message is None else unschedulable(message)
+        if req:
+            state.data[NAME] = _Attempt(req, free, begun_s)
+        message = (published if self._counts_advertised else policy).prefilter_message(pod.name, req, free)
+        if message is not None:
+            return unschedulable(message)
+        return SUCCESS if req else SKIP
 
     def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
         """What if another pod were on the node: its pool has that many fewer."""
@@ -218,7 +223,9 @@ class FalconResources:
         attempt: _Attempt | None = state.data.get(NAME)
         if attempt is not None:
             held = self._held[pod.uid] = _Held(pod, node, attempt.req)
-            held.frozen = self._config.has(KubeCompFault.BLOCKING_PERMIT) and self._available(held) < held.req
+            if self._config.has(KubeCompFault.BLOCKING_PERMIT) and self._available(held) < held.req:
+                info = self._handle.nodes.get(node)
+                held.frozen = self._pools.requested(info, besides=pod.uid) if info is not None else 0
         return SUCCESS
 
     # Beside the cycle
@@ -244,8 +251,11 @@ class FalconResources:
         record(self._handle.context.log, "reconfiguration-wanted", pod=pod.key, node=node, demand=shortfall)
         await self._notes.write(pod, node, shortfall)
         self._recheck()
-        short = self._config.has(KubeCompFault.SHORT_PERMIT)
-        return wait((published if short else policy).permit_bound_s(shortfall))
+        if held.frozen is not None:
+            self._handle.spawn(self._look(held))
+        if self._config.has(KubeCompFault.SHORT_PERMIT):
+            return wait(published.permit_bound_s(shortfall, self._config.permit_bound))
+        return wait(policy.permit_bound_s(shortfall))
 
     async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """The attempt is over: nothing is wanted any more; a pod that waited in vain is tried again after a while."""
@@ -292,7 +302,9 @@ class FalconResources:
 
     def _available(self, held: _Held) -> int:
         info = self._handle.nodes.get(held.node)
-        return self._pools.available(info, besides=held.pod.uid) if info is not None else 0
+        if info is None:
+            return 0
+        return self._pools.available(info, besides=held.pod.uid, requested=held.frozen)
 
     def _config_map_changed(self, old: Object | None, new: Object | None) -> None:
         self._pools.on_change(old, new)
@@ -310,13 +322,22 @@ class FalconResources:
         for uid, asked in self._asked.items():
             self._note_attached(uid, asked)
         for held in self._held.values():
-            if not held.noted or held.allowed or held.frozen:
-                continue
-            waiting = self._handle.waiting_pod(held.pod.uid)
-            if waiting is not None and self._available(held) >= held.req:
-                held.allowed = True
-                record(self._handle.context.log, "devices-there", pod=held.pod.key, node=held.node)
-                waiting.allow(NAME)
+            if held.noted and not held.allowed and held.frozen is None:
+                self._let_go(held)
+
+    def _let_go(self, held: _Held) -> None:
+        """If its node has enough."""
+        waiting = self._handle.waiting_pod(held.pod.uid)
+        if waiting is not None and self._available(held) >= held.req:
+            held.allowed = True
+            record(self._handle.context.log, "devices-there", pod=held.pod.key, node=held.node)
+            waiting.allow(NAME)
+
+    async def _look(self, held: _Held) -> None:
+        """The published Permit's loop: it reads what the node can give once a second."""
+        while self._held.get(held.pod.uid) is held and not held.allowed:
+            self._let_go(held)
+            await rest(published.LOOK_S)
 
     def _note_attached(self, uid: str, asked: _Asked) -> None:
         """Detection and binding begins when the last device is on the node's ports."""

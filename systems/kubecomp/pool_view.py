@@ -72,8 +72,14 @@ class PoolView:
                 requests.append(-own.request(self._resource) if own else 0)
         return policy.pool_free(self.size(pool, nodes), requests)
 
-    def available(self, info: NodeInfo, *, besides: str = "") -> int:
-        """What the node has left for a pod (``besides`` is its uid); may be negative.
+    def requested(self, info: NodeInfo, *, besides: str = "") -> int:
+        """What bound and assumed pods of the node ask for, but for the pod ``besides``."""
+        own = info.pods.get(besides)
+        return info.requested.get(self._resource, 0) - (own.request(self._resource) if own else 0)
+
+    def available(self, info: NodeInfo, *, besides: str = "", requested: int | None = None) -> int:
+        """What the node has left for a pod (``besides`` is its uid); may be negative. ``requested``: what others ask
+        for, as it was once, instead of what they ask for now.
 
         Never more than its DevMgr announces less what it is asked for: its status shows that only a tick later.
         """
@@ -82,9 +88,8 @@ class PoolView:
             None if self._advertised else self._announced.get(info.name),
             self._withdrawing.get(info.name, frozenset()),
         )
-        own = info.pods.get(besides)
-        mine = own.request(self._resource) if own else 0
-        return policy.available(allocatable, [info.requested.get(self._resource, 0) - mine])
+        others = self.requested(info, besides=besides) if requested is None else requested
+        return policy.available(allocatable, [others])
 
     def attached(self, node: str) -> int:
         """How many devices Reconfig-Mgr last saw on the node's ports."""

@@ -88,6 +88,7 @@ class PoolWorker:
         self._withdrawals = Withdrawals(context, board, view, config.timing, per_device_s=per_device_s)
         self._journal = MoveJournal(board, keeps=not config.has(KubeCompFault.NO_JOURNAL))
         self._execs = published.ExecCache() if config.has(KubeCompFault.EXEC_HOLDERS) else None
+        self._asks_pods = self._execs is not None or config.has(KubeCompFault.PENDING_SPIN)
         self._moved_for_event = 0
         self._pulse = Pulse()
         self._is_clean = False
@@ -194,15 +195,26 @@ class PoolWorker:
     async def _reconfigure(
         self, pod: PodShortOfDevices, excluded: set[str], spent: dict[Phase, float]
     ) -> tuple[Served, int]:
-        """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``, seconds to ``spent``."""
+        """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``, seconds to ``spent``. The
+        published code asks the pods first, and reads what the event's pod asks for only then."""
+        if self._asks_pods:
+            with timed(self._metrics, Phase.AVAILABILITY_UPDATE, spent):
+                await self._ask_pods()
+        if pod.stale_demand is not None:
+            now = self._view.as_annotated(pod, self.pool)
+            if now is None:
+                return Served.MET, 0
+            pod = now
         with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL, spent):
             await self._reader.read_all(self._table.chassis)
         shortfall = self._shortfall(pod)
         if not shortfall:
             return (Served.MET if self._table.is_known else Served.SHORT), 0
-        with timed(self._metrics, Phase.AVAILABILITY_UPDATE, spent):
-            await self._ask_pods()
+        if self._asks_pods:
             found = self._candidates(pod, excluded)
+        else:
+            with timed(self._metrics, Phase.AVAILABILITY_UPDATE, spent):
+                found = self._candidates(pod, excluded)
         chosen = policy.plan(found, shortfall, partial=self._config.partial)
         record(
             self._context.log,
@@ -222,9 +234,9 @@ class PoolWorker:
         while self._config.has(KubeCompFault.PENDING_SPIN) and not all(self._pods().values()):
             await rest(published.SPIN_S)
         if self._execs is not None:
-            await asyncio.sleep(published.update_s(self._context.rng))
             held = {gpuid: pod for node in self._table.nodes for gpuid, pod in self._view.report(node).held.items()}
             self._execs.look(self._pods(), held)
+            await asyncio.sleep(published.update_s(self._context.rng))
 
     def _pods(self) -> Mapping[str, bool]:
         return self._view.running(self._table.nodes)

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from mews.kube.scheduling.bare_nodes import BareNode
 from mews.kube.system.simulation import DeviceMoves, JobSpot
 from mews.systems.kubecomp import policy, published
-from mews.systems.kubecomp.config import Timing
+from mews.systems.kubecomp.config import PERMIT_BOUND, Timing
 from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.policy import Claim, Gpu, NodeHoldings
 
@@ -35,15 +35,31 @@ class PooledNode(Struct, eq=False):
     awaited: list[AwaitedDevices] = field(default_factory=list)
 
 
+class FrozenCycle(Struct, eq=False):
+    """A published Permit that holds up the cycle: ``others`` is what the node's other jobs asked for when it began, and
+    stays so; ``look_s`` is when it next looks at the node's devices."""
+
+    others: int
+    look_s: float
+
+    def looks(self, now_s: float) -> bool:
+        """Whether it looks just now; the looks before have seen nothing."""
+        looked = False
+        while self.look_s <= now_s:
+            looked = self.look_s == now_s
+            self.look_s += published.LOOK_S
+        return looked
+
+
 class AwaitedDevices(Struct, eq=False):
-    """A job that was sent to a node which is short of devices. ``frozen``: it sees nothing of what changes while it
-    waits; ``ends_s``: when Permit gives it up, None for never."""
+    """A job that was sent to a node which is short of devices. ``frozen``: it holds up the cycle; ``ends_s``: when
+    Permit gives it up, None for never."""
 
     key: str
     node: PooledNode
     req: int
     spot: JobSpot
-    frozen: bool = False
+    frozen: FrozenCycle | None = None
     ends_s: float | None = None
 
 
@@ -59,9 +75,11 @@ Steps = Generator[float, float, None]
 
 
 class SimulationRules(Struct, frozen=True):
-    """What decides beside the policy: the faults of the published implementation that are on, and ``partial``."""
+    """What decides beside the policy: the faults of the published implementation that are on, its Permit's bound, and
+    ``partial``."""
 
     faults: Set[KubeCompFault] = frozenset()
+    permit_bound: str = PERMIT_BOUND
     partial: bool = False
     timing: Timing = field(default_factory=Timing)
 
@@ -137,18 +155,17 @@ class SimulatedPool:
         """When something happens next; 0 for now."""
         if not (self._line or self._arriving or self._leaving):
             return self._due_s
-        if any(self._satisfied(awaited) for awaited in self._line):
-            return 0.0
+        looks = [each.frozen.look_s if each.frozen else 0.0 for each in self._line if self._satisfied(each)]
         times = [at_s for at_s, _, _ in (*self._arriving, *self._leaving)]
-        times += [each.ends_s for each in self._line if each.ends_s is not None]
+        times += [*looks, *(each.ends_s for each in self._line if each.ends_s is not None)]
         if self._due_s is not None:
             times.append(self._due_s)
         return min(times, default=None)
 
     @staticmethod
     def _satisfied(awaited: AwaitedDevices) -> bool:
-        others = awaited.node.requested - awaited.req
-        return not awaited.frozen and policy.available(len(awaited.node.usable), (others,)) >= awaited.req
+        others = awaited.frozen.others if awaited.frozen else awaited.node.requested - awaited.req
+        return policy.available(len(awaited.node.usable), (others,)) >= awaited.req
 
     def advance(self, now_s: float) -> list[AwaitedDevices]:
         """Do what is due; the jobs that wait no longer: they have their devices (``spot.ready``), or are given up."""
@@ -173,7 +190,8 @@ class SimulatedPool:
         return settled
 
     def _settle(self, awaited: AwaitedDevices, now_s: float) -> bool:
-        awaited.spot.ready = self._satisfied(awaited)
+        looks = awaited.frozen is None or awaited.frozen.looks(now_s)
+        awaited.spot.ready = looks and self._satisfied(awaited)
         return awaited.spot.ready or (awaited.ends_s is not None and awaited.ends_s <= now_s)
 
     # -------------------------------------------------------------------------------------------------- reconfiguration
@@ -208,9 +226,9 @@ class SimulatedPool:
         """Until the job lacks nothing; too few candidates: again after a rest."""
         began, self._delay_s = False, 0.0
         self._refused.clear()
-        now_s = yield self._moves.read(self.name, now_s)
         while self._shortfall(awaited):
             now_s = yield from self._ask_pods(now_s)
+            now_s = yield self._moves.read(self.name, now_s)
             chosen = self._plan(awaited.node, self._shortfall(awaited))
             if not chosen:
                 first_s, last_s = self._timing.requeue_first_s, self._timing.requeue_last_s
@@ -218,8 +236,6 @@ class SimulatedPool:
                 self._rests = True
                 now_s = yield now_s + self._delay_s
                 self._rests = False
-                if self._shortfall(awaited):
-                    now_s = yield self._moves.read(self.name, now_s)
                 continue
             self._delay_s = 0.0
             self.reconfigurations += not began
@@ -229,13 +245,11 @@ class SimulatedPool:
                     now_s = yield self._move(awaited.node, gpu, now_s)
 
     def _serve_note(self, note: DemandNote, now_s: float) -> Steps:
-        """What the annotations say by now, once, whatever has come of the job (fault 3)."""
-        read_s = now_s = yield self._moves.read(self.name, now_s)
-        node, before = note.node, self.moved
+        """What the annotations say once the pods were asked, whatever has come of the job (fault 3)."""
         now_s = yield from self._ask_pods(now_s)
-        chosen = self._plan(node, note.demand)
-        if chosen and now_s - read_s > policy.STALE_READING_S:
-            now_s = yield self._moves.read_one(chosen[0].gpuid, now_s)
+        node, demand, before = note.node, note.demand, self.moved
+        now_s = yield self._moves.read(self.name, now_s)
+        chosen = self._plan(node, demand)
         for gpu in chosen:
             now_s = yield self._move(node, gpu, now_s)
         self.reconfigurations += self.moved > before
@@ -245,9 +259,9 @@ class SimulatedPool:
         while self._has(KubeCompFault.PENDING_SPIN) and not all(self._running(now_s).values()):
             now_s = yield now_s + published.SPIN_S
         if self._execs is not None:
-            now_s = yield now_s + published.update_s(self._rng)
             held = {gpuid: key for node in self.nodes for gpuid, key in node.held.items()}
             self._execs.look(self._running(now_s), held)
+            now_s = yield now_s + published.update_s(self._rng)
         return now_s
 
     def _running(self, now_s: float) -> dict[str, bool]:

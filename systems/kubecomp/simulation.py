@@ -14,11 +14,13 @@ from msgspec import Struct
 from mews.kube.scheduling.bare_nodes import BareNode
 from mews.kube.system.simulation import JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode, TracePolicy
 from mews.systems.kubecomp import policy, published
+from mews.systems.kubecomp.config import PERMIT_BOUND
 from mews.systems.kubecomp.faults import ALL_FAULTS, MODES, KubeCompFault, chosen_faults
 from mews.systems.kubecomp.policy import Policy
 from mews.systems.kubecomp.simulated_pool import (
     AwaitedDevices,
     DemandNote,
+    FrozenCycle,
     PooledNode,
     SimulatedPool,
     SimulationRules,
@@ -41,6 +43,7 @@ _OPTIONS = {
     "partial": "true: move what there is where there are too few candidates",
     "mode": "corrected, or public: the published implementation with its faults; with --retry kube",
     "faults": f"of mode=public, with commas between: {', '.join(SHOWN)}; default: all of these",
+    "permit": f"of mode=public, Permit's bound for n devices, in seconds: {', '.join(published.PERMIT_BOUNDS)}",
     "strict_fcfs": "true: no job is placed before one that came earlier",
 }
 _LEFT_OUT = (
@@ -179,10 +182,13 @@ class PooledPlacer:
     def _wait(self, job: SimulatedJob, awaited: AwaitedDevices, shortfall: int, now_s: float) -> None:
         """Reserve and Permit: the job is annotated, and held until its node has enough."""
         if self.gives_up:
-            short = self._has(KubeCompFault.SHORT_PERMIT)
-            awaited.ends_s = now_s + (published if short else policy).permit_bound_s(shortfall)
-            awaited.frozen = self._has(KubeCompFault.BLOCKING_PERMIT)
-            self._frozen += awaited.frozen
+            if self._has(KubeCompFault.SHORT_PERMIT):
+                awaited.ends_s = now_s + published.permit_bound_s(shortfall, self._rules.permit_bound)
+            else:
+                awaited.ends_s = now_s + policy.permit_bound_s(shortfall)
+            if self._has(KubeCompFault.BLOCKING_PERMIT):
+                awaited.frozen = FrozenCycle(awaited.node.requested - awaited.req, now_s)
+                self._frozen += 1
             self._jobs[awaited.key] = job
         note = self._notes.get(id(job)) or DemandNote(awaited.node, shortfall)
         note.node, note.demand = awaited.node, shortfall
@@ -227,7 +233,7 @@ class PooledPlacer:
         """Steps of reconfigurations that are due; jobs whose devices are there, or that Permit has given up."""
         settled = [each for pool in self._pools.values() for each in pool.advance(now_s)]
         for awaited in settled:
-            self._frozen -= awaited.frozen
+            self._frozen -= awaited.frozen is not None
             job = self._jobs.pop(awaited.key, None)
             if awaited.spot.ready:
                 self._bind(awaited.spot)
@@ -244,7 +250,6 @@ class PooledPlacer:
         """Unreserve."""
         spot = awaited.spot
         self._unbook(job, spot.token)
-        spot.blind = awaited.frozen
         if not self._has(KubeCompFault.SHORT_PERMIT):
             tries = self._tries[id(job)] = self._tries.get(id(job), 0) + 1
             spot.retry_s = min(_FIRST_RETRY_S * 2.0 ** min(tries - 1, 10), _LAST_RETRY_S)
@@ -260,7 +265,7 @@ def _placer(cluster: SimulatedCluster, rng: random.Random, options: Mapping[str,
     faults = _faults(mode, options.get("faults"))
     partial = _one_of("partial", options.get("partial", "true" if faults else "false"), ("true", "false"))
     _one_of("strict_fcfs", options.get("strict_fcfs", "false"), ("true", "false"))
-    rules = SimulationRules(faults, partial == "true")
+    rules = SimulationRules(faults, partial=partial == "true", permit_bound=_permit(faults, options.get("permit")))
     return PooledPlacer(cluster, rng, branches=Policy(branches), scoring=scoring, rules=rules)
 
 
@@ -283,6 +288,13 @@ def _faults(mode: str, given: str | None) -> Set[KubeCompFault]:
     return frozenset(map(KubeCompFault, named))
 
 
+def _permit(faults: Set[KubeCompFault], given: str | None) -> str:
+    """Permit's bound."""
+    if given is not None and KubeCompFault.SHORT_PERMIT not in faults:
+        raise ValueError(f"permit: {given}: only mode=public with the fault {KubeCompFault.SHORT_PERMIT} has it")
+    return _one_of("permit", PERMIT_BOUND if given is None else given, tuple(published.PERMIT_BOUNDS))
+
+
 def _of_stack(options: Any) -> Mapping[str, str]:
     """``stack.kubecomp`` of a scenario as options of a trace."""
     config, timing = options.changes()
@@ -293,6 +305,8 @@ def _of_stack(options: Any) -> Mapping[str, str]:
         found["strict_fcfs"] = "true"
     if config.get("mode") != "public":
         return found | ({"partial": str(config["partial"]).lower()} if "partial" in config else {})
+    if "permit_bound" in config:
+        found["permit"] = config["permit_bound"]
     # Named ones are taken at their word; of all there are, or all but some, a trace plays those that it can show.
     listed = isinstance(options.faults, tuple)
     faults = tuple(name for name in config["faults"] if listed or name not in NOT_IN_TRACES)
@@ -313,7 +327,7 @@ TRACE_POLICY = TracePolicy(
     left_out=_LEFT_OUT,
     moves=True,
     of_stack=_of_stack,
-    honours=("mode", "faults", "removal", *(f"{part}.{key}" for part in _PARTS for key in _HONOURED)),
+    honours=("mode", "faults", "permit.bound", "removal", *(f"{part}.{key}" for part in _PARTS for key in _HONOURED)),
     indifferent={f"{part}.{key}": "names change no result" for part in _PARTS for key in _NAMES},
     order=lambda options: "fcfs" if options.get("strict_fcfs") == "true" else None,
 )

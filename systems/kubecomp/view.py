@@ -111,11 +111,17 @@ class ClusterView:
     def next_event(self, pool: str) -> PodShortOfDevices | None:
         """The next Reconfig event that was not served yet, with what its pod's annotations say by now."""
         while self._events[pool]:
-            event = self._events[pool].popleft()
-            pod = self._informers[0].get(event.key.partition("/")[2], event.key.partition("/")[0])
-            node, demand = published.annotated_demand(pod) if pod is not None else ("", 0)
-            if node and demand and self._topology.pool_of(node) == pool:
-                return replace(event, node=node, stale_demand=demand)
+            if (event := self.as_annotated(self._events[pool].popleft(), pool)) is not None:
+                return event
+        return None
+
+    def as_annotated(self, event: PodShortOfDevices, pool: str) -> PodShortOfDevices | None:
+        """An event with what its pod's annotations say by now; None where they ask for nothing of the pool."""
+        namespace, _, name = event.key.partition("/")
+        pod = self._informers[0].get(name, namespace)
+        node, demand = published.annotated_demand(pod) if pod is not None else ("", 0)
+        if node and demand and self._topology.pool_of(node) == pool:
+            return replace(event, node=node, stale_demand=demand)
         return None
 
     def report(self, node: str) -> NodeReport:

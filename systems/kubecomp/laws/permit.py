@@ -22,8 +22,8 @@ SETTLE_S = 5.0
 """Giving up is a few writes to the API."""
 
 BASE_S, PER_DEVICE_S, LIMIT_S = 60.0, 60.0, 900.0
-PUBLISHED_BASE_S, PUBLISHED_PER_DEVICE_S = 15.0, 5.0
-"""Reckoned here once more, and not by ``policy``, so that a mistake there is found."""
+PUBLISHED_BOUNDS_S = {"10+30n": (10.0, 30.0), "15+5n": (15.0, 5.0)}
+"""Reckoned here once more, and not by ``policy`` or ``published``, so that a mistake there is found."""
 
 _TIMEOUT = re.compile(r"rejected due to timeout after waiting (\S+) at plugin FalconResources")
 _PARTS = re.compile(r"([0-9.]+)(h|ms|m|s)")
@@ -51,7 +51,8 @@ class PermitEnds(Invariant[RunState]):
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
         self._scheduler = config.scheduler_name
-        self._is_short = config.has(KubeCompFault.SHORT_PERMIT)
+        short = config.has(KubeCompFault.SHORT_PERMIT)
+        self._published = PUBLISHED_BOUNDS_S[config.permit_bound] if short else None
         self._known = NEVER_CLEARED if config.has(KubeCompFault.STALE_DEMAND) else ""
         self._up_s: float | None = 0.0
         """Since when the scheduler runs; None while it does not."""
@@ -73,8 +74,9 @@ class PermitEnds(Invariant[RunState]):
             self._up_s = line.t if line.event == "started" else None
 
     def _bound_s(self, demand: int) -> float:
-        if self._is_short:
-            return PUBLISHED_BASE_S + PUBLISHED_PER_DEVICE_S * demand
+        if self._published is not None:
+            base_s, per_device_s = self._published
+            return base_s + per_device_s * demand
         return min(BASE_S + PER_DEVICE_S * demand, LIMIT_S)
 
     def _note(self, line: Line) -> None:

@@ -15,6 +15,7 @@ from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.chassis.port import DeviceRecord, Listing
 from mews.kube.deviceplugin.port import PluginError
 from mews.systems.kubecomp import published
+from mews.systems.kubecomp.config import PERMIT_BOUND
 from mews.systems.kubecomp.config_file import as_document
 from mews.systems.kubecomp.faults import ALL_FAULTS, KubeCompFault, chosen_faults
 from mews.systems.kubecomp.options import KubeCompOptions
@@ -26,9 +27,18 @@ SLOW = {"attach": 13, "detach": 7, "read": 1}
 F = KubeCompFault
 
 
-def seen(story: Callable[[World], Awaitable[Any]], *faults: KubeCompFault, at: tuple[int, ...] = (4, 4), **more: Any):
+def seen(
+    story: Callable[[World], Awaitable[Any]],
+    *faults: KubeCompFault,
+    at: tuple[int, ...] = (4, 4),
+    bound: str = PERMIT_BOUND,
+    **more: Any,
+):
     """What the story shows in a cluster with these faults alone."""
-    config = {"mode": "public", "faults": tuple(faults), "removal": "surprise", "partial": True} if faults else {}
+    config: dict[str, Any] = {}
+    if faults:
+        config = {"mode": "public", "faults": tuple(faults), "removal": "surprise", "partial": True}
+        config["permit_bound"] = bound
 
     async def run_it() -> Any:
         async with world(*at, **{"profile": SLOW, **more}, config=config) as w:
@@ -44,18 +54,45 @@ async def _annotated(w: World, name: str) -> None:
     await w.until(is_it, f"{name} annotated")
 
 
-def test_01_a_blocking_permit_lets_nobody_pass_and_does_not_see_devices_come() -> None:
+def test_01_a_blocking_permit_lets_nobody_pass_and_sees_devices_come() -> None:
     async def story(w: World) -> tuple[bool, bool]:
         await w.create("big", 6)
         await _annotated(w, "big")
         await w.create("plain", 0)
-        await asyncio.sleep(60)
+        await asyncio.sleep(20)
         passed = await w.phase("plain") == "Running"
         await w.runs("plain")
         return passed, bool(w.said("given-up"))
 
-    assert seen(story, F.BLOCKING_PERMIT) == (False, True)
+    assert seen(story, F.BLOCKING_PERMIT) == (False, False)
     assert seen(story) == (True, False)
+
+
+def test_01_a_blocking_permit_does_not_see_what_a_job_frees() -> None:
+    here = {"nodeSelector": {"kubernetes.io/hostname": "host-1"}}
+
+    async def story(w: World) -> bool:
+        await w.create("first", 2, **here)
+        await w.runs("first")
+        await w.create("big", 4, **here)
+        await _annotated(w, "big")
+        await w.kube.delete(PODS, "first", namespace="default")
+        await asyncio.sleep(8)
+        return await w.phase("big") == "Running"
+
+    assert not seen(story, F.BLOCKING_PERMIT)
+    assert seen(story)
+
+
+def test_01_a_blocking_permit_looks_once_a_second() -> None:
+    async def story(w: World) -> float:
+        await w.create("big", 6)
+        await w.said_soon("reconfiguration-wanted")
+        began_s = w.clock.now()
+        await w.said_soon("devices-there")
+        return (w.clock.now() - began_s) % published.LOOK_S
+
+    assert seen(story, F.BLOCKING_PERMIT) == pytest.approx(0, abs=0.1)
 
 
 def test_02_a_short_permit_gives_up_before_the_devices_come() -> None:
@@ -64,8 +101,25 @@ def test_02_a_short_permit_gives_up_before_the_devices_come() -> None:
         await w.runs("a")
         return len(w.said("given-up"))
 
-    assert seen(story, F.SHORT_PERMIT) >= 1
+    assert seen(story, F.SHORT_PERMIT, bound="15+5n") >= 1
+    assert seen(story, F.SHORT_PERMIT, bound="10+30n") == 0
     assert seen(story) == 0
+
+
+def test_05_a_pool_below_zero_is_too_small_for_a_pod_that_asks_for_no_device() -> None:
+    async def story(w: World) -> list[str]:
+        await w.create("first", 5)
+        await w.until(lambda: w.has("detached"), "detached")
+        await w.create("second", 3, nodeName="host-2")
+        await asyncio.sleep(12)  # the kubelet's tick
+        await w.create("plain", 0)
+        await asyncio.sleep(1)
+        return [said for said in await w.told("FailedScheduling") if "Pod plain" in said]
+
+    slow = {"attach": 60, "detach": 7, "read": 1}
+    (said, *_) = seen(story, F.ADVERTISED_IS_ALL, profile=slow)
+    assert "Pod plain requires 0 GPU but only -1 GPU in the pool." in said
+    assert seen(story, profile=slow) == []
 
 
 def test_03_a_replayed_event_moves_what_the_stale_annotation_says_once_more() -> None:
@@ -227,8 +281,9 @@ def test_all_twelve_together_still_serve_a_pod() -> None:
 # Values in, values out
 
 
-def test_permit_waits_15_seconds_and_5_a_device() -> None:
-    assert [published.permit_bound_s(n) for n in (1, 2, 4)] == [20.0, 25.0, 35.0]
+@pytest.mark.parametrize(("bound", "waits_s"), [("15+5n", [20.0, 25.0, 35.0]), ("10+30n", [40.0, 70.0, 130.0])])
+def test_permit_waits_for_its_bound(bound: str, waits_s: list[float]) -> None:
+    assert [published.permit_bound_s(n, bound) for n in (1, 2, 4)] == waits_s
 
 
 def test_a_listing_is_all_there_is_and_none_is_nothing() -> None:

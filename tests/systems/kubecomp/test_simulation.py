@@ -52,7 +52,7 @@ def job(devices, name="job"):
     return SimulatedJob(name, 0.0, 300.0, devices, devices * 100, 1000)
 
 
-def world(*faults, failing=(), operation_s=OPERATION_S, seed=1):
+def world(*faults, failing=(), operation_s=OPERATION_S, seed=1, **more):
     """Two nodes with two devices each, and the faults that are on."""
     places = {"a0": "a", "a1": "a", "b0": "b", "b1": "b"}
     chassis = Chassis(places, failing, operation_s)
@@ -60,7 +60,7 @@ def world(*faults, failing=(), operation_s=OPERATION_S, seed=1):
         SimulatedNode(node, "p", 64_000, 65_536, tuple(SimulatedDevice(f"{node}{n}", "", 1) for n in (0, 1)))
         for node in "ab"
     )
-    options = {"mode": "public", "faults": ",".join(faults)} if faults else {}
+    options = ({"mode": "public", "faults": ",".join(faults)} if faults else {}) | more
     made = TRACE_POLICY.placer(SimulatedCluster(nodes, {}, chassis), random.Random(seed), options)
     return SimpleNamespace(placer=made, chassis=chassis)
 
@@ -122,12 +122,20 @@ def test_no_retry_leaves_a_device_that_was_not_attached_on_no_port():
     assert it.chassis.places["b0"] is None
 
 
-def test_short_permit_gives_up_after_fifteen_seconds_and_five_a_device():
-    it = world("short-permit", operation_s=15.0)
+@pytest.mark.parametrize(("permit", "bound_s"), [({"permit": "15+5n"}, 20.0), ({}, 40.0)])
+def test_short_permit_gives_up_after_its_bound(permit, bound_s):
+    it = world("short-permit", operation_s=45.0, **permit)
     spot = it.placer.place(job(3), 0.0)
     assert it.placer.gives_up
-    assert run(it.placer, 25) == [(20.0, spot)]
-    assert (spot.ready, spot.blind, spot.retry_s) == (False, False, None)
+    assert run(it.placer, 45) == [(bound_s, spot)]
+    assert (spot.ready, spot.retry_s) == (False, None)
+
+
+def test_a_bound_of_permit_is_refused_where_permit_has_none_of_these():
+    with pytest.raises(ValueError, match="permit: 15\\+5n: only mode=public with the fault short-permit has it"):
+        world("blocking-permit", permit="15+5n")
+    with pytest.raises(ValueError, match="permit: '5n': must be one of 10\\+30n, 15\\+5n"):
+        world("short-permit", permit="5n")
 
 
 def test_short_permit_wakes_jobs_by_any_change_of_a_node():
@@ -138,19 +146,33 @@ def test_short_permit_wakes_jobs_by_any_change_of_a_node():
         assert woken == ([READ_S + OPERATION_S + READ_S + OPERATION_S + SEEN_S] if faults else [])
 
 
-def test_blocking_permit_holds_everybody_up_and_does_not_see_the_devices_that_came():
-    it = world("blocking-permit")
-    it.placer.place(one := job(3), 0.0)
+def test_blocking_permit_holds_everybody_up_and_sees_the_devices_that_come():
+    it = world("blocking-permit", operation_s=5.25)
+    it.placer.place(job(3), 0.0)
     assert it.placer.holds_cycle
-    ((at_s, given_up),) = run(it.placer, 1000)
-    assert (at_s, given_up.ready, given_up.blind, given_up.retry_s) == (120.0, False, True, 10.0)
-    assert (it.chassis.places["b0"], it.placer.holds_cycle) == ("a", False)
-    assert it.placer.place(one, 130.0).ready, "the device is there by now"
+    # There after 18.5 seconds, seen by the next look.
+    assert ready_s(run(it.placer, 1000)) == 19.0
+    assert not it.placer.holds_cycle
+
+
+@pytest.mark.parametrize(("faults", "ended"), [((), (1.0, True)), (("blocking-permit",), (120.0, False))])
+def test_blocking_permit_does_not_see_what_a_job_frees(faults, ended):
+    it = world(*faults)
+    first, second, third = (it.placer.place(job(n), 0.0) for n in (2, 1, 1))
+    it.placer.release(job(2), first, 0.0)
+    kept = {spot.node: spot for spot in (second, it.placer.place(job(1), 0.0))}
+    it.placer.release(job(1), third, 0.0)
+    assert len(kept) == 2, "one device is held on each node"
+    waits = it.placer.place(job(2), 0.0)
+    run(it.placer, 0.5)
+    it.placer.release(job(1), kept[waits.node], 1.0)
+    (found,) = ((max(at_s, 1.0), spot.ready) for at_s, spot in run(it.placer, 1000) if spot is waits)
+    assert found == ended, "Reconfig-Mgr sees it, and moves nothing"
 
 
 @pytest.mark.parametrize(("faults", "moved"), [(("short-permit",), 1), (("short-permit", "stale-demand"), 2)])
 def test_stale_demand_moves_what_the_event_of_each_attempt_says(faults, moved):
-    it = world(*faults, operation_s=15.0)
+    it = world(*faults, operation_s=15.0, permit="15+5n")
     it.placer.place(one := job(3), 0.0)
     run(it.placer, 20)
     assert not it.placer.place(one, 20.0).ready, "the device is on its way"
@@ -181,7 +203,7 @@ def test_pending_spin_serves_nobody_until_all_bound_jobs_run():
     it = world("pending-spin")
     it.placer.place(job(1), 0.0).shown_s = 10.0
     it.placer.place(job(3, "other"), 0.0)
-    assert ready_s(run(it.placer, 100)) == pytest.approx(10.2 + 2 * OPERATION_S + READ_S + SEEN_S)
+    assert ready_s(run(it.placer, 100)) == pytest.approx(10.0 + READ_S + 2 * OPERATION_S + READ_S + SEEN_S)
 
 
 @pytest.mark.parametrize(("faults", "idle"), [((), 1), (("unasked-move",), 2)])
@@ -235,7 +257,7 @@ def test_a_named_fault_that_no_trace_can_show_is_refused_with_the_reason(name):
 
 
 def test_a_job_that_has_run_leaves_no_tries_to_the_next_one():
-    it = world("blocking-permit")
+    it = world("blocking-permit", operation_s=200.0)
     it.placer.place(one := job(3), 0.0)
     ((_, first),) = run(it.placer, 1000)
     it.placer.release(one, it.placer.place(one, 1000.0), 2000.0)

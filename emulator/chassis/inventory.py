@@ -63,7 +63,8 @@ class HostSpec(Struct, frozen=True):
 
 
 class ChassisSpec(Struct, frozen=True):
-    """One chassis. ``ports`` maps each host port to the host cabled to it, or None."""
+    """One chassis. ``ports`` maps each host port to the host cabled to it, or None. ``prefixed``: whether pool-wide IDs
+    begin with its index."""
 
     name: str
     index: int
@@ -72,10 +73,13 @@ class ChassisSpec(Struct, frozen=True):
     ports: Mapping[str, str | None]
     devices: tuple[DeviceSpec, ...]
     profile: ChassisProfile
+    prefixed: bool = True
 
     def gpuid(self, device: str) -> str:
-        """The pool-wide ID of a device, ``<chassis index>-<device>`` such as ``1-001300`` (chassis.md 2); a server's
-        own are called by the server's name."""
+        """The pool-wide ID of a device, ``<chassis index>-<device>`` such as ``1-001300`` (chassis.md 2), or ``001300``
+        alone as the public KubeComp has it; a server's own are called by the server's name."""
+        if not self.prefixed:
+            return device
         return f"{self.index if self.name else self.pool}-{device}"
 
 

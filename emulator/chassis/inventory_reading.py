@@ -62,6 +62,7 @@ def parse_hardware(document: Any, source: str, *, where: Where | None = None, pr
     root.get("chassis").unique([str(spec.index) for spec in chassis], "chassis index")
     built_in = [device.uuid for host in hosts for device in host.devices]
     root.get("chassis").unique([*built_in, *(d.uuid for spec in chassis for d in spec.devices)], "device uuid")
+    root.get("chassis").unique([spec.gpuid(d.id) for spec in chassis for d in spec.devices], "pool-wide device id")
     _one_pool_per_host(root.get("chassis"), chassis)
     return Hardware(name, hosts, chassis)
 
@@ -104,7 +105,7 @@ def _driver(at: PlacedValue) -> str:
 
 
 def _chassis(at: PlacedValue, number: int, hosts: Sequence[str], profile: PlacedValue) -> ChassisSpec:
-    at.mapping(("name", "index", "pool", "slots", "ports", "devices", "profile"))
+    at.mapping(("name", "index", "pool", "slots", "ports", "devices", "profile", "prefixed"))
     name = at.get("name").text(ID, "a name")
     devices = at.get("devices", []).items()
     ports = _ports(at.get("ports"), hosts)
@@ -124,6 +125,7 @@ def _chassis(at: PlacedValue, number: int, hosts: Sequence[str], profile: Placed
         ports=ports,
         devices=specs,
         profile=parsed,
+        prefixed=at.get("prefixed", True).flag(),
     )
 
 

@@ -170,6 +170,12 @@ def _chassis() -> Schema:
             "ports": ports,
             "devices": {"type": "array", "items": _device(port=True), "description": "what is in its slots"},
             "profile": _profile(tuple(PROFILES), PROFILE_KEYS),
+            "prefixed": {
+                "type": "boolean",
+                "default": True,
+                "description": "whether its devices' pool-wide IDs begin with `index`; false: they are the chassis' "
+                "own, which must then be unique in the file",
+            },
         },
         required=("name", "ports"),
     )

@@ -74,6 +74,12 @@ class PlacedValue:
             raise self.fail(f"a whole number from {low} to {high}")
         return self.value
 
+    def flag(self) -> bool:
+        """true or false."""
+        if not isinstance(self.value, bool):
+            raise self.fail("true or false")
+        return self.value
+
     def unique(self, names: Sequence[str], what: str) -> None:
         """Refuse a name that is there twice."""
         seen: set[str] = set()

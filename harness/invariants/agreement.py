@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.harness.invariants.invariant import ObservedState
-from mews.harness.invariants.observed_hardware import Seen
+from mews.harness.invariants.observed_hardware import ObservedHardware, Seen
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import DEVICE_ENV
 from mews.kube.deviceplugin.port import PodDevices
@@ -46,7 +46,7 @@ class Agreement(Invariant[ObservedState]):
 
     def _on_host(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]
-        for gpuid in line.fields["devices"]:
+        for gpuid in state.world.named(line.fields["devices"]):
             device = state.world.devices.get(gpuid)
             if device is not None and device.host != host:
                 what = (
@@ -61,7 +61,8 @@ class Agreement(Invariant[ObservedState]):
         gpuids = sorted({gpuid for h in held for gpuid in (*h.devices, *h.parts_of) if gpuid in devices})
         uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
         known = {*devices, *(device.uuid for device in devices.values())}
-        lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}
+        env = line.fields.get("env", {})
+        lists = {name: list(state.world.named(value.split(","))) for name, value in env.items()}
         if DEVICE_ENV in lists:
             lists[DEVICE_ENV] = _by_index(lists[DEVICE_ENV], state.world.seen.get(line.actor.partition("/")[2], {}))
         by_design = state.systems.parts_known if any(h.parts_of for h in held) else ""
@@ -104,7 +105,7 @@ def at_the_end(state: ObservedState, table: Table, reports: Mapping[str, Sequenc
                 yield Breach((gpuid, holding.uid, "host"), what, holding.line, gpuid)
     for holding in state.world.holdings.values():
         if holding.host in reports and (holding.uid, holding.container) in state.world.started:
-            yield from _reported(holding, reports[holding.host])
+            yield from _reported(holding, reports[holding.host], state.world)
     for gpuid, device in state.world.devices.items():
         if gpuid in now and now[gpuid].get("port") != device.port:
             where = _place(now[gpuid].get("port"))
@@ -112,7 +113,7 @@ def at_the_end(state: ObservedState, table: Table, reports: Mapping[str, Sequenc
             yield Breach((gpuid, "events"), what, device.changed, gpuid)
 
 
-def _reported(holding: ObservedHolding, report: Sequence[PodDevices]) -> Iterator[Breach]:
+def _reported(holding: ObservedHolding, report: Sequence[PodDevices], world: ObservedHardware) -> Iterator[Breach]:
     reported = [
         device
         for pod in report
@@ -121,7 +122,7 @@ def _reported(holding: ObservedHolding, report: Sequence[PodDevices]) -> Iterato
         if name == holding.container
         for entry in devices
         if entry.resource == holding.resource
-        for device in entry.device_ids
+        for device in world.named(entry.device_ids)
     ]
     # Init containers are not in the report (contract kubelet.md section 7).
     in_report = any(

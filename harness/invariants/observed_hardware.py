@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -50,6 +50,16 @@ class DeviceList(Struct, frozen=True):
     line: Line
 
 
+def known_as(device: str, gpuids: Collection[str]) -> str:
+    """The one of these GPUIDs that a plugin's device ID means, else the ID itself: somebody else's device plugin may
+    call devices with or without the chassis' index."""
+    short = device.partition("-")[2]
+    if device in gpuids or short in gpuids:
+        return device if device in gpuids else short
+    longer = [gpuid for gpuid in gpuids if gpuid.partition("-")[2] == device]
+    return longer[0] if len(longer) == 1 else device
+
+
 class ChassisCabling(Struct):
     """Which hosts a chassis is cabled to, and its pool."""
 
@@ -73,6 +83,7 @@ class ObservedHardware(Struct):
     lists: dict[str, dict[str, DeviceList]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
     part_of: tuple[Callable[[str], str], ...] = ()
+    _names: dict[str, str] = field(default_factory=dict)
     _unused: set[tuple[str, str]] = field(default_factory=set)
     _ended: set[str] = field(default_factory=set)
     _about: dict[str, Line] = field(default_factory=dict)
@@ -170,6 +181,8 @@ class ObservedHardware(Struct):
     def _place(self, row: dict[str, Any], line: Line) -> None:
         known = self.devices.get(row["gpuid"])
         port, uuid = row.get("port"), row.get("uuid", "")
+        if known is None:
+            self._names.clear()
         self.devices[row["gpuid"]] = Device(
             gpuid=row["gpuid"],
             chassis=line.actor,
@@ -213,20 +226,29 @@ class ObservedHardware(Struct):
         match line.event:
             case "allocated" if fields["uid"] not in self._ended:
                 slot = (fields["uid"], fields["container"], fields["resource"])
-                pod, devices = fields["pod"], tuple(fields["devices"])
+                pod, devices = fields["pod"], self.named(fields["devices"])
                 self.holdings[slot] = ObservedHolding(pod, *slot, host, devices, line, self._parts_of(devices))
             case "registered":
                 self.lists.get(host, {}).pop(fields["resource"], None)
             case "devices":
-                shown = DeviceList(tuple(fields["healthy"]), tuple(fields["unhealthy"]), line)
+                shown = DeviceList(self.named(fields["healthy"]), self.named(fields["unhealthy"]), line)
                 self.lists.setdefault(host, {})[fields["resource"]] = shown
             case "container-started":
                 self.started.add((fields["uid"], fields["container"]))
             case "checkpoint":
                 entries = fields["entries"]
-                self.checkpoints[host] = {(uid, c, resource): tuple(ids) for uid, c, resource, ids in entries}
+                self.checkpoints[host] = {(uid, c, resource): self.named(ids) for uid, c, resource, ids in entries}
             case "pod-ended" | "rejected":
                 self._end(fields["uid"])
+
+    def named(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """A plugin's device IDs as GPUIDs (``known_as``)."""
+        return tuple(each if each in self.devices else self._known_as(each) for each in ids)
+
+    def _known_as(self, device: str) -> str:
+        if device not in self._names:
+            self._names[device] = known_as(device, self.devices)
+        return self._names[device]
 
     def _parts_of(self, devices: Iterable[str]) -> tuple[str, ...]:
         whole = dict.fromkeys(rule(device) for device in devices for rule in self.part_of)

@@ -31,7 +31,9 @@ def facility_of(
     at = {spec.name: endpoints.get(spec.name, "") for spec in hardware.chassis}
     trusted = {name: ca_file if url.startswith("https:") else "" for name, url in at.items()}
     chassis = tuple(
-        ChassisAddress(spec.name, spec.index, spec.pool, at[spec.name], dialect, trusted[spec.name])
+        ChassisAddress(
+            spec.name, spec.index, spec.pool, at[spec.name], dialect, trusted[spec.name], prefixed=spec.prefixed
+        )
         for spec in hardware.chassis
     )
     nodes = tuple(NodeCabling(host, ports[host], pools.get(host, "")) for host in sorted(ports))

@@ -22,11 +22,12 @@ _KEPT = 8
 
 def hardware_of(scenario: Scenario, file: Document | None = None) -> Hardware:
     """The inventory that a scenario names; ``file`` is the scenario as written, whose lines complaints then bear.
+    Devices are called by their chassis' own IDs where a component of the stack knows them so (``Stack``).
 
     Raises ScenarioError, one line.
     """
     try:
-        if isinstance(scenario.hardware, str):
+        if isinstance(scenario.hardware, str) and not scenario.stack.knows_by_chassis:
             return _of_file(scenario.hardware, inventory_text(scenario.hardware))
         document, where, prefix = _located(scenario, file)
         return parse_hardware(document, "", where=where, prefix=prefix)
@@ -52,6 +53,14 @@ def hardware_document(scenario: Scenario) -> tuple[Any, str]:
 
 def _located(scenario: Scenario, file: Document | None) -> tuple[Any, Where, str]:
     """The inventory, where its places are, and under which key of that file."""
+    document, where, prefix = _written(scenario, file)
+    if scenario.stack.knows_by_chassis and isinstance(document, dict) and isinstance(document.get("chassis"), list):
+        named = [{"prefixed": False, **each} if isinstance(each, dict) else each for each in document["chassis"]]
+        document = {**document, "chassis": named}
+    return document, where, prefix
+
+
+def _written(scenario: Scenario, file: Document | None) -> tuple[Any, Where, str]:
     given = scenario.hardware
     if isinstance(given, str):
         inventory = _read(given)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from mews.harness.invariants.observed_hardware import known_as
 from mews.harness.scenario.expectations import GpusExpectation, SettledExpectation
 from mews.harness.scenario.match import Mismatch, match, show
 from mews.harness.scenario.step_context import Finding, StepContext
@@ -182,6 +183,7 @@ async def _holdings_wrong(
         if len(held.get(container, ())) != wanted:
             return f"pod resources of {host} give container {container} {len(held.get(container, ()))}, not {wanted}"
     by_gpuid = {row["gpuid"]: row for row in rows}
+    held = {container: [known_as(gpuid, by_gpuid) for gpuid in gpuids] for container, gpuids in held.items()}
     for gpuid in (g for gpuids in held.values() for g in gpuids):
         where = by_gpuid.get(gpuid, {}).get("host")
         if where != host:

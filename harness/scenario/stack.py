@@ -224,6 +224,15 @@ class Stack(Model):
         outside = [given for given in self.replace.values() if given.outside is not None]
         return frozenset(given.component for given in outside if given.system == system)
 
+    @property
+    def knows_by_chassis(self) -> bool:
+        """Whether somebody else's component knows devices by their chassis' own IDs (see ``Component``)."""
+        return any(
+            component.knows_by_chassis and component.name in self._foreign(name)
+            for name in self.systems
+            for component in registry.system(name).components
+        )
+
     def _lent(self, systems: Sequence[System], facility: Facility) -> Facility:
         """The facility with the nodes named whose devices one of the systems hands out in parts."""
         lent: dict[str, str] = {}

@@ -25,6 +25,7 @@ def repeated(hardware: Hardware, times: int) -> Hardware:
                 spec,
                 name=f"{mark}-{spec.name}",
                 index=spec.index + (copy - 1) * step,
+                prefixed=True,
                 pool=f"{mark}-{spec.pool}",
                 ports={port: None if host is None else f"{mark}-{host}" for port, host in spec.ports.items()},
             )

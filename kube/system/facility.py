@@ -18,8 +18,8 @@ class ContainerExtras(Struct, frozen=True):
 
 
 class ChassisAddress(Struct, frozen=True):
-    """One chassis: ``index`` prefixes its devices' IDs, ``endpoint`` is its base URL ("" in process), and
-    ``ca_file`` the certificates to trust for it under TLS, where the machine's do not do."""
+    """One chassis: ``index`` prefixes its devices' IDs (unless not ``prefixed``), ``endpoint`` is its base URL ("" in
+    process), and ``ca_file`` the certificates to trust for it under TLS, where the machine's do not do."""
 
     name: str
     index: int
@@ -27,6 +27,7 @@ class ChassisAddress(Struct, frozen=True):
     endpoint: str = ""
     dialect: str = DEFAULT
     ca_file: str = ""
+    prefixed: bool = True
 
 
 class NodeCabling(Struct, frozen=True):

@@ -73,7 +73,8 @@ class Component(Struct, frozen=True):
     configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
     scheduler, with options), ``policy``; each with what the callable is called with, in words.
     ``deployment``: how a real cluster runs it; None where none can. ``service``: the name under which it answers HTTP
-    requests of others ("": it does not); components of one service are replicas of each other.
+    requests of others ("": it does not); components of one service are replicas of each other. ``knows_by_chassis``:
+    somebody else's in its place knows devices by their chassis' own IDs, without its index, as the public one does.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Component(Struct, frozen=True):
     parts: Mapping[str, str] = field(default_factory=dict)
     deployment: ComponentDeployment | None = None
     service: str = ""
+    knows_by_chassis: bool = False
 
     @property
     def per_node(self) -> bool:

@@ -27,8 +27,8 @@ def wanted(node: str, shortfall: int) -> dict[str, str]:
 
 
 def are_on(pod: Object) -> bool:
-    """Whether the pod carries any of them."""
-    return not annotations_of(pod).keys().isdisjoint(ANNOTATIONS)
+    """Whether the pod carries any of those that say what it waits for."""
+    return not annotations_of(pod).keys().isdisjoint(set(ANNOTATIONS) - {USE_FALCON})
 
 
 def awaited(pod: Object, resource: str) -> str:
@@ -49,11 +49,12 @@ def chosen_node(pod: Object) -> str:
 class PodAnnotations:
     """Writes and clears them, one at a time, so that a late clearing never undoes a newer writing.
 
-    Methods raise ApiError and Unavailable.
+    With ``marks`` what says that a pod uses devices stays. Methods raise ApiError and Unavailable.
     """
 
-    def __init__(self, context: Context, reporter: str) -> None:
+    def __init__(self, context: Context, reporter: str, *, marks: bool = False) -> None:
         self._context = context
+        self._marks = marks
         self._reporter = reporter
         self._lock = asyncio.Lock()
 
@@ -63,13 +64,18 @@ class PodAnnotations:
             await self._patch(pod, wanted(node, shortfall))
         await self._emit(pod)
 
+    async def mark(self, pod: PodInfo, *, uses: bool) -> None:
+        """Say whether the pod uses pooled devices, and nothing of what it waits for."""
+        async with self._lock:
+            await self._patch(pod, {USE_FALCON: str(uses).lower()})
+
     async def clear(self, pod: PodInfo, unless: Callable[[], bool] = lambda: False) -> None:
         """Take them off, unless they are wanted again by now; a pod that is gone or another one has none."""
         async with self._lock:
             if unless():
                 return
             try:
-                await self._patch(pod, dict.fromkeys(ANNOTATIONS))
+                await self._patch(pod, {name: None for name in ANNOTATIONS if name != USE_FALCON or not self._marks})
             except (NotFound, Conflict):
                 return
 

@@ -29,7 +29,8 @@ PERMIT_BOUND = "10+30n"
 
 
 class ChassisConfig(Struct, frozen=True):
-    """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` one of ``mews.dialects``.
+    """One chassis: ``index`` prefixes its GPUIDs (unless not ``prefixed``), ``endpoint`` is its base URL, ``dialect``
+    one of ``mews.dialects``.
 
     For Redfish: ``user`` logs in with the password in ``password_file``, or without one that of
     ``MEWS_REDFISH_PASSWORD``. For https ``ca_file`` holds the certificates to trust, or without one the system's.
@@ -43,10 +44,12 @@ class ChassisConfig(Struct, frozen=True):
     user: str = "admin"
     password_file: str = ""
     ca_file: str = ""
+    prefixed: bool = True
 
     def gpuid(self, device: str) -> str:
-        """The Kubernetes device ID of a device of this chassis: ``1-001300`` (contract chassis.md section 2)."""
-        return f"{self.index}-{device}"
+        """The Kubernetes device ID of a device of this chassis: ``1-001300`` (contract chassis.md section 2), or
+        ``001300`` alone."""
+        return f"{self.index}-{device}" if self.prefixed else device
 
 
 class NodeConfig(Struct, frozen=True):
@@ -134,6 +137,9 @@ class KubeCompConfig(Struct, frozen=True):
     faults: tuple[str, ...] = ()
     permit_bound: str = PERMIT_BOUND
     """How long a short Permit waits for n devices, in seconds: ``10+30n`` or ``15+5n``."""
+    marks_all: bool = False
+    """Whether the scheduler annotates every pod that it binds with whether it uses pooled devices, and leaves that: the
+    public Reconfig-Mgr knows by it whose devices it must not take."""
     partial: bool = False
     strict_fcfs: bool = False
     removal: str = "orderly"
@@ -146,6 +152,8 @@ class KubeCompConfig(Struct, frozen=True):
     """The program that makes NVML's calls on a node where ``sysfs_root`` is set; "" where its devices need none."""
     allocate: AllocateConfig = AllocateConfig()
     timing: Timing = Timing()
+    foreign: tuple[str, ...] = ()
+    """Components whose place somebody else's take; not in the components' file."""
 
     def has(self, fault: KubeCompFault) -> bool:
         """Whether that fault of the published implementation is on."""

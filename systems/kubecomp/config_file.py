@@ -28,6 +28,8 @@ from mews.systems.kubecomp.faults import check_mode, chosen_faults
 from mews.systems.kubecomp.policy import Policy
 from mews.systems.kubecomp.published import PERMIT_BOUNDS
 
+_OF_THE_HARNESS = "foreign"
+
 _RESOURCE = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 
 
@@ -135,7 +137,7 @@ def _config(reader: _Reader) -> KubeCompConfig:
     plain["faults"] = _faults(reader, plain["mode"], plain["removal"], permit)
     allocate = _allocate(reader.under("allocate"))
     timing = _timing(reader.under("timing"))
-    reader.end(_fields(KubeCompConfig))
+    reader.end(tuple(name for name in _fields(KubeCompConfig) if name != _OF_THE_HARNESS))
     return KubeCompConfig(chassis=chassis, nodes=nodes, allocate=allocate, timing=timing, **plain)
 
 
@@ -166,6 +168,7 @@ def _chassis(reader: _Reader) -> ChassisConfig:
         user=reader.take("user", str, "admin"),
         password_file=reader.take("password_file", str, ""),
         ca_file=reader.take("ca_file", str, ""),
+        prefixed=reader.take("prefixed", bool, True),
     )
     try:
         DIALECTS.find(found.dialect)
@@ -217,7 +220,8 @@ def _timing(reader: _Reader) -> Timing:
 def as_document(config: KubeCompConfig) -> Mapping[str, Any]:
     """The configuration as the YAML document that ``load_config`` reads back."""
     convert: Callable[[Any], Any] = _plain
-    return {field.name: convert(getattr(config, field.name)) for field in structs.fields(KubeCompConfig)}
+    names = [field.name for field in structs.fields(KubeCompConfig) if field.name != _OF_THE_HARNESS]
+    return {name: convert(getattr(config, name)) for name in names}
 
 
 def _plain(value: Any) -> Any:

@@ -79,6 +79,6 @@ def check_mode(mode: str, faults: tuple[str, ...], removal: str, *, permit: str 
     if mode == "public" and not faults:
         raise ValueError("faults: the list is empty: write mode: corrected")
     if permit is not None and KubeCompFault.SHORT_PERMIT not in faults:
-        raise ValueError(f"permit: {permit!r}: only mode: public with the fault {KubeCompFault.SHORT_PERMIT} has it")
+        raise ValueError(f"permit: {permit!r}: requires mode: public with the fault {KubeCompFault.SHORT_PERMIT}")
     if mode == "public" and removal != "surprise":
         raise ValueError(f"removal: {removal!r}: mode: public does not notify hosts: must be surprise, or left out")

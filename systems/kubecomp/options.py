@@ -7,7 +7,7 @@ from pydantic import AliasChoices, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from mews.kube.system.options import FLAG, OptionsModel, model_of
-from mews.systems.kubecomp.config import PERMIT_BOUND, KubeCompConfig, Timing
+from mews.systems.kubecomp.config import KubeCompConfig, Timing
 from mews.systems.kubecomp.faults import check_mode, chosen_faults
 
 RESOURCE_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
@@ -38,6 +38,7 @@ _WORDS = {
     "scoring": "profile: the default Score plugins beside equation 1; alone: equation 1, and ties by name",
     "partial": "move what there is where there are too few candidates",
     "strict_fcfs": "no pod is placed before one that came earlier",
+    "marks_all": "annotate every pod with use_falcon, and leave it; default: where stack.replace has a Reconfig-Mgr",
 }
 _TIMING_WORDS = {
     "device_poll_s": "DisagGPU-DevMgr's rest between two readings of the chassis",
@@ -73,7 +74,7 @@ SharedOptions = model_of(
     "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
     omit=(
         *("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi"),
-        *("removal", "mode", "faults", "permit_bound"),
+        *("removal", "mode", "faults", "permit_bound", "foreign"),
     ),
     kinds=_KINDS,
     words=_WORDS,
@@ -98,7 +99,7 @@ class KubeCompPermitOptions(OptionsModel):
     """The published Permit, of mode public."""
 
     bound: Literal["10+30n", "15+5n"] = Field(
-        default=PERMIT_BOUND,
+        default="10+30n",
         description="how long it waits for n devices, in seconds: 10+30n as in the logs of the measured runs, or 15+5n "
         "as in the published head",
     )

@@ -117,7 +117,7 @@ class FalconResources:
         self._counts_advertised = config.has(KubeCompFault.ADVERTISED_IS_ALL)
         self._pools = PoolView(self._topology, config.resource, advertised=self._counts_advertised)
         self._line = PendingQueue(handle.scheduler_name)
-        self._notes = PodAnnotations(handle.context, handle.scheduler_name)
+        self._notes = PodAnnotations(handle.context, handle.scheduler_name, marks=config.marks_all)
         self._metrics: KubeCompMetrics = metrics if metrics is not None else KubeCompMemoryMetrics()
         self._now = now
         self._held: dict[str, _Held] = {}
@@ -271,11 +271,14 @@ class FalconResources:
             await self._notes.clear(pod)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
-        """The last look: devices may have been withdrawn since the node was chosen."""
+        """The last look: devices may have been withdrawn since the node was chosen. Then the pod is marked, before
+        anybody sees it bound."""
         held = self._held.get(pod.uid)
-        if held is None or self._available(held) >= held.req:
-            return SUCCESS
-        return unschedulable(f"Insufficient {self._resource}")
+        if held is not None and self._available(held) < held.req:
+            return unschedulable(f"Insufficient {self._resource}")
+        if self._config.marks_all and not (held and held.noted):
+            await self._notes.mark(pod, uses=held is not None)
+        return SUCCESS
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """Bound: nothing is wanted any more."""

@@ -291,7 +291,7 @@ def _faults(mode: str, given: str | None) -> Set[KubeCompFault]:
 def _permit(faults: Set[KubeCompFault], given: str | None) -> str:
     """Permit's bound."""
     if given is not None and KubeCompFault.SHORT_PERMIT not in faults:
-        raise ValueError(f"permit: {given}: only mode=public with the fault {KubeCompFault.SHORT_PERMIT} has it")
+        raise ValueError(f"permit: {given}: requires mode=public with the fault {KubeCompFault.SHORT_PERMIT}")
     return _one_of("permit", PERMIT_BOUND if given is None else given, tuple(published.PERMIT_BOUNDS))
 
 

@@ -34,9 +34,15 @@ if TYPE_CHECKING:
     from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 
 
+RECONFIG_MANAGER = "reconfig-manager"
+"""The component's name. Somebody else's knows pods that use devices by an annotation (``KubeCompConfig.marks_all``)."""
+
+
 def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
     """The configuration with these options: nodes without a cable are in no pool."""
     changed, timing = options.changes()
+    if RECONFIG_MANAGER in facility.foreign:
+        changed = {"marks_all": True, **changed}
     config = KubeCompConfig(
         chassis=tuple(
             ChassisConfig(
@@ -46,6 +52,7 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
                 endpoint=each.endpoint,
                 dialect=each.dialect,
                 ca_file=each.ca_file,
+                prefixed=each.prefixed,
             )
             for each in facility.chassis
         ),
@@ -53,6 +60,7 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
             NodeConfig(node.name, node.ports, node.pool, node.lent_to) for node in facility.nodes if node.ports
         ),
         allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
+        foreign=tuple(sorted(facility.foreign)),
         **changed,
     )
     config = replace(config, timing=replace(config.timing, **timing), sysfs_root=facility.host_files)
@@ -111,7 +119,7 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         scheduler=config.scheduler_name,
         device_env=config.uuid_env,
         announcer="device-manager",
-        surprise=config.removal == "surprise",
+        surprise=config.removal == "surprise" or RECONFIG_MANAGER in config.foreign,
         unannounced=tuple(node.name for node in config.nodes if node.lent_to),
         awaited=_awaited,
         chosen=_chosen,
@@ -195,7 +203,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
     part_flags={"plugin": "--plugin", "policy": "--score"},
 )
 _RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
-    _argv("reconfig-manager"),
+    _argv(RECONFIG_MANAGER),
     everywhere=(rule("", ["pods"], _WATCH), rule("", ["events"], [*_WATCH, "create", "patch"])),
     in_namespace=(_BOARDS,),
     chassis=True,
@@ -260,10 +268,11 @@ SYSTEM = System(
             deployment=_SCHEDULER_DEPLOYMENT,
         ),
         Component(
-            "reconfig-manager",
+            RECONFIG_MANAGER,
             _reconfig_manager,
             wanted=lambda options: options.reconfig_manager is not None,
             deployment=_RECONFIG_MANAGER_DEPLOYMENT,
+            knows_by_chassis=True,
         ),
         Component(
             "device-manager",

@@ -52,7 +52,7 @@ def test_every_testbed_run_is_within_a_hundredth_of_the_components(name, tmp_pat
 def test_the_published_implementation_is_played_as_the_scenario_has_it(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     full = played_by_components(name)
-    several = [simulated(f"scenarios/testbed/{name}.yaml", "--seed", seed)[0] for seed in range(12)]
+    several = [simulated(f"scenarios/testbed/{name}.yaml", "--seed", seed)[0] for seed in range(24)]
     # How long a move takes decides how often its event comes again: of the seeds that moved as many, the nearest.
     likewise = [each for each in several if each["moved_gpus"] == full["moved_gpus"]]
     ours = min(likewise, key=lambda each: abs(each["mean_wait_s"] - full["mean_wait_s"]))
@@ -63,15 +63,12 @@ def test_the_published_implementation_is_played_as_the_scenario_has_it(name, tmp
 
 
 @pytest.mark.nightly
-def test_a_blocked_cycle_misses_its_last_device_in_the_components_as_in_the_engine(tmp_path, monkeypatch):
+def test_no_job_stands_for_minutes_beside_devices_that_it_could_have(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lost = {"components": 0, "engine": 0}
-    for seed in range(40, 120):
-        full = played_by_components("w3-pool", "--seed", seed)
-        lost["components"] += full["mean_wait_s"] > 480
-        lost["engine"] += simulated("scenarios/testbed/w3-pool.yaml", "--seed", seed)[0]["mean_wait_s"] > 480
-    # Of 300 seeds 11 and 14: that none of 80 does, or more than 10, has a chance of 1 in 20 and of 1 in 500.
-    assert all(1 <= times <= 10 for times in lost.values()), lost
+    waits_s = [simulated("scenarios/testbed/w3-pool.yaml", "--seed", seed)[0]["mean_wait_s"] for seed in range(300)]
+    waits_s += [played_by_components("w3-pool", "--seed", seed)["mean_wait_s"] for seed in range(40, 60)]
+    # A stall of five minutes puts off all later jobs: it was 480 and more where one of 300 seeds in 20 had one.
+    assert max(waits_s) < 430
 
 
 def test_fig_12_pooling_shortens_waits_at_every_scale_on_a_trace_in_published_columns(tmp_path, monkeypatch):

@@ -132,7 +132,7 @@ def test_short_permit_gives_up_after_its_bound(permit, bound_s):
 
 
 def test_a_bound_of_permit_is_refused_where_permit_has_none_of_these():
-    with pytest.raises(ValueError, match="permit: 15\\+5n: only mode=public with the fault short-permit has it"):
+    with pytest.raises(ValueError, match="permit: 15\\+5n: requires mode=public with the fault short-permit"):
         world("blocking-permit", permit="15+5n")
     with pytest.raises(ValueError, match="permit: '5n': must be one of 10\\+30n, 15\\+5n"):
         world("short-permit", permit="5n")

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from mews.harness.simulation.trace_file import TraceFile
     from mews.kube.system.simulation import TracePolicy
 
-SUMMARY = "Simulate a trace with policies only: Alibaba PAI 2020's task table, our own CSV, or a scenario's workload."
+SUMMARY = "Simulate a trace with policies only: a job log of Helios or PAI 2020, our own CSV, or a scenario's workload."
 USAGE = (
-    "TRACE [--format mews|pai2020] [--policy NAME[,NAME]] [--order fcfs|backfill|any] [--retry immediate|kube] "
+    "TRACE [--format mews|pai2020|helios] [--policy NAME[,NAME]] [--order fcfs|backfill|any] [--retry immediate|kube] "
     "[--hardware FILE] [--pools N] [--select COLUMN=VALUE] [--set NAME=VALUE] [--costs none|kubelet|PROFILE] "
     "[--window N] [--seed N] [--json FILE|-] [--out DIR] | --list"
 )
@@ -83,7 +83,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = FailingParser("simulate")
     parser.add_argument("trace", nargs="?", type=Path)
-    parser.add_argument("--format", choices=("mews", "pai2020"))
+    parser.add_argument("--format", choices=("mews", "pai2020", "helios"))
     for name in ("policy", "json"):
         parser.add_argument(f"--{name}")
     for name in ("hardware", "out"):
@@ -117,7 +117,7 @@ def _list(context: CommandContext) -> int:
 def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequence[UnplayedKey]]:
     """The plan, ``--policy`` or the policy that the scenario names, and what of the scenario is left out."""
     from mews.harness.catalogue.files import existing_file
-    from mews.harness.simulation.columns import FORMATS
+    from mews.harness.simulation.formats import FORMATS
     from mews.harness.simulation.run import SimulationPlan
 
     trace = existing_file("scenario", given.trace, "")
@@ -200,7 +200,10 @@ def _played(plan: SimulationPlan, policy: TracePolicy, trace: TraceFile, folder:
     from mews.harness.report.progress import progress_bar
     from mews.harness.simulation.run import simulate
 
-    with progress_bar(trace.scan().rows) as bar, _rows_file(folder, policy.name) as on_job:
+    with progress_bar(100) as bar:
+        bar.begin(f"{plan.trace.name}: reading, percent")
+        rows = trace.scan(on_progress=bar.reached).rows
+    with progress_bar(rows) as bar, _rows_file(folder, policy.name) as on_job:
         bar.begin(f"{plan.trace.name} by {policy.name}")
         # The bar counts rows, of which each may be several jobs.
         return simulate(plan, policy, trace, on_job=on_job, on_progress=lambda jobs: bar.reached(trace.given))
@@ -300,7 +303,7 @@ COMMAND = Command(
     run,
     USAGE,
     options={
-        "--format mews|pai2020": "read the trace in this format; default: detected from its first line",
+        "--format mews|pai2020|helios": "read the trace in this format; default: mews",
         "--policy NAME[,NAME]": "place jobs with these policies, one simulation each; see --list",
         "--order fcfs|backfill|any": "order jobs first come, first served (default), with EASY backfilling, or freely",
         "--retry immediate|kube": "retry jobs that did not fit immediately, or as the queue of kube-scheduler does",

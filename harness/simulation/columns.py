@@ -3,7 +3,7 @@
 ``mews`` is our own CSV: that of ``workload.trace`` (``harness.scenario.trace``), with fractions of devices beside.
 ``pai2020`` is ``pai_task_table`` of Alibaba's cluster-trace-gpu-v2020 as published, whose columns and units are those
 of its README and of its ``.header`` files: ``plan_cpu`` and ``plan_gpu`` in percent of a core and of a GPU,
-``plan_mem`` in GB, times in seconds. Its files have no header row.
+``plan_mem`` in GB, times in seconds. Its files have no header row. ``helios`` has a file of its own.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Defaults(Struct, frozen=True):
 class TraceFormat(Struct, frozen=True):
     """One kind of trace. ``columns`` are all that are known; of each group of ``wanted`` one must be there, and no two.
     ``published``: the columns of a file without a header row, None where there must be one. ``arrival`` is the column
-    by which rows are sorted. ``reader(places, defaults)`` reads a row's cells: None for one that was no job to be
-    run."""
+    by which rows are sorted, and ``moment(column, cell)`` reads it; ``from_first``: the first job arrives at 0.
+    ``reader(places, defaults)`` reads a row's cells: None for one that was no job to be run."""
 
     name: str
     columns: tuple[str, ...]
@@ -61,6 +61,8 @@ class TraceFormat(Struct, frozen=True):
     arrival: tuple[str, ...]
     reader: Callable[[Mapping[str, int], Defaults], Callable[[Sequence[str]], SimulatedJob | None]]
     published: tuple[str, ...] | None = None
+    moment: Callable[[str, str], float] = lambda column, text: number(column, text)
+    from_first: bool = False
 
 
 def number(column: str, text: str, allowed: str = "a number of at least 0") -> float:
@@ -122,7 +124,7 @@ def _mews(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence[s
             share=share,
             cpu_milli=_cpu_milli(cell("cpus")) if cell("cpus") else kind.cpu_milli,
             memory_mib=int(number("memory_mib", cell("memory_mib"))) if cell("memory_mib") else kind.memory_mib,
-            instances=_instances(cell("instances")) if cell("instances") else 1,
+            instances=instance_count(cell("instances")) if cell("instances") else 1,
         )
 
     return read
@@ -143,7 +145,11 @@ def _cpu_milli(text: str) -> int:
         raise BadCell(f"cpus: {text!r}: must be a number of CPUs, for example 40 or 500m") from None
 
 
-def _instances(text: str, column: str = "instances") -> int:
+def instance_count(text: str, column: str = "instances") -> int:
+    """A cell that must be a number of instances.
+
+    Raises BadCell.
+    """
     value = number(column, text, "a whole number of at least 1")
     if value != int(value) or value < 1:
         raise BadCell(f"{column}: {text!r}: must be a whole number of at least 1")
@@ -182,7 +188,7 @@ def _pai_shape(gpu: str, cpu: str, memory: str, instances: str) -> tuple[int, in
         share,
         round(number("plan_cpu", cpu) * 10) if cpu else 0,
         round(number("plan_mem", memory) * 1024) if memory else 0,
-        _instances(instances, "inst_num") if instances else 1,
+        instance_count(instances, "inst_num") if instances else 1,
     )
 
 
@@ -200,9 +206,8 @@ PAI2020 = TraceFormat(
     ("start_time",),
     _pai,
     published=PAI_TASKS,
+    from_first=True,
 )
-FORMATS: Mapping[str, TraceFormat] = {each.name: each for each in (MEWS, PAI2020)}
-"""By the name that ``--format`` has."""
 
 
 def instances_of(job: SimulatedJob) -> Iterator[SimulatedJob]:

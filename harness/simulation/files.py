@@ -39,6 +39,7 @@ def figures(outcomes: Sequence[TraceOutcome]) -> list[Figure]:
             "bars",
             "seconds",
             (Panel("mean wait", bars("mean_wait_s"), labels), Panel("mean JCT", bars("mean_jct_s"), labels)),
+            same_scale=False,
         ),
         Figure("waits", "lines", "wait, s", (Panel("waits", waits, x_label="percent of jobs"),)),
         Figure(
@@ -47,7 +48,7 @@ def figures(outcomes: Sequence[TraceOutcome]) -> list[Figure]:
             "share of the time",
             (Panel("at most so many in use", tuple(map(_cdf, outcomes)), x_label="GPUs"),),
         ),
-        Figure("use-over-time", "lines", "GPUs in use", tuple(map(_over_time, outcomes)), same_scale=True),
+        Figure("use-over-time", "lines", "GPUs in use", tuple(map(_over_time, outcomes))),
     ]
 
 
@@ -64,4 +65,5 @@ def _cdf(outcome: TraceOutcome) -> Series:
 
 def _over_time(outcome: TraceOutcome) -> Panel:
     slice_s, means = outcome.statistics.use.means()
-    return Panel(outcome.policy, (Series(outcome.policy, tuple(means)),), x_label=f"time, {slice_s:g} s each")
+    at = tuple(slice_s * number for number in range(len(means)))
+    return Panel(outcome.policy, (Series(outcome.policy, tuple(means), at=at),), x_label="time, s")

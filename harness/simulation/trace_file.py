@@ -14,12 +14,20 @@ from typing import IO
 from msgspec import Struct
 
 from mews.harness.errors import BadInput, unreadable
-from mews.harness.simulation.columns import PAI_JOBS, BadCell, Defaults, TraceFormat, instances_of, number
+from mews.harness.simulation.columns import PAI_JOBS, BadCell, Defaults, TraceFormat, instances_of
 from mews.kube.system.simulation import SimulatedJob
 
 _CHUNK = 50_000
 """Rows that are sorted at once; what does not fit is sorted on disk."""
 _BATCH = 500
+
+
+class TraceSpan(Struct, frozen=True):
+    """When jobs must arrive, as the trace's arrivals count; ``in_words`` ends the line for a trace that has none."""
+
+    from_s: float
+    until_s: float
+    in_words: str
 
 
 class TraceScan(Struct, frozen=True):
@@ -33,18 +41,25 @@ class TraceScan(Struct, frozen=True):
 
 
 class TraceFile:
-    """One trace. ``select``: column -> value that rows must have; ``left_out`` counts rows that were no job to be run,
+    """One trace. ``select``: column -> value that rows must have; ``within``: when they must arrive, from the first
+    moment to before the second; ``left_out`` counts rows that were no job to be run,
     as they are read, and ``given`` those that were, of however many instances. Every error is a BadInput with the
     line's number."""
 
     def __init__(
-        self, path: Path, form: TraceFormat, defaults: Defaults, select: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        form: TraceFormat,
+        defaults: Defaults,
+        select: Mapping[str, str] | None = None,
+        within: TraceSpan | None = None,
     ) -> None:
         self.path = path
         self.form = form
         self.left_out = 0
         self.given = 0
         self._select = dict(select or {})
+        self._within = within
         self._columns, self._skip = self._header()
         places = {name: index for index, name in enumerate(self._columns)}
         self._check(places, bool(defaults.types))
@@ -54,10 +69,10 @@ class TraceFile:
         self._read = form.reader(places, defaults)
         self._found: TraceScan | None = None
 
-    def scan(self) -> TraceScan:
-        """Read the whole file once, and check every row of it."""
+    def scan(self, *, on_progress: Callable[[int], None] = lambda percent: None) -> TraceScan:
+        """Read the whole file once, and check when each row of it arrives. ``on_progress`` gets percents."""
         if self._found is None:
-            self._found = self._scan()
+            self._found = self._scan(on_progress)
         return self._found
 
     def jobs(self, *, whole: bool = False) -> Iterator[SimulatedJob]:
@@ -112,7 +127,8 @@ class TraceFile:
         for group in self.form.wanted:
             there = [name for name in group if name in places]
             if not there:
-                raise BadInput(f"{where}: column {' or '.join(map(repr, group))}: missing")
+                wanted = f"column {' or '.join(map(repr, group))}"
+                raise BadInput(f"{where}: {wanted}: missing; --format {self.form.name} has {known}")
             if len(there) > 1 and "type" not in group:
                 raise BadInput(f"{where}: columns {', '.join(map(repr, there))}: only one of them")
         if "gpus" in self.form.columns and "gpus" not in places and not typed:
@@ -123,12 +139,13 @@ class TraceFile:
 
     # -------------------------------------------------------------------------------------------------------- the rows
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, on_progress: Callable[[int], None] | None = None) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each chosen row."""
         width, chosen = len(self._columns), self._chosen
         try:
             with self.path.open(newline="", encoding="utf-8-sig") as file:
                 reader = csv.reader(file)
+                size = max(self.path.stat().st_size, 1)
                 for _ in range(self._skip):
                     next(reader, None)
                 for cells in reader:
@@ -137,6 +154,8 @@ class TraceFile:
                             continue
                         there = f"{len(cells)} cells for {width} columns"
                         raise BadInput(f"{self.path}:{reader.line_num}: {there}")
+                    if on_progress is not None and not reader.line_num % _CHUNK:
+                        on_progress(file.buffer.tell() * 100 // size)
                     if not chosen or all(cells[place] == value for place, value in chosen):
                         yield reader.line_num, cells
         except (OSError, UnicodeDecodeError) as error:
@@ -153,31 +172,37 @@ class TraceFile:
                 raise BadInput(f"{self.path}:{line}: {error}") from None
             if job is None:
                 self.left_out += 1
-            else:
+            elif self._is_within(job.arrival_s):
                 yield job
 
-    def _scan(self) -> TraceScan:
+    def _is_within(self, moment_s: float) -> bool:
+        return self._within is None or self._within.from_s <= moment_s < self._within.until_s
+
+    def _scan(self, on_progress: Callable[[int], None]) -> TraceScan:
         rows, left_out, last_s, first_s, ordered = 0, 0, -1.0, float("inf"), True
         arrives, name = self._arrives, self._arrival
-        for line, cells in self._rows():
-            rows += 1
+        for line, cells in self._rows(on_progress):
             text = cells[arrives]
             if not text and self.form.published is not None:
-                left_out += 1
+                rows, left_out = rows + 1, left_out + 1
                 continue
             try:
-                arrival_s = number(name, text)
+                arrival_s = self.form.moment(name, text)
             except BadCell as error:
                 raise BadInput(f"{self.path}:{line}: {error}") from None
+            if not self._is_within(arrival_s):
+                continue
+            rows += 1
             if arrival_s < last_s:
                 ordered = False
             last_s = arrival_s
             first_s = min(first_s, arrival_s)
         if not rows:
             chosen = f" with {', '.join(f'{k}={v}' for k, v in self._select.items())}" if self._select else ""
-            raise BadInput(f"{self.path}: no job{chosen}")
+            when = f" {self._within.in_words}" if self._within is not None else ""
+            raise BadInput(f"{self.path}: no job{chosen}{when}")
         # Our own traces count from the start of the workload, which need not be the first arrival.
-        return TraceScan(rows, left_out, ordered, first_s if self.form.published is not None and rows > left_out else 0)
+        return TraceScan(rows, left_out, ordered, first_s if self.form.from_first and rows > left_out else 0)
 
     def _sorted(self) -> Iterator[SimulatedJob]:
         """Sorted in pieces, which wait on disk and are merged."""

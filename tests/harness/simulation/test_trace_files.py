@@ -7,7 +7,8 @@ import pytest
 from mews.harness.errors import BadInput
 from mews.harness.simulation import trace_file
 from mews.harness.simulation.columns import MEWS, PAI2020, Defaults, TraceJobType
-from mews.harness.simulation.trace_file import TraceFile
+from mews.harness.simulation.helios import HELIOS, HELIOS_COLUMNS
+from mews.harness.simulation.trace_file import TraceFile, TraceSpan
 from tests.harness.simulation.traces import PAI_HEADER, pai_rows, write_pai
 
 
@@ -79,6 +80,49 @@ def test_selected_rows_alone_are_read(tmp_path):
         opened(path, select={"gpu_type": "H100"}).scan()
 
 
+HELIOS_ROW = "7,u1,vc1,4,16,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:30,2020-06-09 18:45:36,246,3"
+
+
+def helios(*rows, columns=HELIOS_COLUMNS):
+    return "\n".join((",".join(columns), *rows)) + "\n"
+
+
+def test_a_job_log_of_helios_is_read_with_its_dates_and_counts_from_the_first_job(tmp_path):
+    later = HELIOS_ROW.replace("7,u1", "8,u1").replace("18:41:27", "18:42:00").replace("4,16,1,", "12,30,3,")
+    first, *parts = opened(written(tmp_path, helios(HELIOS_ROW, later)), HELIOS).jobs()
+    assert (first.name, first.arrival_s, first.duration_s) == ("7", 0.0, 246.0)
+    assert (first.devices, first.share, first.cpu_milli) == (4, 400, 16_000)
+    assert [(part.name, part.arrival_s, part.devices, part.cpu_milli) for part in parts] == [
+        (f"8/{number}", 33.0, 4, 10_000) for number in range(3)
+    ]
+
+
+def test_a_job_on_more_nodes_than_it_has_gpus_has_one_on_each_and_one_without_gpus_has_none(tmp_path):
+    rows = [HELIOS_ROW.replace(",4,16,1,", f",{gpus},16,{nodes},") for gpus, nodes in ((3, 2), (1, 2), (0, 2))]
+    read = opened(written(tmp_path, helios(*rows)), HELIOS)
+    assert [job.devices for job in read.jobs(whole=True)] == [2, 1, 0]
+
+
+def test_jobs_that_had_not_ended_are_counted_and_a_span_takes_what_arrives_in_it(tmp_path):
+    june = HELIOS_ROW.replace("2020-06-09 18:41:27", "2020-06-01 00:00:00")
+    running = june.replace("2020-06-09 18:45:36,246", ",")
+    rows = (june.replace("06-01 00:00:00", "05-31 23:59:59"), june, running, june.replace("2020-06-01", "2020-09-01"))
+    span = TraceSpan(1_590_969_600.0, 1_598_918_400.0, "of June to August 2020")
+    read = opened(written(tmp_path, helios(*rows)), HELIOS, within=span)
+    assert (len(list(read.jobs())), read.left_out, read.scan().rows) == (1, 1, 2)
+    with pytest.raises(BadInput, match=r"t\.csv: no job of June to August 2020"):
+        opened(written(tmp_path, helios(rows[0])), HELIOS, within=span).scan()
+
+
+def test_the_first_look_at_a_large_file_tells_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_file, "_CHUNK", 1000)
+    seen = []
+    opened(written(tmp_path, helios(*[HELIOS_ROW] * 5000)), HELIOS).scan(on_progress=seen.append)
+    assert len(seen) == 5
+    assert seen == sorted(seen)
+    assert 0 < seen[0] < seen[-1] <= 100
+
+
 GOOD = "j,t,1.0,Terminated,10,20,100,1,100,T4"
 
 
@@ -101,6 +145,19 @@ GOOD = "j,t,1.0,Terminated,10,20,100,1,100,T4"
         (MEWS, "job,gpus,arrival_s,submit_offset_s\n", "t.csv:1: columns 'arrival_s', 'submit_offset_s': only one"),
         (MEWS, "job,type,arrival_s\na,A,0\n", "t.csv:1: column 'gpus': missing"),
         (MEWS, "", "t.csv:1: column 'job': missing"),
+        (HELIOS, "", "t.csv:1: column 'job_id': missing; --format helios has job_id, user, vc, gpu_num"),
+        (HELIOS, helios(columns=HELIOS_COLUMNS[:3]), "t.csv:1: column 'gpu_num': missing; --format helios has"),
+        (HELIOS, helios(HELIOS_ROW.replace(",4,16", ",x,16")), "t.csv:2: gpu_num: 'x': must be a whole number from 0"),
+        (HELIOS, helios(HELIOS_ROW.replace(",4,16", ",1.5,16")), "t.csv:2: gpu_num: '1.5': must be a whole number"),
+        (HELIOS, helios(HELIOS_ROW.replace("16,1,", "16,0,")), "node_num: '0': must be a whole number of at least 1"),
+        (
+            HELIOS,
+            helios(HELIOS_ROW.replace(",246,", ",-1,")),
+            "t.csv:2: duration: '-1': must be a number of at least 0",
+        ),
+        (HELIOS, helios(HELIOS_ROW.replace("06-09 18:41:27", "13-09 18:41:27")), "submit_time: '2020-13-09 18:41:27'"),
+        (HELIOS, helios(HELIOS_ROW.replace("2020-06-09 18:41:30", "soon")), "start_time: 'soon': must be a date and"),
+        (HELIOS, helios(HELIOS_ROW.replace("2020-06-09 18:45", "2020-W24-2 18:45")), "end_time: '2020-W24-2 18:45:36'"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line_with_its_place(tmp_path, form, text, complaint):

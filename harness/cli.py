@@ -350,7 +350,10 @@ def experiment(
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="write all rows as JSON")] = None,
     markdown: given.MarkdownOption = None,
     plots: given.PlotsOption = None,
-    list_: Annotated[bool, typer.Option("--list", help="list all experiments and exit")] = False,
+    trace: given.LogOption = None,
+    settings: given.AxisOption = None,
+    sweep: given.SweepOption = None,
+    list_: Annotated[bool, typer.Option("--list", help="list all experiments, what each assumes, and exit")] = False,
 ) -> int:
     """Repeat an experiment of a system's paper."""
     from mews.harness.commands import experiment as commands
@@ -361,7 +364,9 @@ def experiment(
         return commands.list_experiments()
     if name is None:
         raise BadInput("NAME: missing; give an experiment, or --list")
-    return commands.run(name, seeds or (), jobs, commands.ExperimentOutputs(out, json, markdown, plots))
+    outputs = commands.ExperimentOutputs(out, json, markdown, plots)
+    changes = commands.ExperimentChanges(settings or (), sweep or (), trace)
+    return commands.run(name, seeds or (), jobs, outputs, changes)
 
 
 @app.command()

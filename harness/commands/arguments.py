@@ -251,6 +251,20 @@ CellSeedsOption = Annotated[
     list[str] | None,
     typer.Option("--seeds", metavar="N|PART=N", help="run each cell with these seeds; may be repeated"),
 ]
+LogOption = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="FILE", help="play this job log, the one that the paper used, instead of ours"),
+]
+AxisOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="AXIS=VALUE", help="assume this value instead of the included one; may be repeated"),
+]
+SweepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep", metavar="AXIS=VALUE,…", help="run once for each value, and draw a curve of them; may be repeated"
+    ),
+]
 ResultsFolderOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="write results, tables, figures and a page into this folder")
 ]

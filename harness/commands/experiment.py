@@ -13,6 +13,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import check_installed
 from mews.harness.systems import all_experiments, find_experiment
 from mews.kube.system.experiment import Experiment, Tables
+from mews.kube.system.sweeping import swept
 from mews.names import must_be
 from mews.own_files import make_own_folder
 
@@ -27,40 +28,88 @@ class ExperimentOutputs(Struct, frozen=True):
 
 
 def list_experiments() -> int:
-    """One line per experiment."""
+    """One line per experiment, and one for each of its axes."""
     for name, experiment in all_experiments().items():
         terminal.out(f"{name:20} {experiment.summary}\n")
+        for axis in experiment.axes:
+            shipped = "" if axis.shipped is None else f"; included: {axis.shipped:g}"
+            terminal.out(f"{'':20}   --sweep {axis.name}=…  {axis.meaning}, {axis.least:g} to {axis.most:g}{shipped}\n")
     return 0
 
 
-def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) -> int:
-    """Run an experiment and write what is asked for.
+class ExperimentChanges(Struct, frozen=True):
+    """What runs in place of the shipped experiment: ``AXIS=VALUE`` each, ``AXIS=VALUE,VALUE…`` each, and a log."""
+
+    settings: Sequence[str] = ()
+    sweeps: Sequence[str] = ()
+    log: Path | None = None
+
+
+_UNCHANGED = ExperimentChanges()
+
+
+def run(
+    name: str,
+    seeds: Sequence[str],
+    jobs: int,
+    outputs: ExperimentOutputs,
+    changes: ExperimentChanges = _UNCHANGED,
+) -> int:
+    """Run an experiment and write what is asked for. Numbers are written before pictures.
 
     Raises BadInput, Lacks.
     """
     from mews.harness.experiments.playing import ScenarioFailed
     from mews.harness.experiments.runner import run_experiment
+    from mews.harness.report.progress import progress_bar
 
     try:
         experiment = find_experiment(name)
     except LookupError as error:
         raise BadInput(error.args[0]) from error
-    wanted = _seeds(experiment, seeds)
     if jobs < 1:
         raise BadInput(f"--jobs {jobs}: must be at least 1")
-    check_outputs({"--json": outputs.json, "--markdown": outputs.markdown})
-    for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise BadInput(f"{option} {folder}: must be a folder")
-    if experiment.figures is not None and (outputs.plots is not None or outputs.out is not None):
-        check_installed("plots")  # before minutes of work, not after them
+    _check_places(outputs)
+    experiment = _changed(experiment, changes)
+    wanted = _seeds(experiment, seeds)
+    if experiment.stand_in:
+        terminal.err(f"{name}: {experiment.stand_in}\n")
     try:
-        tables = run_experiment(experiment, wanted, processes=jobs)
+        with progress_bar(100) as bar:
+            bar.begin(name)
+
+            def show(part: str, done: int, tasks: int) -> None:
+                bar.begin(f"{name}: {part}, percent")
+                bar.reached(done * 100 // tasks)
+
+            tables = run_experiment(experiment, wanted, processes=jobs, on_progress=show)
     except ScenarioFailed as failed:
         terminal.err(f"experiment {name}: {failed}\n")
         return 1
     _write(experiment, tables, wanted, outputs)
     return 0
+
+
+def _check_places(outputs: ExperimentOutputs) -> None:
+    check_outputs({"--json": outputs.json, "--markdown": outputs.markdown})
+    for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise BadInput(f"{option} {folder}: must be a folder")
+
+
+def _changed(experiment: Experiment, changes: ExperimentChanges) -> Experiment:
+    """With the user's log, then the user's values, then as the sweep that the user asks for."""
+    from mews.harness.experiments.assumptions import played_log, read_settings, read_sweeps
+
+    if changes.log is not None:
+        experiment = played_log(experiment, changes.log)
+    settings, sweeps = read_settings(experiment, changes.settings), read_sweeps(experiment, changes.sweeps)
+    both = next((axis for axis in settings if axis in sweeps), None)
+    if both is not None:
+        raise BadInput(f"--set {both}: only one of the two: --sweep {both} gives its values")
+    if settings and experiment.at is not None:
+        experiment = experiment.at(settings)
+    return swept(experiment, sweeps) if sweeps else experiment
 
 
 def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
@@ -91,12 +140,12 @@ def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], out
         write_output("--json", outputs.json, json_text(document(experiment, tables, seeds)))
     if outputs.markdown is not None:
         write_output("--markdown", outputs.markdown, report)
-    if outputs.plots is not None:
-        _draw(experiment, tables, outputs.plots)
     if outputs.out is not None:
         _write_folder(experiment, tables, seeds, report, outputs.out)
     if outputs == ExperimentOutputs():
         terminal.out(report)
+    if experiment.figures is not None and (outputs.plots is not None or outputs.out is not None):
+        _write_figures(experiment, tables, report, outputs)
 
 
 def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], report: str, folder: Path) -> None:
@@ -106,16 +155,34 @@ def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, in
         make_own_folder(folder)
     except OSError as error:
         raise Lacks(f"--out {folder}: cannot be made: {error.strerror}") from error
-    drawn = _draw(experiment, tables, folder)
     texts = {
         "result.json": json_text(result(experiment, tables)),
         "tables.json": json_text(document(experiment, tables, seeds)),
         "report.md": report,
-        "index.html": html_page(experiment, tables, report, _images(drawn)),
+        "index.html": html_page(experiment, tables, report, {}),
         **{f"{name}.csv": csv_text(rows) for name, rows in tables.items()},
+        **{name: make() for name, make in experiment.files.items()},
     }
     for name, text in texts.items():
         write_output("--out", folder / name, text)
+
+
+def _write_figures(experiment: Experiment, tables: Tables, report: str, outputs: ExperimentOutputs) -> None:
+    """Draw what is asked for; the page is written again with the figures in it.
+
+    Raises Lacks, behind the numbers, where what draws is not installed.
+    """
+    from mews.harness.experiments.tables import html_page
+
+    try:
+        check_installed("plots")
+    except Lacks as error:
+        raise Lacks(f"numbers are written, figures are not: {error}") from error
+    if outputs.plots is not None:
+        _draw(experiment, tables, outputs.plots)
+    if outputs.out is not None:
+        drawn = _draw(experiment, tables, outputs.out)
+        write_output("--out", outputs.out / "index.html", html_page(experiment, tables, report, _images(drawn)))
 
 
 def _images(drawn: Sequence[Path]) -> dict[str, bytes]:

@@ -16,6 +16,8 @@ from matplotlib import pyplot
 
 _WIDTHS = {"bars": (3.2, 3.2), "lines": (3.4, 3.0), "steps": (3.2, 2.8), "points": (3.0, 2.8)}
 """Inches of a panel, across and down."""
+_LEGEND_IN, _LABEL_IN = 0.5, 1.6
+"""Inches that a legend takes, and that one of its labels takes across."""
 
 
 def draw(figures: Iterable[Figure], folder: Path) -> list[Path]:
@@ -25,17 +27,39 @@ def draw(figures: Iterable[Figure], folder: Path) -> list[Path]:
 
 
 def _draw(figure: Figure, path: Path) -> Path:
-    across, down = _WIDTHS[figure.kind]
-    size = (across * len(figure.panels), down)
-    drawn, (axes,) = pyplot.subplots(1, len(figure.panels), figsize=size, sharey=figure.same_scale, squeeze=False)
-    for axis, panel in zip(axes, figure.panels, strict=True):
-        _PAINTERS[figure.kind](axis, panel)
-    axes[0].set_ylabel(figure.y_label)
-    axes[0].legend(fontsize=6)
-    drawn.tight_layout()
+    drawn = drawn_of(figure)
     drawn.savefig(path, metadata={"Date": None})
     pyplot.close(drawn)
     return path
+
+
+def drawn_of(figure: Figure) -> Any:
+    """The figure as matplotlib has it. If there is more than one series to tell apart, a legend is below all plots."""
+    across, down = _WIDTHS[figure.kind]
+    told_apart = max(len(panel.series) for panel in figure.panels) > 1 or any(panel.band for panel in figure.panels)
+    size = (across * len(figure.panels), down + (_LEGEND_IN if told_apart else 0.0))
+    same_x = figure.kind != "bars" and len({panel.x_label for panel in figure.panels}) == 1
+    drawn, (axes,) = pyplot.subplots(
+        1,
+        len(figure.panels),
+        figsize=size,
+        sharey=figure.same_scale,
+        sharex=figure.same_scale and same_x,
+        squeeze=False,
+        layout="constrained",
+    )
+    for axis, panel in zip(axes, figure.panels, strict=True):
+        if panel.band is not None:
+            axis.axhspan(*panel.band, color="0.85", label="paper")
+        _PAINTERS[figure.kind](axis, panel)
+    axes[0].set_ylabel(figure.y_label)
+    if told_apart:
+        shown = {
+            label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        columns = max(1, int(size[0] / _LABEL_IN))
+        drawn.legend(shown.values(), shown, loc="outside lower center", fontsize=6, ncols=columns)
+    return drawn
 
 
 def _bars(axis: Any, panel: Panel) -> None:
@@ -78,6 +102,11 @@ def _places(series: Series) -> Sequence[float]:
 def _name(axis: Any, panel: Panel) -> None:
     axis.set_title(panel.title, fontsize=8)
     axis.set_xlabel(panel.x_label)
+    if panel.logarithmic:
+        axis.set_xscale("log")
+        at = sorted({place for series in panel.series for place in series.at})
+        axis.set_xticks(at, [f"{place:g}" for place in at], fontsize=6)
+        axis.minorticks_off()
 
 
 _PAINTERS = {"bars": _bars, "lines": _lines, "steps": _steps, "points": _points}

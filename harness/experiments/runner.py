@@ -12,17 +12,27 @@ from mews.harness.experiments.timing import cpu_seconds
 from mews.kube.system.experiment import Experiment, ExperimentPart, Part, Row, TimedPart
 
 
-def run_experiment(experiment: Experiment, seeds: Mapping[str, int], *, processes: int = 2) -> dict[str, list[Row]]:
+def run_experiment(
+    experiment: Experiment,
+    seeds: Mapping[str, int],
+    *,
+    processes: int = 2,
+    on_progress: Callable[[str, int, int], None] = lambda part, done, tasks: None,
+) -> dict[str, list[Row]]:
     """The rows of every part, by its name, with so many seeds each (a part's own number where none is given).
 
-    Each process gets what a part does with a task by its module and name, and the task by value. Raises
-    ScenarioFailed for a scenario that must pass and does not.
+    ``on_progress`` gets a part's name, how many of its tasks are done, and how many there are. Each process gets what
+    a part does with a task by its module and name, and the task by value. Raises ScenarioFailed for a scenario that
+    must pass and does not.
     """
     tables: dict[str, list[Row]] = {}
     with Pool(processes) as pool:
         for part in experiment.parts:
             wanted = seeds.get(part.name, part.seeds)
-            results = pool.map(_work(part), part.tasks(wanted), chunksize=1)
+            tasks, results = part.tasks(wanted), []
+            for result in pool.imap(_work(part), tasks):
+                results.append(result)
+                on_progress(part.name, len(results), len(tasks))
             tables[part.name] = list(part.rows(wanted, results))
     return tables
 

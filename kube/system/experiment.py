@@ -97,23 +97,27 @@ class Series(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """One plot of a figure. ``places`` names the bars' groups."""
+    """One plot of a figure. ``places`` names the bars' groups; ``band``: between which heights the paper's value lies;
+    ``logarithmic``: its x axis is."""
 
     title: str
     series: tuple[Series, ...]
     places: tuple[str, ...] = ()
     x_label: str = ""
+    band: tuple[float, float] | None = None
+    logarithmic: bool = False
 
 
 class Figure(Struct, frozen=True):
-    """Panels side by side, written to ``NAME.svg``; ``same_scale``: their heights can be compared. ``steps`` are lines
-    that stay level until the next point, as distributions are drawn."""
+    """Panels side by side, written to ``NAME.svg``. ``same_scale``: their heights can be compared, and where their x
+    axes have one label, their widths too; False where panels show different quantities. ``steps`` are lines that stay
+    level until the next point, as distributions are drawn."""
 
     name: str
     kind: Literal["bars", "lines", "steps", "points"]
     y_label: str
     panels: tuple[Panel, ...]
-    same_scale: bool = False
+    same_scale: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +133,55 @@ class Comparison:
     high: float | None = None
 
 
+class Axis(Struct, frozen=True):
+    """A number that a paper leaves out, and that an experiment assumes: its ``shipped`` value, None for what a log says
+    of it. ``values`` are those of the shipped curve; any from ``least`` to ``most`` may be asked for. ``meaning`` has
+    the unit; ``logarithmic``: values are drawn by their ratios."""
+
+    name: str
+    meaning: str
+    shipped: float | None
+    values: tuple[float, ...]
+    least: float
+    most: float
+    logarithmic: bool = False
+
+
+class RecordedJobs(Struct, frozen=True):
+    """The jobs of a log in order of arrival, in columns: when each arrived, from the first on, and how long it ran, in
+    seconds; its GPUs and CPUs on each node. A job on several nodes is as many here. ``left_out``: how many had not
+    ended when the log was taken."""
+
+    name: str
+    arrival_s: Sequence[float]
+    duration_s: Sequence[float]
+    gpus: Sequence[int]
+    cpus: Sequence[float]
+    left_out: int = 0
+
+
+class LogUse(Struct, frozen=True):
+    """The log that a paper ran, where an experiment can run it: in which format, from which moment to before which, in
+    seconds since 1970, and that span in words. ``play`` is the experiment on its jobs; it raises ValueError for a log
+    without any that it can run."""
+
+    format: str
+    from_s: float
+    until_s: float
+    in_words: str
+    play: Callable[[RecordedJobs], Experiment]
+
+
 class Experiment(Struct, frozen=True):
     """``mews experiment NAME``. ``title`` and ``notes`` stand above its comparisons in the report
     (``comparing.report``): ``{PART}`` in a note is that part's number of seeds, and ``found`` gives notes on what came
     out, from the tables and the seeds by part. ``own_report`` takes the place of all that. ``about`` holds what a
-    reader of the results must know beside the rows; ``figures`` and ``comparisons`` are drawn and listed from them."""
+    reader of the results must know beside the rows; ``figures`` and ``comparisons`` are drawn and listed from them.
+
+    ``axes`` are what the paper leaves out: ``at(values)`` is the same experiment with other values of them, without
+    curves, and ``curve`` gives the numbers that a sweep follows (``sweeping``), whose unit is ``curve_label``. ``log``:
+    it can run the paper's own log; ``stand_in`` says in a line what runs in its place. ``files`` are written into the
+    folder of the results: name -> text."""
 
     name: str
     summary: str
@@ -145,3 +193,10 @@ class Experiment(Struct, frozen=True):
     figures: Callable[[Tables], Sequence[Figure]] | None = None
     comparisons: Callable[[Tables], Sequence[Comparison]] = lambda tables: ()
     about: Mapping[str, Any] | None = None
+    axes: tuple[Axis, ...] = ()
+    at: Callable[[Mapping[str, float]], Experiment] | None = None
+    curve: Callable[[Tables], Sequence[Comparison]] = lambda tables: ()
+    curve_label: str = ""
+    log: LogUse | None = None
+    stand_in: str = ""
+    files: Mapping[str, Callable[[], str]] = field(default_factory=dict)

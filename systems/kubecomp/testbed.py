@@ -32,6 +32,9 @@ def overhead_s(idle_gpus: int, rng: random.Random) -> float:
 KUBELET_S = 0.98
 """What the emulated kubelet itself takes from a pod's first status to its process, on average (its ``Timings``)."""
 
+RECONFIGURE_S = 3.267 + 3.325
+"""Measured, means of 73 and 74: the update of GPU availability and the retrieval of the allocation, before moves."""
+
 GATE_S = 1.80
 """Measured, all fixed splits: from a container's start to the creation of the next pod, where the driver waited for
 nothing else. It looks once a second."""

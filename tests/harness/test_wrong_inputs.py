@@ -14,6 +14,8 @@ from mews.harness.commands.further import all_commands
 HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo\n"
 HARDWARE = "apiVersion: mews/v1\nkind: Hardware\n"
 TRACE = "job,type,arrival_s,gpus,cpus,duration_s\n"
+HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+HELIOS_ROW = "1,u,v,{gpus},4,1,COMPLETED,{submitted},2020-06-01 00:00:00,2020-06-01 00:00:09,9,0\n"
 KUBECONFIG = "apiVersion: v1\nkind: Config\n"
 FILES = {
     "good.yaml": HEAD + "steps: [{sleep: 1s}]\n",
@@ -41,6 +43,12 @@ FILES = {
     "trace-short.csv": TRACE + "a,A\n",
     "trace-twice.csv": TRACE + "a,A,1,1,1,5\na,A,1,1,1,5\n",
     "trace-float.csv": TRACE + "a,A,1,1.5,1,5\n",
+    "log-cols.csv": HELIOS.replace("gpu_num,", ""),
+    "log-head.csv": HELIOS,
+    "log-gpus.csv": HELIOS + HELIOS_ROW.format(gpus="many", submitted="2020-06-01 00:00:00"),
+    "log-date.csv": HELIOS + HELIOS_ROW.format(gpus=1, submitted="01.06.2020"),
+    "log-may.csv": HELIOS + HELIOS_ROW.format(gpus=1, submitted="2020-05-01 00:00:00"),
+    "log-none.csv": HELIOS + HELIOS_ROW.format(gpus=0, submitted="2020-06-01 00:00:00"),
     "kube-empty": "",
     "kube-bad": "a: [\n",
     "kube-list": "- 1\n",

@@ -55,6 +55,11 @@ class Assumptions(Struct, frozen=True):
     deadline_s: float = 10800.0
 
 
+CORES_GFLOPS = (15.0, 30.0, 60.0, 120.0, 240.0)
+DEADLINES_S = (3600.0, 7200.0, 10800.0)
+"""Under which of the assumptions that matter most the experiment is repeated."""
+
+
 def cluster() -> ClusterState:
     """Three workers of ten cores and 32 GiB (Table 2)."""
     whole = (10_000, 32 * _GIB, 110)

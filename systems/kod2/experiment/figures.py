@@ -35,4 +35,4 @@ def _utilisation(rows: Sequence[Row]) -> Figure:
             Series(label, tuple(100 * share for share in busy[variant])) for variant, label in _SHOWN.items()
         )
         panels.append(Panel(f"{model}, batch 64", series, x_label="minutes"))
-    return Figure("kod2-cpu", "lines", "busy cores of 30, %", tuple(panels), same_scale=True)
+    return Figure("kod2-cpu", "lines", "busy cores of 30, %", tuple(panels))

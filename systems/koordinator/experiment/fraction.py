@@ -87,7 +87,7 @@ def figures(tables: Tables) -> list[Figure]:
         cells = [_values(table, way, metric) for way in WAYS]
         spread = tuple(half_width(each) if len(each) > 1 else 0.0 for each in cells)
         panels.append(Panel(text, (Series(metric, tuple(map(fmean, cells)), spread),), places=WAYS))
-    return [Figure("koordinator-fraction", "bars", "", tuple(panels))]
+    return [Figure("koordinator-fraction", "bars", "", tuple(panels), same_scale=False)]
 
 
 NOTES = (

@@ -55,7 +55,7 @@ def figures(tables: Tables) -> list[Figure]:
         )
         for workload in WORKLOADS
     ]
-    return [Figure("kubecomp-fig9", "steps", "share of the time", tuple(panels), same_scale=True)]
+    return [Figure("kubecomp-fig9", "steps", "share of the time", tuple(panels))]
 
 
 FIG9 = Experiment(

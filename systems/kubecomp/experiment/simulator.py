@@ -30,13 +30,15 @@ class FigureNode(Struct):
 
 
 class FigureJob(Struct, frozen=True):
-    """What became of a job; None: it never ran. ``moved`` GPUs were moved for it."""
+    """What became of a job; None: it never ran. ``runs_s``: when it has its node and has started. ``moved`` GPUs were
+    moved for it."""
 
     job: WorkloadJob
     start_s: float | None = None
     end_s: float | None = None
     node: str = ""
     moved: int = 0
+    runs_s: float = 0.0
 
     @property
     def wait_s(self) -> float | None:
@@ -60,7 +62,8 @@ def nodes_of(split: Sequence[int], *, pool: str = "0") -> list[FigureNode]:
 class Simulation(Struct):
     """One run. ``pooled``: GPUs may be moved within their pool, ``move_s`` seconds each; else each stays where it is,
     and the least loaded node that fits is taken. ``start_s``: what starting a job costs where so many GPUs, its own
-    included, are idle. Ties from ``rng``."""
+    included, are idle. ``gate_s``: a job is submitted so long after the one before it runs, at the earliest; None: as
+    it arrives. ``reconfigure_s``: what a reconfiguration takes beside its moves. Ties from ``rng``."""
 
     nodes: Sequence[FigureNode]
     jobs: Sequence[WorkloadJob]
@@ -69,6 +72,8 @@ class Simulation(Struct):
     policy: Policy = Policy.BOTH
     move_s: float = MOVE_S
     start_s: Callable[[int], float] = lambda idle: 0.0
+    gate_s: float | None = None
+    reconfigure_s: float = 0.0
     _ends: list[tuple[float, int, FigureNode, list[str], int]] = field(default_factory=list)
 
     def run(self) -> list[FigureJob]:
@@ -84,8 +89,11 @@ class Simulation(Struct):
             if node is None:
                 return found + [FigureJob(left) for left in self.jobs[number:]]
             moved = self._gather(node, job)
-            now_s += self.move_s * moved
-            found.append(self._start(number, job, node, now_s, moved))
+            if moved:
+                now_s += self.reconfigure_s + self.move_s * moved
+            found.append(begun := self._start(number, job, node, now_s, moved))
+            if self.gate_s is not None:
+                now_s = begun.runs_s + self.gate_s
         return found
 
     def _release(self, now_s: float) -> None:
@@ -135,4 +143,4 @@ class Simulation(Struct):
         node.cpus -= job.cpus
         end_s = started_s + job.duration_s
         heapq.heappush(self._ends, (end_s, number, node, held, job.cpus))
-        return FigureJob(job, now_s, end_s, node.name, moved)
+        return FigureJob(job, now_s, end_s, node.name, moved, started_s)

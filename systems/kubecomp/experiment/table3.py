@@ -43,7 +43,21 @@ MEASURED_S: Mapping[str, float] = {
 }
 """Means of the published timings (73, 74, 72 of them); reallocation: of one GPU, detach and attach."""
 
+INPUTS: Mapping[str, str] = {
+    Phase.NODE_SELECTION: "input",
+    Phase.AVAILABILITY_UPDATE: "input",
+    Phase.ALLOCATION_RETRIEVAL: "input",
+    Phase.REALLOCATION: "input by GPU",
+    Phase.DETECTION_BINDING: "result",
+    TOTAL: "result",
+}
+"""Which rows of the table say what was put in. The first three durations are drawn whatever m is, from what was
+measured (the first: of our own plugin), so that their R is near 0 by construction; a GPU's move is drawn from the
+measured ones, so that R of their sum is near 1. What scheduler, kubelet and device manager do then is played."""
+
 NOTES = (
+    "Rows that are inputs have durations that were measured: their R repeats what was put in, 0 where a phase is drawn "
+    "whatever m is, 1 where one is drawn for each GPU. Detection and binding, and so the total, are results.",
     "One pod a run asks for m = 1 to 8 GPUs on the node that has none, as published (`mode: public`): Reconfig-Mgr "
     "moves them one by one. The paper does not say over which m it took its coefficients. An event that comes again "
     "while the GPUs are under way is served as a reconfiguration of its own: the rows are those that moved something.",
@@ -132,7 +146,9 @@ def r_of(table: Sequence[Row], phase: str) -> float | None:
 def comparisons(tables: Tables) -> list[Comparison]:
     """The six coefficients, and the levels of the phases."""
     table = tables["reconfigurations"]
-    found = [Comparison(f"R, {phase}", r_of(table, phase), paper=paper) for phase, paper in PAPER_R.items()]
+    found = [
+        Comparison(f"R, {phase} ({INPUTS[phase]})", r_of(table, phase), paper=paper) for phase, paper in PAPER_R.items()
+    ]
     for phase in PAPER_R:
         values = [row[phase] for row in table if row[phase] is not None]
         if phase == Phase.REALLOCATION:
@@ -150,7 +166,7 @@ def figures(tables: Tables) -> list[Figure]:
         there = [row for row in table if row[phase] is not None]
         series = Series(phase, tuple(row[phase] for row in there), at=tuple(float(row["moved_gpus"]) for row in there))
         panels.append(Panel(phase.replace("_", " "), (series,), x_label="GPUs moved"))
-    return [Figure("kubecomp-table3", "points", "seconds", tuple(panels))]
+    return [Figure("kubecomp-table3", "points", "seconds", tuple(panels), same_scale=False)]
 
 
 def found(tables: Tables, seeds: Mapping[str, int]) -> tuple[str, ...]:

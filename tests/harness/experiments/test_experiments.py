@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from mews.harness.cli import exit_code
 from mews.harness.clusters.unit import COMPONENT
@@ -16,6 +17,7 @@ from mews.harness.experiments.tables import csv_text
 from mews.harness.experiments.timing import cpu_seconds
 from mews.harness.scenario.errors import ScenarioError
 from mews.kube.system.experiment import (
+    Axis,
     Comparison,
     Experiment,
     ExperimentPart,
@@ -25,6 +27,7 @@ from mews.kube.system.experiment import (
     ScenarioTask,
     Series,
 )
+from mews.kube.system.sweeping import with_curves
 
 
 def squared(task):
@@ -164,6 +167,93 @@ def test_cpu_time_is_booked_on_the_component_in_whose_context_it_is_spent():
         asyncio.run(main())
     assert set(account.shares) == {"busy", "idle"}
     assert sum(account.shares["busy"]) > 2 * sum(account.shares["idle"]) > 0
+
+
+def compared_panels(**options):
+    low, high = (Series("one", (1.0, top), at=(0.0, 1.0)) for top in (2.0, 8.0))
+    other = Series("a name that is longer than the plot is wide, as long names are", (1.0, 1.0), at=(0.0, 4.0))
+    panels = (Panel("a", (low, other), x_label="s", band=(0.5, 0.7)), Panel("b", (high, other), x_label="s"))
+    return Figure("it", "lines", "y", panels, **options)
+
+
+def test_panels_share_their_axes_unless_they_show_different_quantities():
+    pytest.importorskip("matplotlib")
+    from mews.harness.experiments.drawing import drawn_of
+
+    left, right = drawn_of(compared_panels()).axes
+    assert (left.get_ylim(), left.get_xlim()) == (right.get_ylim(), right.get_xlim())
+    left, right = drawn_of(compared_panels(same_scale=False)).axes
+    assert left.get_ylim() != right.get_ylim()
+
+
+def test_a_legend_lies_below_the_plots_and_names_the_papers_band():
+    pytest.importorskip("matplotlib")
+    from mews.harness.experiments.drawing import drawn_of
+
+    drawn = drawn_of(compared_panels())
+    drawn.draw_without_rendering()
+    (legend,) = drawn.legends
+    assert {text.get_text() for text in legend.get_texts()} >= {"one", "paper"}
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(axis.get_tightbbox()) for axis in drawn.axes)
+    assert box.x1 - box.x0 > 0
+
+
+def test_without_what_draws_the_numbers_are_written_first_and_then_one_line_says_what_is_missing(
+    toy, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("mews.harness.extras.find_spec", lambda module: None)
+    drawn = replace(TOY, figures=lambda tables: [compared_panels()])
+    monkeypatch.setattr("mews.harness.systems.all_experiments", lambda: {"toy": drawn})
+    assert exit_code(["experiment", "toy", "--out", str(tmp_path / "out"), "--jobs", "1"]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "numbers are written, figures are not: matplotlib is not installed; pip install" in line
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["rows"][0]["ours"] == 5.0
+    assert (tmp_path / "out" / "index.html").is_file()
+
+
+SWEPT = Experiment(
+    name="swept",
+    summary="a factor",
+    parts=TOY.parts[:1],
+    title="Factors",
+    notes=("{squares} seeds.",),
+    comparisons=lambda tables: [Comparison("sum", ours=float(tables["squares"][0]["sum"]))],
+    axes=(Axis("factor", "times", 2.0, (1.0, 2.0), 0.0, 9.0),),
+    at=lambda values: replace(SWEPT, parts=(scaled(int(values["factor"])),)),
+    curve=lambda tables: [Comparison("sum", ours=float(tables["squares"][0]["sum"]), paper=5.0)],
+)
+
+
+def scaled(factor):
+    def tasks(seeds):
+        return [factor * seed for seed in range(seeds)]
+
+    return ExperimentPart("squares", "", 3, tasks, squared, rows_of)
+
+
+def test_a_sweep_has_a_point_for_each_value_and_a_value_may_be_set_alone(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("mews.harness.systems.all_experiments", lambda: {"swept": SWEPT})
+    assert exit_code(["experiment", "swept", "--set", "factor=3"]) == 0
+    assert "| sum |  |  | 45 |  |" in capsys.readouterr().out
+    out = tmp_path / "out"
+    assert exit_code(["experiment", "swept", "--sweep", "factor=3,1", "--seeds", "4", "--json", str(out)]) == 0
+    rows = json.loads(out.read_text())["curves"]
+    assert [(row["axis"], row["value"], row["ours"], row["paper"]) for row in rows] == [
+        ("factor", 1.0, 14.0, 5.0),
+        ("factor", 3.0, 126.0, 5.0),
+    ]
+
+
+def test_curves_beside_an_experiment_are_of_the_shipped_values_with_the_papers_band():
+    both = with_curves(SWEPT, 2)
+    tables = run_experiment(both, {"squares": 3}, processes=1)
+    (figure,) = both.figures(tables)
+    (panel,) = figure.panels
+    assert panel.series[0].at == (1.0, 2.0)
+    assert panel.series[0].values == (1.0, 4.0)
+    assert panel.band == (4.95, 5.05)
+    assert [each.name for each in both.comparisons(tables)] == ["sum", "factor=1: sum", "factor=2: sum"]
 
 
 @pytest.mark.parametrize("kind", ["bars", "lines", "steps", "points"])

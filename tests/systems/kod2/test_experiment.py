@@ -7,7 +7,7 @@ import pytest
 from mews.kube.system.statistics import sign_test
 from mews.systems.kod2.experiment.cells import Assumptions
 from mews.systems.kod2.experiment.figures import figures
-from mews.systems.kod2.experiment.parts import sensitivity_rows, sensitivity_tasks
+from mews.systems.kod2.experiment.parts import sensitivity_rows, sensitivity_tasks, speed_rows, speed_tasks
 from mews.systems.kod2.experiment.report import markdown
 from mews.systems.kod2.experiment.run import STARVE_LIMITS_S, VARIANTS, intervals_of, reduction, run_cell
 
@@ -53,14 +53,17 @@ def test_a_baseline_that_hangs_has_dead_jobs_and_holds_cores_it_does_not_use():
 def test_the_tables_name_every_cell_and_what_the_paper_found():
     grid = [{"workers": "3-6", "deadline_s": 3600.0, "reduction": 0.1, "reduction_all": 0.2, "dead": 1.5,
              "utilisation": 0.5}]  # fmt: skip
-    text = markdown(rows(), grid, seeds=1)
+    speeds = [{"core_gflops": 120.0, "deadline_s": 7200.0, "faster_completed": 17, "faster_all": 20,
+               "change_completed": -0.8, "change_all": None}]  # fmt: skip
+    text = markdown(rows(), grid, speeds, seeds=1)
     for line in ("| 64 | VGG-16 |", "| 128 | VGG-16 |", "-84 %", "+92 %", "| no-affinity |", "| never |"):
         assert line in text
+    assert "| 120 | 7200 | 17 / 20 | -80 % / – |" in text
     assert "| 3-6 | 3600 | -10 % / -20 % | 1.5 | +50 % |" in text
 
 
 def test_how_sure_means_are_and_when_the_whole_work_ends_are_printed_with_the_number_of_seeds():
-    text = markdown(rows(), [], seeds=2)
+    text = markdown(rows(), [], [], seeds=2)
     assert "over 2 seeds, ± half of its 95 % interval" in text
     ours, random = of("kod2"), of("random")
     later = f"{random['done_later_s'] / 60:.0f} ± 0 / {random['later_s'] / 60:.0f} ± 0"
@@ -109,6 +112,21 @@ def test_tasks_and_rows_of_the_sensitivity_belong_together():
     found = sensitivity_rows(2, numbers)
     assert [(row["workers"], row["deadline_s"]) for row in found][:2] == [("2-5", 3600.0), ("2-5", 7200.0)]
     assert {row["reduction"] for row in found} == {0.5}
+
+
+def test_the_speeds_of_a_core_are_counted_over_all_cells():
+    tasks = speed_tasks(1)
+    assert len(tasks) == len(set(tasks)) == 5 * 3 * 20
+    # KOD2 is slower in CNN-rand's cells where jobs hang for an hour, and nowhere else.
+    numbers = [
+        {"kod2": {"jct_s": 2.0 if (model, given.deadline_s) == ("CNN-rand", 3600.0) else 0.5, "jct_all_s": None},
+         "random": {"jct_s": 1.0, "jct_all_s": 1.0}}
+        for model, _, _, _, given in tasks
+    ]  # fmt: skip
+    found = speed_rows(1, numbers)
+    assert [row["faster_completed"] for row in found] == [15, 20, 20] * 5
+    assert {(row["change_completed"], row["change_all"], row["faster_all"]) for row in found} == {(-0.5, None, 0)}
+    assert [(row["core_gflops"], row["deadline_s"]) for row in found][2:4] == [(15.0, 10800.0), (30.0, 3600.0)]
 
 
 def test_a_reduction_is_the_share_saved():

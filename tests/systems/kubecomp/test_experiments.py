@@ -9,14 +9,17 @@ import pytest
 from mews.harness.experiments.playing import play
 from mews.harness.experiments.timing import cpu_seconds
 from mews.kube.system.comparing import report
+from mews.kube.system.experiment import RecordedJobs
 from mews.kube.system.journal import Line
-from mews.systems.kubecomp.experiment import complexity, overhead, runs, simulated, table3
+from mews.kube.system.sweeping import CURVES, swept
+from mews.systems.kubecomp.experiment import complexity, fig11, fig12, fig13, overhead, runs, table3
 from mews.systems.kubecomp.experiment.all import EXPERIMENTS
 from mews.systems.kubecomp.experiment.fig8 import FIG8
 from mews.systems.kubecomp.experiment.fig9 import FIG9
 from mews.systems.kubecomp.experiment.fig10 import FIG10
+from mews.systems.kubecomp.experiment.helios import drawn_log
 from mews.systems.kubecomp.experiment.simulator import NODE_CPUS, Simulation, nodes_of
-from mews.systems.kubecomp.experiment.workloads import WORKLOADS, drawn
+from mews.systems.kubecomp.experiment.workloads import WORKLOADS, WorkloadJob, drawn
 from mews.systems.kubecomp.policy import Policy
 from mews.systems.kubecomp.results import detection_seconds
 
@@ -128,31 +131,102 @@ def test_a_fixed_split_moves_nothing_and_a_job_too_large_for_it_never_runs():
     assert all(job.start_s is not None for job in simulated_jobs((4, 4), pooled=True, mix="W4"))
 
 
-def test_fig_11_has_no_bar_for_a_split_that_cannot_run_the_mix_and_pooling_beats_the_uneven_split():
-    rows = simulated.flat(3, [simulated.run_11(task) for task in simulated.tasks_11(3)])
-    found = by_name(simulated.FIG11.comparisons({"rows": rows}))
-    assert found["mean wait, s: 50 %, 6-6-6-6"].ours is None
-    assert found["mean wait, s: 100 % A, pool"].ours == found["mean wait, s: 100 % A, 6-6-6-6"].ours
-    assert found["mean wait, s: 50 %, pool"].ours < found["mean wait, s: 50 %, 4-4-8-8"].ours
-    assert simulated.FIG11.figures({"rows": rows})[0].panels[0].places == tuple(simulated.MIXES)
+def run_part(experiment, seeds):
+    (part, *_) = experiment.parts
+    return {part.name: part.rows(seeds, [part.run(task) for task in part.tasks(seeds)])}
+
+
+def test_a_gated_job_comes_when_the_one_before_it_runs():
+    jobs = [WorkloadJob(name, "B", 1, 40, 0.0, 100.0) for name in "ab"]
+    for gate_s, second_s in ((None, 0.0), (1.8, 6.8)):
+        done = Simulation(
+            nodes_of((4, 4)), jobs, False, random.Random(1), start_s=lambda idle: 5.0, gate_s=gate_s
+        ).run()
+        assert [job.start_s for job in done] == [0.0, second_s]
+
+
+def test_a_reconfiguration_takes_its_own_time_beside_that_of_its_moves():
+    jobs = [WorkloadJob("d", "D", 4, 40, 0.0, 100.0)]
+    for split, start_s in (((3, 3), 26.9), ((4, 2), 0.0)):
+        (done,) = Simulation(nodes_of(split), jobs, True, random.Random(1), move_s=20.9, reconfigure_s=6.0).run()
+        assert done.start_s == pytest.approx(start_s)
+
+
+def test_fig_11_has_both_costs_of_a_move_side_by_side_and_no_bar_for_a_split_that_cannot_run_the_mix():
+    tables = run_part(fig11.FIG11, 3)
+    found = by_name(fig11.FIG11.comparisons(tables))
+    assert found["mean wait, s: 50 %, 6-6-6-6, 20.9 s a move"].ours is None
+    alone = [found[f"mean wait, s: 100 % A, {split}, 20.9 s a move"].ours for split in ("pool", "6-6-6-6")]
+    assert alone[0] == alone[1]
+    assert found["mixes in which the pool waits least (2 % allowed), 0 s a move"].ours == 6
+    dear, free = (found[f"mean wait, s: 100 % E, pool, {move_s} s a move"].ours for move_s in ("20.9", "0"))
+    assert free < dear
+    (figure,) = fig11.FIG11.figures(tables)
+    assert [panel.title for panel in figure.panels] == ["mix of A and E, 20.9 s a move", "mix of A and E, 0 s a move"]
+    assert figure.same_scale
 
 
 def test_fig_12_normalises_by_one_fixed_pool_and_pooling_waits_less(monkeypatch):
-    monkeypatch.setattr(simulated, "TRACE_JOBS", 150)
-    rows = simulated.flat(1, [simulated.run_12(1)])
-    found = by_name(simulated.FIG12.comparisons({"rows": rows}))
-    assert found["normalised wait: fixed, 1 pools"].ours == 1.0
-    assert 0.1 < found["reduction of the wait by pooling, 1 pools"].ours < 0.6
+    monkeypatch.setattr(fig12, "JOBS", 150)
+    found = by_name(fig12.comparisons(run_part(fig12.FIG12, 1)))
+    assert found["normalised wait: fixed, 1 pool"].ours == 1.0
+    assert 0.1 < found["reduction of the wait by pooling, 1 pool"].ours < 0.6
     assert found["normalised wait: fixed, 6 pools"].ours < found["normalised wait: fixed, 2 pools"].ours < 1.0
 
 
+def test_the_shipped_point_of_fig_12_lies_on_the_curve_that_a_sweep_of_its_load_draws(monkeypatch):
+    monkeypatch.setattr(fig12, "JOBS", 60)
+    shipped = fig12.reductions(run_part(fig12.FIG12, 2))
+    curve = run_part(swept(fig12.FIG12, {"load": (0.9, 8.0)}), 2)[CURVES]
+    assert [row["ours"] for row in curve if row["value"] == 8.0] == [each.ours for each in shipped]
+    light, heavy = (row["ours"] for row in curve if row["name"].endswith("1 pool"))
+    assert light > heavy
+    assert {row["paper"] for row in curve} == {0.30}
+
+
+def test_the_generated_log_asks_for_what_its_axes_say():
+    log = drawn_log(3, jobs=4000, load=2.0, eights=0.25, cpus_per_gpu=6.0, pool_gpus=24)
+    assert sum(job.gpus == 8 for job in log) / 4000 == pytest.approx(0.25, abs=0.03)
+    assert all(job.cpus == 6.0 * job.gpus for job in log)
+    asked = sum(job.gpus * job.duration_s for job in log)
+    assert asked / 24 / log[-1].submitted_s == pytest.approx(2.0, rel=0.1)
+
+
+def test_fig_12_plays_the_jobs_of_a_log_at_its_own_load_and_says_what_it_leaves_out():
+    # No GPU, more than a fixed node has, more CPUs than a node has: none of them can run on both clusters.
+    log = RecordedJobs("log", (0, 0, 10, 20, 40), (9, 60, 9, 9, 30), (0, 8, 16, 1, 4), (1, 8, 1, 193, 4), left_out=2)
+    experiment = fig12.played(log)
+    assert {row["jobs"] for row in run_part(experiment, 1)["rows"]} == {2}
+    assert fig12.load_of(log) == pytest.approx((8 * 60 + 4 * 30) / (24 * 40))
+    note = experiment.notes[0]
+    assert "2 jobs with the log's CPUs, at 0.625 times" in note
+    assert "1 jobs without GPUs, 2 that need more" in note
+    assert "2 that had not ended" in note
+    twice = fig12.jobs_of(fig12.Assumed(load=1.25, cpus=3.0, log=log), 1)
+    assert [(job.arrival_s, job.cpus) for job in twice] == [(0.0, 24), (20.0, 12)]
+    assert "eights" not in {axis.name for axis in experiment.axes}
+    with pytest.raises(ValueError, match="no job has 1 to 8 GPUs"):
+        fig12.played(RecordedJobs("log", (0,), (1,), (16,), (1,)))
+
+
 def test_fig_13_both_branches_of_equation_1_move_fewer_than_either_and_none_moves_most():
-    rows = simulated.flat(4, [simulated.run_13(task) for task in simulated.tasks_13(4)])
-    found = by_name(simulated.FIG13.comparisons({"rows": rows}))
+    found = by_name(fig13.FIG13.comparisons(run_part(fig13.FIG13, 4)))
     for policy in ("best-fit", "least-demand", "both"):
         assert found[f"intervals at which {policy} moves fewer than none"].ours == 3
-    every_minute = [found[f"GPUs moved: every 60 s, {policy.value}"].ours for policy in simulated.POLICIES]
+    every_minute = [found[f"GPUs moved: every 60 s, {policy.value}"].ours for policy in fig13.POLICIES]
     assert max(every_minute) == every_minute[0]
+
+
+@pytest.mark.parametrize("experiment", [each for each in EXPERIMENTS if each.axes], ids=lambda each: each.name)
+def test_a_shipped_value_of_an_axis_is_among_those_of_its_curve_and_changes_nothing(experiment):
+    (part, *_) = experiment.parts
+    for axis in experiment.axes:
+        assert axis.shipped in axis.values
+        assert axis.least <= min(axis.values) <= max(axis.values) <= axis.most
+        again = experiment.at({axis.name: axis.shipped}).parts[0]
+        task, same = part.tasks(1)[0], again.tasks(1)[0]
+        first, second = part.run(task), again.run(same)
+        assert second == (first[: len(second)] if isinstance(first, list) else first)
 
 
 # Table III, overhead, complexity
@@ -167,7 +241,9 @@ def reconfigurations():
 def test_table_iii_has_all_six_rows_and_reallocation_alone_grows_with_the_gpus_moved():
     found = by_name(table3.TABLE3.comparisons({"reconfigurations": reconfigurations()}))
     assert [each.paper for name, each in found.items() if name.startswith("R, ")] == list(table3.PAPER_R.values())
-    assert found["R, reallocation"].ours == pytest.approx(0.992, abs=0.01)
+    assert found["R, reallocation (input by GPU)"].ours == pytest.approx(0.992, abs=0.01)
+    results = [name.split()[1] for name in found if name.startswith("R, ") and name.endswith("(result)")]
+    assert results == ["detection_binding", "total"]
     assert found["seconds a GPU, reallocation"].ours == pytest.approx(20.885, rel=0.1)
     for phase in table3.PAPER_R:
         assert found[f"seconds, {phase}" if phase != "reallocation" else "seconds a GPU, reallocation"].ours > 0

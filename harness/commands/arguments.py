@@ -253,7 +253,7 @@ CellSeedsOption = Annotated[
 ]
 LogOption = Annotated[
     Path | None,
-    typer.Option("--trace", metavar="FILE", help="play this job log, the one that the paper used, instead of ours"),
+    typer.Option("--trace", metavar="FILE", help="play this job log of the cluster that the paper used"),
 ]
 AxisOption = Annotated[
     list[str] | None,

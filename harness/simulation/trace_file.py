@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import heapq
+import io
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -143,7 +144,7 @@ class TraceFile:
         """Line and cells of each chosen row."""
         width, chosen = len(self._columns), self._chosen
         try:
-            with self.path.open(newline="", encoding="utf-8-sig") as file:
+            with self.path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
                 reader = csv.reader(file)
                 size = max(self.path.stat().st_size, 1)
                 for _ in range(self._skip):
@@ -155,7 +156,7 @@ class TraceFile:
                         there = f"{len(cells)} cells for {width} columns"
                         raise BadInput(f"{self.path}:{reader.line_num}: {there}")
                     if on_progress is not None and not reader.line_num % _CHUNK:
-                        on_progress(file.buffer.tell() * 100 // size)
+                        on_progress(raw.tell() * 100 // size)
                     if not chosen or all(cells[place] == value for place, value in chosen):
                         yield reader.line_num, cells
         except (OSError, UnicodeDecodeError) as error:

@@ -253,11 +253,11 @@ CellSeedsOption = Annotated[
 ]
 LogOption = Annotated[
     Path | None,
-    typer.Option("--trace", metavar="FILE", help="play this job log of the cluster that the paper used"),
+    typer.Option("--trace", metavar="FILE", help="read jobs from this log of the cluster that the paper used"),
 ]
 AxisOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="AXIS=VALUE", help="assume this value instead of the included one; may be repeated"),
+    typer.Option("--set", metavar="AXIS=VALUE", help="use this value instead of the included one; may be repeated"),
 ]
 SweepOption = Annotated[
     list[str] | None,

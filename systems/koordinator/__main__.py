@@ -39,6 +39,7 @@ from mews.systems.koordinator.gpu_plugin import GpuDevicePlugin
 from mews.systems.koordinator.koordlet import Koordlet
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.scheduler import KoordScheduler
+from mews.systems.koordinator.scoring import weights_of
 from mews.systems.koordinator.system import WEBHOOK
 from mews.systems.koordinator.webhook import KoordWebhook
 
@@ -116,6 +117,7 @@ def config_of(path: Path | None) -> KoordinatorConfig:
         raise KoordinatorConfigError(f"{path}: {' '.join(str(error).split())}") from error
     given = _known(read, KoordinatorConfig, str(path))
     check_values(given, str(path))
+    weights_of(given.get("device_weights"), f"{path}: device_weights")
     koordlet = _known(given.pop("koordlet", {}), KoordletConfig, f"{path}: koordlet")
     check_values(koordlet, f"{path}: koordlet")
     kinds = koordlet.pop("kinds", None)

@@ -25,6 +25,7 @@ from mews.systems.koordinator.names import (
     NVIDIA,
     RATIO,
     RDMA_RESOURCE,
+    SHARED,
     WHOLE,
     today,
     type_of_resource,
@@ -50,7 +51,8 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
     """The pod as it is to be created; the very same where it asks for no device and bears no allocation.
 
     Its scheduler is ours, names are today's, limits are requests, ``koordinator.sh/gpu`` and ``nvidia.com/gpu`` are
-    written as core and ratio. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays beside them. An
+    written as core and ratio. Where GPUs are asked for by Koordinator's names, ``koordinator.sh/gpu.shared`` says their
+    number. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays beside them. An
     allocation that it is created with, being a copy of another pod, is not its own and goes. What a kubelet shows of a
     pod of its own files stays: it runs already.
 
@@ -139,4 +141,15 @@ def _translated(amounts: Mapping[str, int], *, device_plugin: bool) -> dict[str,
             found |= {CORE: hundredths, RATIO: hundredths}
             if not device_plugin:
                 del found[NVIDIA]
-    return quantities(found)
+    number = _number_of_gpus(found) if asked and NVIDIA not in asked else 0
+    return quantities(found | {SHARED: number} if number else found)
+
+
+def _number_of_gpus(found: Mapping[str, int]) -> int:
+    """What ``koordinator.sh/gpu.shared`` is set to where a container asks for GPUs by Koordinator's names and does not
+    say their number; 0: it is not set (v1.6.0, pkg/webhook/pod/mutating/device_resource_spec.go, injectGPUShare)."""
+    if SHARED in found or WHOLE in found:  # one with other names beside it is the scheduler's to refuse
+        return 0
+    of = RATIO if RATIO in found else CORE
+    several = found.get(of, 0) > _FULL and found[of] % _FULL == 0
+    return found.get(RATIO, 0) // _FULL if several else 1

@@ -14,18 +14,20 @@ from mews.systems.koordinator.policy import Choice
 
 
 class KoordinatorConfig(Struct, frozen=True):
-    """``device_choice``: how one of several sets of devices is chosen. ``gang_wait_s``: how long pods of a gang wait
-    for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is told ``koordlet``.
-    ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or Fail.
-    ``device_plugin``: one of ``nvidia.com/gpu`` runs beside. ``scheduler_account``: the user as which alone the
-    webhook lets pods with devices be bound, "": see ``scheduler_accounts``. ``leader_elect``: of several schedulers the
-    one that holds the Lease ``scheduler_name`` in ``namespace`` schedules. ``nvml`` is the library that a component in
-    a container loads, and ``host_files`` the folder with its host's sys and proc, "" for the machine's; ``envs`` and
-    ``mounts`` are what containers with a GPU need besides."""
+    """``device_choice``: how one of several sets of devices is chosen. ``device_weights``: of resources, from 1 to
+    100, where devices and nodes are scored by how full they are; none: upstream's. ``gang_wait_s``: how long pods
+    of a gang wait for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is
+    told ``koordlet``. ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or
+    Fail. ``device_plugin``: one of ``nvidia.com/gpu`` runs beside. ``scheduler_account``: the user as which alone
+    the webhook lets pods with devices be bound, "": see ``scheduler_accounts``. ``leader_elect``: of several
+    schedulers the one that holds the Lease ``scheduler_name`` in ``namespace`` schedules. ``nvml`` is the library
+    that a component in a container loads, and ``host_files`` the folder with its host's sys and proc, "" for the
+    machine's; ``envs`` and ``mounts`` are what containers with a GPU need besides."""
 
     scheduler_name: str = SCHEDULER
     namespace: str = NAMESPACE
     device_choice: Choice = "auto"
+    device_weights: Mapping[str, int] = field(default_factory=dict)
     gang_wait_s: float = 60.0
     nodes: tuple[str, ...] = ()
     hook_failure_policy: str = HookPolicy.IGNORE.value

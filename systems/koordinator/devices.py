@@ -29,6 +29,7 @@ from mews.systems.koordinator.names import (
     OLD_CHECKPOINTS,
     PARTITION_POLICY,
     PARTITIONS,
+    WELL_PLANNED,
     first_of,
     today,
 )
@@ -110,6 +111,8 @@ class NodeDeviceReport(Struct, frozen=True):
     """Whether nothing but partitions may be given (label ``gpu-partition-policy: Honor``)."""
     held: tuple[CheckpointEntry, ...] = ()
     found: tuple[CheckpointEntry, ...] = ()
+    well_planned: bool = False
+    """Whether a node is chosen by the first type alone of types that belong together (``names.WELL_PLANNED``)."""
 
     def of_type(self, kind: str) -> tuple[NodeDevice, ...]:
         """The devices of one type, by their minors."""
@@ -142,6 +145,7 @@ def parse(obj: Object) -> NodeDeviceReport:
         honours_partitions=partition_policy(obj, where),
         held=tuple(dict.fromkeys((*entries[CHECKPOINTS], *entries[OLD_CHECKPOINTS]))),
         found=entries[FOUND],
+        well_planned=labels_of(obj).get(WELL_PLANNED) == "true",
     )
 
 
@@ -355,8 +359,11 @@ def as_object(report: NodeDeviceReport) -> Object:
     if report.found:
         notes[FOUND] = checkpoints_text(report.found)
     metadata: dict[str, Any] = {"name": report.node}
-    if report.honours_partitions:
-        metadata["labels"] = {PARTITION_POLICY: "Honor"}
+    labels = {PARTITION_POLICY: "Honor"} if report.honours_partitions else {}
+    if report.well_planned:
+        labels[WELL_PLANNED] = "true"
+    if labels:
+        metadata["labels"] = labels
     if notes:
         metadata["annotations"] = notes
     return {

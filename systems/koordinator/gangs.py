@@ -19,6 +19,7 @@ from mews.systems.koordinator.hints import NO_HINT
 from mews.systems.koordinator.names import GPU, MIN_AVAILABLE, POD_GROUP, POD_GROUP_NAME
 from mews.systems.koordinator.policy import Choice, NoDevices, allocate, insufficient
 from mews.systems.koordinator.requests import DeviceAsk, DeviceDemand
+from mews.systems.koordinator.scoring import DEFAULT_WEIGHTS, Weights
 from mews.systems.koordinator.selection import Bandwidth, DeviceCandidate, bandwidth_of, best_set, loads
 from mews.systems.koordinator.selection import Choice as SetChoice
 from mews.systems.koordinator.usage import NodeUse, PodUse
@@ -58,12 +59,14 @@ GangPlacement = Mapping[str, Allocations]
 """Uid -> devices."""
 
 
-def place_gang(members: Sequence[GangMember], use: NodeUse, *, choice: Choice = "auto") -> GangPlacement | NoDevices:
+def place_gang(
+    members: Sequence[GangMember], use: NodeUse, *, choice: Choice = "auto", weights: Weights = DEFAULT_WEIGHTS
+) -> GangPlacement | NoDevices:
     """Devices for all of them on this node, or why there are none."""
     ordered = sorted(members, key=lambda member: (member.order, member.uid))
     if _whole_gpus_alone(ordered, use):
         return _divide(ordered, use, choice)
-    placed = _one_by_one(sorted(ordered, key=_size, reverse=True), use, choice)
+    placed = _one_by_one(sorted(ordered, key=_size, reverse=True), use, choice, weights)
     return NoDevices(insufficient(ordered[0].ask.demands[0].type)) if placed is None else placed
 
 
@@ -172,22 +175,22 @@ def _size(member: GangMember) -> tuple[int, int]:
     )
 
 
-def _one_by_one(members: Sequence[GangMember], use: NodeUse, choice: Choice) -> GangPlacement | None:
+def _one_by_one(members: Sequence[GangMember], use: NodeUse, choice: Choice, weights: Weights) -> GangPlacement | None:
     """The largest first, going back where one finds nothing; complete for pods that ask for part of one device each."""
     if not members:
         return {}
     first, *rest = members
-    for given in _ways(first.ask, use, choice):
+    for given in _ways(first.ask, use, choice, weights):
         exclusive = {kind: first.ask.hint(kind).exclusive for kind in {each.type for each in given}}
-        placed = _one_by_one(rest, use.plus(PodUse(first.uid, first.order, given, exclusive)), choice)
+        placed = _one_by_one(rest, use.plus(PodUse(first.uid, first.order, given, exclusive)), choice, weights)
         if placed is not None:
             return {first.uid: given, **placed}
     return None
 
 
-def _ways(ask: DeviceAsk, use: NodeUse, choice: Choice) -> Iterator[Allocations]:
+def _ways(ask: DeviceAsk, use: NodeUse, choice: Choice, weights: Weights) -> Iterator[Allocations]:
     """How a pod could be served: as it would be alone, then on each other device that is not like one tried."""
-    best = allocate(ask, use, choice=choice)
+    best = allocate(ask, use, choice=choice, weights=weights)
     if isinstance(best, NoDevices):
         return
     yield best
@@ -196,7 +199,7 @@ def _ways(ask: DeviceAsk, use: NodeUse, choice: Choice) -> Iterator[Allocations]
     kind, tried = ask.demands[0].type, {_state(best[0], use)}
     for device in use.report.of_type(kind):
         only = replace(use.report, devices=tuple(d for d in use.report.devices if d == device or d.type != kind))
-        given = allocate(ask, NodeUse(only, use.pods, use.used, use.users), choice=choice)
+        given = allocate(ask, NodeUse(only, use.pods, use.used, use.users), choice=choice, weights=weights)
         if not isinstance(given, NoDevices) and _state(given[0], use) not in tried:
             tried.add(_state(given[0], use))
             yield given

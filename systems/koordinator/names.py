@@ -74,6 +74,8 @@ GPU_MODEL, GPU_VENDOR = "node.koordinator.sh/gpu-model", "node.koordinator.sh/gp
 GPU_DRIVER_VERSION = "node.koordinator.sh/gpu-driver-version"
 GPU_PRODUCT = "nvidia.com/gpu.product"
 PARTITION_POLICY = "node.koordinator.sh/gpu-partition-policy"
+WELL_PLANNED = "node.koordinator.sh/secondary-device-well-planned"
+"""On a Device, "true": where the first type of devices that belong together has room, the others have, too."""
 ISOLATION, HAMI_CORE = DOMAIN + "gpu-isolation-provider", "HAMi-core"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 

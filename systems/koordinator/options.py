@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -21,8 +21,13 @@ class KoordinatorOptions(OptionsModel):
 
     device_choice: Choice = Field(
         default="auto",
-        description="minor: as the seed says; leastAllocated; bandwidth: the fastest pairs; auto: bandwidth for more "
-        "than one device whose links are known, leastAllocated otherwise",
+        description="minor: as the seed says; leastAllocated, mostAllocated: as Koordinator v1.6.0 does; bandwidth: "
+        "the fastest pairs; auto: bandwidth for more than one device whose links are known, leastAllocated otherwise",
+    )
+    device_weights: Mapping[str, Any] = Field(
+        default={},
+        description="of resources, from 1 to 100, where devices and nodes are scored by how full they are; by default "
+        "1 of gpu-memory-ratio, rdma and fpga",
     )
     gang_wait_s: SECONDS = Field(default=60.0, description="how long pods of a gang wait for each other to be placed")
     leader_elect: bool = Field(

@@ -43,12 +43,15 @@ from mews.systems.koordinator.offers import still_offered
 from mews.systems.koordinator.pod_notes import DeviceNotes
 from mews.systems.koordinator.policy import NoDevices, insufficient
 from mews.systems.koordinator.requests import DeviceAsk, ask_of, device_type
+from mews.systems.koordinator.scoring import weights_of
 from mews.systems.koordinator.unsupported import unsupported
 from mews.systems.koordinator.usage import NodeUse, PodUse
 
 NAME = "DeviceShare"
 COUNTED_GROUPS = tuple(name.partition("/")[0] for name in (DOMAIN, NVIDIA))
 """Groups of extended resources whose sums this plugin looks at, in NodeResourcesFit's place."""
+_LINK_STEP = 1_000_000
+"""What one MB/s of the slowest link outweighs: far more than the scores of all types of devices together."""
 _UNSETTLED = "devices that an earlier scheduler gave and did not bind are being taken back"
 
 
@@ -72,7 +75,7 @@ class DeviceShare:
     def __init__(self, handle: Handle, *, config: KoordinatorConfig, cache: NodeDeviceCache | None = None) -> None:
         self._handle = handle
         self._config = config
-        self._choice = config.device_choice
+        self._choice, self._weights = config.device_choice, weights_of(config.device_weights, "device_weights")
         self._cache = cache if cache is not None else NodeDeviceCache()
         self._notes = DeviceNotes(handle.context.kube)
         self._gangs = Gangs(handle.scheduler_name)
@@ -146,7 +149,7 @@ class DeviceShare:
             return short
         if attempt.gang is None and attempt.ask is None:
             return SUCCESS
-        answer = self._answer(attempt, self._supposed(attempt, node.name))
+        answer = self._answer(attempt, self._supposed(attempt, node.name), filtering=True)
         if isinstance(answer, NoDevices):
             return unresolvable(answer.reason) if answer.hopeless else unschedulable(answer.reason)
         return SUCCESS
@@ -193,19 +196,21 @@ class DeviceShare:
             left = use
             for uid in uids:
                 left = left.minus(uid)
-            given = policy.allocate(ask, left, choice=self._choice)
+            given = policy.allocate(ask, left, choice=self._choice, weights=self._weights)
             if not isinstance(given, NoDevices):
                 return use.plus(_use_of(other, given))
         return use
 
-    def _answer(self, attempt: _Attempt, use: NodeUse | None) -> GangPlacement | NoDevices:
-        """Devices for the pod (by ""), or for all of its gang by uid; ``use`` is None on a node without a Device."""
+    def _answer(self, attempt: _Attempt, use: NodeUse | None, *, filtering: bool = False) -> GangPlacement | NoDevices:
+        """Devices for the pod (by ""), or for all of its gang by uid; ``use`` is None on a node without a Device.
+        ``filtering``: those alone by which a node is chosen."""
         if attempt.gang is None:
             if attempt.ask is None:
                 return {"": ()}
             if use is None:
                 return NoDevices(insufficient(attempt.ask.demands[0].type), hopeless=True)
-            given = policy.allocate(attempt.ask, use, choice=self._choice)
+            decide = policy.filtered if filtering else policy.allocate
+            given = decide(attempt.ask, use, choice=self._choice, weights=self._weights)
             return given if isinstance(given, NoDevices) else {"": given}
         try:
             members = attempt.gang.members(self._ask_of)
@@ -217,7 +222,7 @@ class DeviceShare:
             return NoDevices(insufficient(members[0].ask.demands[0].type), hopeless=True)
         key = "gang", members, self._choice
         if key not in use.memo:
-            use.memo[key] = place_gang(members, use, choice=self._choice)
+            use.memo[key] = place_gang(members, use, choice=self._choice, weights=self._weights)
         answer: GangPlacement | NoDevices = use.memo[key]
         return answer
 
@@ -229,35 +234,39 @@ class DeviceShare:
         return SKIP if attempt is None or attempt.ask is None or attempt.plan is not None else SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The slowest link of the devices that the pod, or its gang, would get, in MB/s; and, below it, the share of
-        devices of its types that stays free."""
+        """The slowest link of the devices that the pod, or its gang, would get, in MB/s; below it, upstream's score of
+        how full the node's devices would be."""
         attempt: _Attempt = state.data[NAME]
         use = self._supposed(attempt, node.name)
         if use is None:
             return 0
         if attempt.gang is not None:
-            return self._worth(self._answer(attempt, use), use)
+            members = attempt.gang.members(self._ask_of)
+            return self._worth([each.ask for each in members], self._answer(attempt, use), use)
+        assert attempt.ask is not None, "pre_score skips pods without devices"
         key = "score", attempt.ask, self._choice
         if key not in use.memo:
-            use.memo[key] = self._worth(self._answer(attempt, use), use)
+            use.memo[key] = self._worth([attempt.ask], self._answer(attempt, use), use)
         worth: int = use.memo[key]
         return worth
 
-    def _worth(self, answer: GangPlacement | NoDevices, use: NodeUse) -> int:
-        if isinstance(answer, NoDevices):
+    def _worth(self, asks: Sequence[DeviceAsk], answer: GangPlacement | NoDevices, use: NodeUse) -> int:
+        """Of a gang the mean of its pods."""
+        if isinstance(answer, NoDevices) or not asks:
             return 0
         given = tuple(each for one in answer.values() for each in one)
-        slowest = policy.quality(given, use)[0] if self._by_bandwidth(given, use) else 0
-        return slowest * (policy.ALL_FREE + 1) + policy.free_share(given, use)
+        slowest = policy.quality(given, use)[0] if self._by_bandwidth(use) else 0
+        scores = [policy.node_score(ask, use, choice=self._choice, weights=self._weights) for ask in asks]
+        return slowest * _LINK_STEP + sum(scores) // len(scores)
 
-    def _by_bandwidth(self, given: Sequence[object], use: NodeUse) -> bool:
+    def _by_bandwidth(self, use: NodeUse) -> bool:
         return self._choice == "bandwidth" or (self._choice == "auto" and bool(use.report.links))
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
-        """The share that stays free, 0 to 100, where links are alike; else by the rank of the links first."""
-        links = sorted({value // (policy.ALL_FREE + 1) for value in scores.values()})
+        """As upstream where links are alike, the highest 100; else by the rank of the links first."""
+        links = {value // _LINK_STEP for value in scores.values()}
         if len(links) == 1:
-            return {name: value % (policy.ALL_FREE + 1) for name, value in scores.items()}
+            return policy.normalized({name: value % _LINK_STEP for name, value in scores.items()})
         ranks = {value: number for number, value in enumerate(sorted(set(scores.values())))}
         return {name: ranks[value] * 100 // (len(ranks) - 1) for name, value in scores.items()}
 

@@ -49,6 +49,7 @@ _COMBINATIONS = (
     frozenset({SHARED, RATIO}),
     frozenset({SHARED, CORE, MEMORY}),
     frozenset({SHARED, CORE, RATIO}),
+    frozenset({SHARED, CORE, RATIO, MEMORY}),
     frozenset({NVIDIA, CORE, RATIO}),
 )
 
@@ -64,18 +65,19 @@ class DeviceDemand:
     """What was asked of the type's own resource in all, for hints that take it for a number of devices."""
 
     def on(self, device: NodeDevice) -> Amounts | None:
-        """What that is of this device: of a GPU always core, memory and ratio. None where bytes and ratio are both
-        asked and are not the same on it."""
+        """What that is of this device: of a GPU always memory and ratio, and core where it is asked. None where bytes
+        and ratio are both asked and are not the same on it."""
         if self.type != GPU:
             return self.each
         whole = device.resources.get(MEMORY, 0)
-        core, memory, ratio = self.each.get(CORE, 0), self.each.get(MEMORY), self.each.get(RATIO)
+        core = {CORE: self.each[CORE]} if CORE in self.each else {}
+        memory, ratio = self.each.get(MEMORY), self.each.get(RATIO)
         if memory is None:
-            return {CORE: core, MEMORY: bytes_of(ratio or 0, whole), RATIO: ratio or 0}
+            return {**core, MEMORY: bytes_of(ratio or 0, whole), RATIO: ratio or 0}
         if ratio is None:
-            return {CORE: core, MEMORY: memory, RATIO: ratio_of(memory, whole)}
+            return {**core, MEMORY: memory, RATIO: ratio_of(memory, whole)}
         if memory == bytes_of(ratio, whole) or ratio == ratio_of(memory, whole):
-            return {CORE: core, MEMORY: memory, RATIO: ratio}
+            return {**core, MEMORY: memory, RATIO: ratio}
         return None
 
     @property
@@ -138,7 +140,8 @@ def ask_of(
     if isolation != HAMI_CORE:
         raise InvalidRequest(f"{ISOLATION}: {isolation!r}: must be {HAMI_CORE}")
     hints = hints_of(annotations)
-    if hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
+    asks_gpus = any(each.type == GPU for each in demands)
+    if asks_gpus and hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
         raise InvalidRequest(
             f"{HINT}.{GPU}.allocateStrategy: 'RequestsAsCount': a number of GPUs is asked for by {NVIDIA}"
         )
@@ -198,8 +201,8 @@ def _shared_demand(asked: Amounts) -> DeviceDemand:
     for name, value in asked.items():
         if name == SHARED:
             continue
-        if value % count or (name != MEMORY and value // count > 100):
-            raise _combination(asked)
+        if name != MEMORY and (value % count or value // count > 100):
+            raise _combination(asked)  # bytes are divided with the rest left over, as upstream does
         each[name] = value // count
     return DeviceDemand(GPU, count, each, count)
 

@@ -1,8 +1,8 @@
 """Which set of devices is best: the choice alone, among devices of which each would do. Pure.
 
-Three ways (contract koordinator.md section 2): by minor as the seed says; the least allocated first, then by minor; by
-bandwidth: the set whose slowest pair is fastest, of those the one with the largest sum over its pairs, of those the
-least allocated, then by minor.
+Four ways (contract koordinator.md section 2): by minor as the seed says; the least or the most allocated first, then
+by minor; by bandwidth: the set whose slowest pair is fastest, of those the one with the largest sum over its pairs, of
+those the least allocated, then by minor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mews.systems.koordinator.allocations import AllocatedFunction
 from mews.systems.koordinator.devices import Amounts, DeviceLink, DevicePlace, NodeDevice, NodeDeviceReport
 from mews.systems.koordinator.names import GPU
 
-Choice = Literal["minor", "leastAllocated", "bandwidth"]
+Choice = Literal["minor", "leastAllocated", "mostAllocated", "bandwidth"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ def set_key(chosen: Sequence[DeviceCandidate], choice: Choice, bandwidth: Bandwi
 
 
 def _order(candidate: DeviceCandidate, choice: Choice) -> tuple[int, int]:
-    return (0 if choice == "minor" else candidate.load), candidate.minor
+    load = {"minor": 0, "mostAllocated": -candidate.load}.get(choice, candidate.load)
+    return load, candidate.minor
 
 
 def best_set(

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from mews.kube.scheduling.bare_nodes import BareNode, chosen
-from mews.kube.scheduling.scores import stretched
 from mews.kube.system.simulation import WHOLE, JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode, TracePolicy
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import Allocations
@@ -65,17 +64,17 @@ class FractionPlacer:
     def place(self, job: SimulatedJob, now_s: float) -> JobSpot | None:
         """Filter and Score as the plugin does, beside the default plugins."""
         found: dict[str, Allocations] = {}
-        shares: dict[str, int] = {}
+        raw: dict[str, int] = {}
         for node in self._nodes:
             if not node.books.fits(job.cpu_milli, job.memory_mib):
                 continue
             given = policy.allocate(self._ask(job), node.use) if job.share else ()
             if not isinstance(given, NoDevices):
                 found[node.books.name] = given
-                shares[node.books.name] = policy.free_share(given, node.use)
+                raw[node.books.name] = policy.node_score(self._ask(job), node.use) if job.share else 0
         if not found:
             return None
-        scores = stretched(shares)
+        scores = policy.normalized(raw)
         rated = [
             (scores[name] + self._by_name[name].books.score(job.cpu_milli, job.memory_mib), name) for name in found
         ]

@@ -36,6 +36,7 @@ from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, POD_GROUPS, SCHEDULER, SEED_NAMES
 from mews.systems.koordinator.options import KoordinatorOptions
+from mews.systems.koordinator.scoring import weights_of
 
 if TYPE_CHECKING:
     from mews.kube.system.simulation import TracePolicy
@@ -79,7 +80,8 @@ _KOORDLETS = ("report_s", "poll_s", "names", "kinds", "adopt", "adopt_env", "hoo
 
 
 def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> None:
-    """Raises ValueError for an option that would change nothing."""
+    """Raises ValueError for an option that would change nothing, and for a weight that is none."""
+    weights_of(options.device_weights, "deviceWeights")
     if options.scheduler_account and not options.webhook:
         raise ValueError("schedulerAccount: belongs to the webhook: requires webhook: true")
     for name in _KOORDLETS if nodes is not None and not nodes else ():

@@ -36,7 +36,7 @@ class ModuleTests:
 
         Raises NotBuilt with the reason.
         """
-        done = _go("mod", "download", "-json", f"{self.module}@{self.version}", cwd=HERE)
+        done = run_go("mod", "download", "-json", f"{self.module}@{self.version}", cwd=HERE)
         return Path(json.loads(done)["Dir"]) / self.package
 
     def built(self) -> Path:
@@ -45,9 +45,9 @@ class ModuleTests:
         Raises NotBuilt with the reason.
         """
         folder = self.folder()
-        out = _cache() / f"{folder.name}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.test"
+        out = cache_folder() / f"{folder.name}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.test"
         if not out.is_file():
-            _go("test", "-c", "-vet=off", "-o", str(out.with_suffix(".part")), ".", cwd=folder, flags="")
+            run_go("test", "-c", "-vet=off", "-o", str(out.with_suffix(".part")), ".", cwd=folder, flags="")
             out.with_suffix(".part").replace(out)
         return out
 
@@ -57,9 +57,9 @@ def helm() -> Path:
 
     Raises NotBuilt with the reason.
     """
-    folder = _cache() / f"helm-{HELM}"
+    folder = cache_folder() / f"helm-{HELM}"
     if not (folder / "helm").is_file():
-        _go("install", f"helm.sh/helm/v3/cmd/helm@{HELM}", cwd=HERE, bin_folder=folder)
+        run_go("install", f"helm.sh/helm/v3/cmd/helm@{HELM}", cwd=HERE, bin_folder=folder)
     return folder / "helm"
 
 
@@ -68,11 +68,15 @@ def go_environment(flags: str = "-mod=mod") -> dict[str, str]:
     return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
 
 
-def _go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None) -> str:
+def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None) -> str:
+    """What a call of Go prints.
+
+    Raises NotBuilt with the reason.
+    """
     go = shutil.which("go")
     if go is None:
         raise NotBuilt("go is not on PATH")
-    _cache().mkdir(parents=True, exist_ok=True)
+    cache_folder().mkdir(parents=True, exist_ok=True)
     env = go_environment(flags)
     if bin_folder is not None:
         env["GOBIN"] = str(bin_folder)
@@ -96,14 +100,14 @@ class Judge:
 
         Raises NotBuilt with the reason.
         """
-        out = _cache() / f"{self.name}-{self._key()}"
+        out = cache_folder() / f"{self.name}-{self._key()}"
         if out.is_file():
             return out
         with tempfile.TemporaryDirectory(prefix="mews-judge-") as folder:
             copied = Path(shutil.copytree(self.folder, Path(folder) / "module"))
             part = Path(folder) / "program"
             try:
-                _go(*(word.replace("{out}", str(part)) for word in self.command), cwd=copied)
+                run_go(*(word.replace("{out}", str(part)) for word in self.command), cwd=copied)
             except NotBuilt as error:
                 raise NotBuilt(f"{self.name} cannot be built: {error}") from None
             shutil.move(part, out.with_suffix(".part"))
@@ -117,7 +121,8 @@ class Judge:
         return told.hexdigest()[:12]
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Where what is built is kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mews" / "judges"
 
 

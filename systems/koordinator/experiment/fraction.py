@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from msgspec.structs import replace
+
 from mews.kube.system.comparing import compared, picked
 from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Figure, Panel, Row, Series, Tables
 from mews.kube.system.statistics import half_width
+from mews.systems.koordinator.devices import DevicePlace, NodeDeviceReport
 from mews.systems.koordinator.experiment.nodes import pcie_only
 from mews.systems.koordinator.names import CORE, GPU, RATIO
 from mews.systems.koordinator.policy import NoDevices, allocate
@@ -23,7 +27,7 @@ SHARES = (10, 20, 30, 50, 70, 100)
 FEW = 10
 """After so many pods it is asked how many GPUs are still whole."""
 
-WAYS = ("whole", "minor", "leastAllocated")
+WAYS = ("whole", "minor", "leastAllocated", "spread")
 METRICS = {
     "placed": "pods placed before the first is refused",
     "asked": "share of the GPUs in use that is needed then, %",
@@ -43,7 +47,7 @@ def run(seed: int) -> list[dict[str, Any]]:
 
 def _filled(way: str, seed: int) -> dict[str, Any]:
     rng = random.Random(f"fraction/{seed}")
-    use = NodeUse.of(pcie_only(GPUS))
+    use = NodeUse.of(_without_places(pcie_only(GPUS)) if way == "spread" else pcie_only(GPUS))
     placed, needed, whole_left = 0, 0, 0
     while True:
         share = rng.choice(SHARES)
@@ -58,6 +62,10 @@ def _filled(way: str, seed: int) -> dict[str, Any]:
         if placed == FEW:
             whole_left = GPUS - _touched(use)
     return {"placed": placed, "asked": needed / max(_touched(use), 1), "whole_left": whole_left}
+
+
+def _without_places(report: NodeDeviceReport) -> NodeDeviceReport:
+    return replace(report, devices=tuple(dataclasses.replace(each, place=DevicePlace()) for each in report.devices))
 
 
 def _touched(use: NodeUse) -> int:
@@ -94,13 +102,14 @@ NOTES = (
     f"A node with {GPUS} GPUs; pods that need {', '.join(map(str, SHARES))} hundredths of one, each as likely, "
     "come until one does not fit (assumed: the proposal gives no figures).",
     "whole: each gets a GPU of its own; minor: its part of the first GPU that has it, as the proposal's text; "
-    "leastAllocated: of the least used one, the default, which keeps pods apart and so fewer GPUs whole. "
+    "leastAllocated: as upstream, the default: below a switch that is used already, where the last GPU that fits is "
+    "taken; spread: the same where the places of GPUs are not known, the least used GPU, which leaves fewer whole. "
     "{rows} seeds.",
 )
 
 FRACTION = Experiment(
     name="koordinator-fraction",
-    summary="pods on a node and GPUs left whole: whole GPUs, parts by minor number, parts of the least used",
+    summary="pods on a node and GPUs left whole: whole GPUs, parts by minor number, as upstream, and of the least used",
     parts=(ExperimentPart("rows", "every way with the same pods", 100, tasks, run, rows),),
     title="Parts of GPUs",
     notes=NOTES,

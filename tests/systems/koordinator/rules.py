@@ -122,7 +122,7 @@ REQUESTS = (
     _bad({S: "2", R: "300"}, COMBINATION),
     _bad({S: "2", M: "4Gi", C: "300"}, COMBINATION),
     _bad({S: "2", M: "4Gi", R: "100"}, COMBINATION),
-    _bad({S: "3", M: "4Gi"}, COMBINATION),
+    _gpu({S: "3", M: "4Gi"}, 3, 0, 4 * GIB // 3, 16),
     _bad({S: "2", G: "100"}, COMBINATION),
     _bad({S: "2", N: "2"}, COMBINATION),
     # what translation yields

@@ -36,13 +36,23 @@ def made(given: dict[str, Any], *, device_plugin: bool = True) -> dict[str, Any]
     ("requests", "becomes"),
     [
         ({"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "2", K + "gpu-core": "200", K + "gpu-memory-ratio": "200"}),
-        ({S + "gpu": "50"}, {K + "gpu-core": "50", K + "gpu-memory-ratio": "50"}),
-        ({K + "gpu": "50"}, {K + "gpu-core": "50", K + "gpu-memory-ratio": "50"}),
+        ({S + "gpu": "50"}, {K + "gpu-core": "50", K + "gpu-memory-ratio": "50", K + "gpu.shared": "1"}),
+        ({K + "gpu": "50"}, {K + "gpu-core": "50", K + "gpu-memory-ratio": "50", K + "gpu.shared": "1"}),
+        ({K + "gpu": "300"}, {K + "gpu-core": "300", K + "gpu-memory-ratio": "300", K + "gpu.shared": "3"}),
+        ({K + "gpu-memory-ratio": "150"}, {K + "gpu-memory-ratio": "150", K + "gpu.shared": "1"}),  # it is refused
+        ({K + "gpu-memory": "1Gi"}, {K + "gpu-memory": "1Gi", K + "gpu.shared": "1"}),
+        (
+            {K + "gpu-core": "200", K + "gpu-memory": "1Gi"},
+            {K + "gpu-core": "200", K + "gpu-memory": "1Gi"},  # no number is made of a core above 100
+        ),
         (
             {S + "gpu-core": "50", S + "gpu-memory-ratio": "60"},
-            {K + "gpu-core": "50", K + "gpu-memory-ratio": "60"},
+            {K + "gpu-core": "50", K + "gpu-memory-ratio": "60", K + "gpu.shared": "1"},
         ),
-        ({S + "gpu-core": "60", S + "gpu-memory": "4Gi"}, {K + "gpu-core": "60", K + "gpu-memory": "4Gi"}),
+        (
+            {S + "gpu-core": "60", S + "gpu-memory": "4Gi"},
+            {K + "gpu-core": "60", K + "gpu-memory": "4Gi", K + "gpu.shared": "1"},
+        ),
         ({S + "rdma": "100"}, {K + "rdma": "100"}),
         ({S + "fpga": "100"}, {K + "fpga": "100"}),
         (
@@ -74,7 +84,7 @@ def test_limits_of_processor_and_memory_stay_and_init_containers_are_written_too
     given["spec"]["initContainers"] = [{"name": "i", "image": "x", "resources": {"limits": {S + "gpu": "30"}}}]
     after = mutated(given, scheduler=names.SCHEDULER, device_plugin=True)
     assert after["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "8"
-    half = {K + "gpu-core": "30", K + "gpu-memory-ratio": "30"}
+    half = {K + "gpu-core": "30", K + "gpu-memory-ratio": "30", K + "gpu.shared": "1"}
     assert after["spec"]["initContainers"][0]["resources"] == {"limits": half, "requests": half}
 
 
@@ -93,7 +103,7 @@ def test_an_amount_under_two_names_is_refused_as_the_scheduler_would() -> None:
     with pytest.raises(InvalidRequest, match=r"container main: koordinator\.sh/gpu is asked for under two names"):
         made(pod({K + "gpu": "50", S + "gpu": "50"}))
     by_both_sides = made(pod({S + "gpu": "50"}, {K + "gpu": "50"}))
-    assert by_both_sides["limits"] == {K + "gpu-core": "50", K + "gpu-memory-ratio": "50"}
+    assert by_both_sides["limits"] == {K + "gpu-core": "50", K + "gpu-memory-ratio": "50", K + "gpu.shared": "1"}
 
 
 def test_a_pod_with_devices_that_somebody_has_placed_already_is_refused() -> None:

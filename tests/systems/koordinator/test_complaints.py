@@ -246,11 +246,11 @@ def test_koordinator_1613_no_score_is_above_100_whatever_a_device_lost() -> None
 def test_koordinator_1613_fails_where_a_score_is_not_held_against_what_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def naive(given: Any, use: NodeUse) -> int:
+    def naive(ask: Any, use: NodeUse, **_: Any) -> int:
         total = sum(d.resources[MEMORY] for d in use.report.devices)
         return 186 if total else 0
 
-    monkeypatch.setattr(policy, "free_share", naive)
+    monkeypatch.setattr(policy, "node_score", naive)
     monkeypatch.setattr(plugin.DeviceShare, "normalize", lambda self, state, pod, found: found)
     assert not holds(scores)
 

@@ -155,7 +155,7 @@ class Case:
         total = gpu.resources[MEMORY]
         memory = each[MEMORY] if MEMORY in each else each[RATIO] * total // 100
         ratio = each[RATIO] if RATIO in each else each[MEMORY] * 100 // total
-        return {CORE: each.get(CORE, 0), MEMORY: memory, RATIO: ratio}
+        return {name: each[name] for name in (CORE,) if name in each} | {MEMORY: memory, RATIO: ratio}
 
     # All that could be given
 

@@ -37,11 +37,12 @@ def test_the_best_choice_is_never_slower_than_the_others_and_as_good_as_any_set_
     assert len(links.LINKS.figures({"rows": rows})[0].panels) == 3
 
 
-def test_parts_place_more_pods_than_whole_gpus_and_by_minor_leave_gpus_whole():
+def test_parts_place_more_pods_than_whole_gpus_and_filled_one_by_one_they_leave_gpus_whole():
     rows = fraction.rows(10, [fraction.run(seed) for seed in fraction.tasks(10)])
     found = by_name(fraction.FRACTION.comparisons({"rows": rows}))
     placed, whole = fraction.METRICS["placed"], fraction.METRICS["whole_left"]
     assert found[f"whole: {placed}"].ours == 8
-    assert found[f"minor: {placed}"].ours > found[f"leastAllocated: {placed}"].ours > 8
-    assert found[f"minor: {whole}"].ours > found[f"leastAllocated: {whole}"].ours
+    for way in ("minor", "leastAllocated"):
+        assert found[f"{way}: {placed}"].ours > found[f"spread: {placed}"].ours > 8
+        assert found[f"{way}: {whole}"].ours > found[f"spread: {whole}"].ours
     assert "| minor: " in report(fraction.FRACTION, {"rows": rows}, {"rows": 10})

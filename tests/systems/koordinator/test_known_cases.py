@@ -88,7 +88,7 @@ KNOWN = {
     "partition: eight, of which one is used": Known(
         {N: 8}, None, used={1: 10}, partitions=TABLE, honours=True, reason="Insufficient gpu devices"
     ),
-    "partition: half of a GPU is none": Known({G: 50}, (0,), partitions=(GpuPartition((6,), 1),), honours=True),
+    "partition: half of a GPU is none": Known({G: 50}, (1,), partitions=(GpuPartition((6,), 1),), honours=True),
     "partition: a share of core, all memory": Known(
         {"koordinator.sh/gpu-core": 100, R: 200}, (2, 3), partitions=(GpuPartition((2, 3), 1),), honours=True
     ),

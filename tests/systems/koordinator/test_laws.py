@@ -323,8 +323,7 @@ def gangs_do_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 def joint_devices_are_chosen_apart(patch: pytest.MonkeyPatch) -> None:
-    chooser = next(each for each in vars(policy).values() if hasattr(each, "jointly"))
-    patch.setattr(chooser, "jointly", lambda self: None)
+    patch.setattr(policy, "_jointly", lambda node, ask: None)
 
 
 def a_refused_binding_is_not_undone(patch: pytest.MonkeyPatch) -> None:
@@ -392,5 +391,5 @@ def test_a_run_without_its_hook_passes_and_reports_what_is_known_of_the_publishe
     result = played(UNHOOKED)
     assert (result.verdict, result.violations) == ("passed", ())
     what, *lines = named(result, 50)
-    assert what == "default/a (main) starts with no NVIDIA_VISIBLE_DEVICES, and its annotation names GPU-four-0"
+    assert what == "default/a (main) starts with no NVIDIA_VISIBLE_DEVICES, and its annotation names GPU-four-1"
     assert lines == ["container-started", "hook-failed"]

@@ -14,7 +14,7 @@ from mews.systems.koordinator.admission import has_devices, mutated, refused_bin
 from mews.systems.koordinator.devices import NodeDeviceReport, as_object, parse
 from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest, KoordinatorConfigError
 from mews.systems.koordinator.gangs import gang_of
-from mews.systems.koordinator.names import ISOLATION, MIN_AVAILABLE, PARTITION_POLICY, POD_GROUP
+from mews.systems.koordinator.names import ISOLATION, MIN_AVAILABLE, PARTITION_POLICY, POD_GROUP, RATIO
 from mews.systems.koordinator.requests import ask_of
 from tests.systems.koordinator.cluster import gpus
 
@@ -32,6 +32,11 @@ SHIPPED = Path(__file__).parents[3] / "scenarios" / "koordinator" / "01-shared.y
         ("adoptEnv", "nobody", "adoptEnv"),
         ("leaderElect", "yes", "leaderElect"),
         ("deviceChoice", "best", "deviceChoice"),
+        ("deviceWeights", {RATIO: 0}, f"deviceWeights: {RATIO}: 0: must be a weight from 1 to 100"),
+        ("deviceWeights", {RATIO: 101}, f"deviceWeights: {RATIO}: 101: must be a weight from 1 to 100"),
+        ("deviceWeights", {RATIO: True}, f"deviceWeights: {RATIO}: True: must be a weight from 1 to 100"),
+        ("deviceWeights", {RATIO: "1"}, f"deviceWeights: {RATIO}: '1': must be a weight from 1 to 100"),
+        ("deviceWeights", {"cpu": 1}, f"deviceWeights: 'cpu': must be a resource of a device, such as {RATIO}"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused_in_one_line(option: str, value: Any, line: str) -> None:
@@ -56,6 +61,12 @@ def test_an_option_that_would_do_nothing_is_refused_in_one_line(option: str, val
         (
             "koordlet: {kinds: [{type: xpu, vendor: '0x1', resource: nvidia.com/gpu}]}",
             "must be DOMAIN/NAME, and no GPU's",
+        ),
+        ("device_weights: [1]", "device_weights: [1]: must be a mapping of resources to weights"),
+        (f"device_weights: {{{RATIO}: -1}}", f"device_weights: {RATIO}: -1: must be a weight from 1 to 100"),
+        (
+            "device_choice: most",
+            "device_choice: 'most': must be one of auto, minor, leastAllocated, mostAllocated, bandw",
         ),
         ("nodes: four", "nodes: 'four': must be a list of texts"),
         ("device_plugin: 'no'", "device_plugin: 'no': must be true or false"),

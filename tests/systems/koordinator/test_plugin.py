@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from mews.kube.component import Context
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.devices import (
     CheckpointEntry,
+    DevicePlace,
     GpuPartition,
     NodeDevice,
     NodeDeviceReport,
@@ -26,6 +30,7 @@ from mews.systems.koordinator.scheduler import SUMMARIES, KoordScheduler
 from tests.systems.koordinator.cluster import DeviceWorld, a_while, gpus, play
 
 GPU, CORE, MEMORY, RATIO = (f"koordinator.sh/{name}" for name in ("gpu", "gpu-core", "gpu-memory", "gpu-memory-ratio"))
+RDMA = "koordinator.sh/rdma"
 
 
 def test_a_pod_has_core_memory_and_ratio_in_its_annotation() -> None:
@@ -63,6 +68,41 @@ def test_the_least_allocated_device_comes_first_where_nothing_else_is_said() -> 
         assert [await world.given(name) for name in "abc"] == [[0], [1], [0]]
 
     play(story)
+
+
+def test_by_the_most_allocated_a_node_and_device_that_is_used_comes_first() -> None:
+    async def story(world: DeviceWorld, **options: Any) -> None:
+        for node in "nm":
+            await world.node_with(NodeDeviceReport(node, gpus(node, 2)))
+        await world.koordinator(**options)
+        for name in "abc":
+            await world.ask(name, {GPU: 30})
+            await world.until_bound(name)
+        nodes = [(await world.get(name))["spec"]["nodeName"] for name in "abc"]
+        given = [await world.given(name) for name in "abc"]
+        if options:
+            assert (len(set(nodes)), given) == (1, [[0], [0], [0]])
+        else:
+            assert (nodes[0] != nodes[1], given[:2]) == (True, [[0], [0]])
+
+    play(story)
+    play(partial(story, device_choice="mostAllocated"))
+
+
+def test_a_node_whose_second_type_is_well_planned_is_chosen_by_the_first_alone() -> None:
+    async def story(world: DeviceWorld, *, planned: bool) -> None:
+        nic = NodeDevice("rdma", 0, "N0", True, {RDMA: 100}, DevicePlace(0, 0, "p0"))
+        full = dataclasses.replace(nic, health=False)
+        await world.node_with(NodeDeviceReport("n", (*gpus("n", 1), full), well_planned=planned))
+        await world.koordinator()
+        await world.ask("a", {GPU: 100, RDMA: 100}, {JOINT: '{"deviceTypes": ["gpu", "rdma"]}'})
+        await a_while()
+        # Upstream's label promises room: where there is none, only Reserve sees it, and preemption is not tried.
+        assert "Insufficient rdma devices" in await world.message("a")
+        assert ("1 Preemption is not helpful" in await world.message("a")) is not planned
+
+    for planned in (True, False):
+        play(partial(story, planned=planned))
 
 
 def test_a_request_that_no_node_can_serve_is_said_so() -> None:

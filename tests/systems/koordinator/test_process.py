@@ -13,7 +13,10 @@ from mews.systems.koordinator.config import KoordinatorConfig
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("device_choice: best\n", "device_choice: 'best': must be one of auto, minor, leastAllocated, bandwidth"),
+        (
+            "device_choice: best\n",
+            "device_choice: 'best': must be one of auto, minor, leastAllocated, mostAllocated, b",
+        ),
         ("gang_wait_s: -1\n", "gang_wait_s: -1: must be seconds above 0"),
         ("colour: red\n", "must be a mapping with scheduler_name"),
         ("[]\n", "must be a mapping with scheduler_name"),

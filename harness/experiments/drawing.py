@@ -36,8 +36,8 @@ def _draw(figure: Figure, path: Path) -> Path:
 def drawn_of(figure: Figure) -> Any:
     """The figure as matplotlib has it. If there is more than one series to tell apart, a legend is below all plots."""
     across, down = _WIDTHS[figure.kind]
-    told_apart = max(len(panel.series) for panel in figure.panels) > 1 or any(panel.band for panel in figure.panels)
-    size = (across * len(figure.panels), down + (_LEGEND_IN if told_apart else 0.0))
+    has_legend = max(len(panel.series) for panel in figure.panels) > 1 or any(panel.band for panel in figure.panels)
+    size = (across * len(figure.panels), down + (_LEGEND_IN if has_legend else 0.0))
     same_x = figure.kind != "bars" and len({panel.x_label for panel in figure.panels}) == 1
     drawn, (axes,) = pyplot.subplots(
         1,
@@ -53,7 +53,7 @@ def drawn_of(figure: Figure) -> Any:
             axis.axhspan(*panel.band, color="0.85", label="paper")
         _PAINTERS[figure.kind](axis, panel)
     axes[0].set_ylabel(figure.y_label)
-    if told_apart:
+    if has_legend:
         shown = {
             label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }

@@ -40,17 +40,17 @@ AXES = (
 )
 
 
-class Assumed(Struct, frozen=True):
+class Fig11Assumptions(Struct, frozen=True):
     """What a move costs, each cost a set of bars of its own, and how often jobs come, in seconds."""
 
     moves: tuple[float, ...] = (MOVE_S, 0.0)
     interval: float = INTERVAL_S
 
 
-Task = tuple[Assumed, str, int]
+Task = tuple[Fig11Assumptions, str, int]
 
 
-def tasks(assumed: Assumed, seeds: int) -> list[Task]:
+def tasks(assumed: Fig11Assumptions, seeds: int) -> list[Task]:
     """Every mix with every seed."""
     return [(assumed, mix, seed) for mix in MIXES for seed in range(1, seeds + 1)]
 
@@ -137,9 +137,9 @@ def _panel(rows: Sequence[Row], move_s: float) -> Panel:
     return Panel(f"mix of A and E, {move_s:g} s a move", tuple(series), places=tuple(MIXES))
 
 
-def _at(base: Assumed, values: Mapping[str, float]) -> Experiment:
+def _at(base: Fig11Assumptions, values: Mapping[str, float]) -> Experiment:
     """The experiment under these assumptions."""
-    assumed = Assumed(
+    assumed = Fig11Assumptions(
         (values["move"],) if "move" in values else base.moves,
         values.get("interval", base.interval),
     )
@@ -165,5 +165,5 @@ def _at(base: Assumed, values: Mapping[str, float]) -> Experiment:
     )
 
 
-FIG11 = _at(Assumed(), {})
+FIG11 = _at(Fig11Assumptions(), {})
 """Fig. 11 of the KubeComp paper."""

@@ -59,7 +59,7 @@ AXES = (
 )
 
 
-class Assumed(Struct, frozen=True):
+class Fig12Assumptions(Struct, frozen=True):
     """A value for each axis. With a log, a load or CPUs of None are the log's own."""
 
     load: float | None = 8.0
@@ -69,16 +69,16 @@ class Assumed(Struct, frozen=True):
     log: RecordedJobs | None = None
 
 
-class Task(Struct, frozen=True):
+class Fig12Task(Struct, frozen=True):
     """One run: the jobs of a seed on so many pools. With a log, the seed decides ties alone."""
 
-    assumed: Assumed
+    assumed: Fig12Assumptions
     seed: int
     setting: str
     pools: int
 
 
-def jobs_of(assumed: Assumed, seed: int) -> list[WorkloadJob]:
+def jobs_of(assumed: Fig12Assumptions, seed: int) -> list[WorkloadJob]:
     """The generated jobs, or those of the log that a fixed node can run, at the load that is asked for."""
     if assumed.log is not None:
         return _of_log(assumed.log, assumed)
@@ -86,7 +86,7 @@ def jobs_of(assumed: Assumed, seed: int) -> list[WorkloadJob]:
     return [_job(each.number, each.gpus, each.cpus, each.submitted_s, each.duration_s) for each in log]
 
 
-def _generated(assumed: Assumed, seed: int) -> list[LoggedJob]:
+def _generated(assumed: Fig12Assumptions, seed: int) -> list[LoggedJob]:
     assert assumed.load is not None and assumed.cpus is not None, "only a log of the user's has its own"
     return drawn_log(
         seed,
@@ -102,7 +102,7 @@ def _job(number: int, gpus: int, cpus: float, arrival_s: float, duration_s: floa
     return WorkloadJob(f"t{number:04}", str(gpus), gpus, round(cpus), arrival_s, duration_s)
 
 
-def _of_log(log: RecordedJobs, assumed: Assumed) -> list[WorkloadJob]:
+def _of_log(log: RecordedJobs, assumed: Fig12Assumptions) -> list[WorkloadJob]:
     rate = 1.0 if assumed.load is None else assumed.load / load_of(log)
     found = []
     for number in _runnable(log):
@@ -124,11 +124,11 @@ def load_of(log: RecordedJobs) -> float:
     return asked / (sum(FIXED) * max(log.arrival_s[there[-1]] - log.arrival_s[there[0]], 1.0))
 
 
-def _tasks(assumed: Assumed, seeds: int) -> list[Task]:
-    return [Task(assumed, seed, s, count) for seed in range(1, seeds + 1) for s in SETTINGS for count in POOLS]
+def _tasks(assumed: Fig12Assumptions, seeds: int) -> list[Fig12Task]:
+    return [Fig12Task(assumed, seed, s, count) for seed in range(1, seeds + 1) for s in SETTINGS for count in POOLS]
 
 
-def run(task: Task) -> dict[str, Any]:
+def run(task: Fig12Task) -> dict[str, Any]:
     """The mean wait, and how many GPUs moved."""
     nodes = [node for pool in range(task.pools) for node in nodes_of(FIXED, pool=str(pool))]
     rng = random.Random(f"fig12/{task.seed}/{task.setting}/{task.pools}")
@@ -197,7 +197,7 @@ STAND_IN = (
 )
 
 
-def _notes(assumed: Assumed) -> tuple[str, ...]:
+def _notes(assumed: Fig12Assumptions) -> tuple[str, ...]:
     pools = "Pools of 24 GPUs and four nodes, 4-4-8-8 where fixed. The paper ran Helios Earth, June to August 2020. "
     if assumed.log is None:
         which = (
@@ -214,7 +214,7 @@ def _notes(assumed: Assumed) -> tuple[str, ...]:
     )
 
 
-def _log_note(assumed: Assumed, log: RecordedJobs) -> str:
+def _log_note(assumed: Fig12Assumptions, log: RecordedJobs) -> str:
     there, without = len(_runnable(log)), sum(not gpus for gpus in log.gpus)
     load = load_of(log) if assumed.load is None else assumed.load
     cpus = "the log's CPUs" if assumed.cpus is None else f"{assumed.cpus:g} CPUs a GPU"
@@ -225,7 +225,7 @@ def _log_note(assumed: Assumed, log: RecordedJobs) -> str:
     )
 
 
-def _at(base: Assumed, values: Mapping[str, float]) -> Experiment:
+def _at(base: Fig12Assumptions, values: Mapping[str, float]) -> Experiment:
     """The experiment under these assumptions."""
     assumed = replace(base, **values)
     log = assumed.log
@@ -252,7 +252,7 @@ def _at(base: Assumed, values: Mapping[str, float]) -> Experiment:
     return replace(found, stand_in=STAND_IN, files={"cluster_log.csv": partial(_first_log, assumed)})
 
 
-def _first_log(assumed: Assumed) -> str:
+def _first_log(assumed: Fig12Assumptions) -> str:
     """The generated log of the first seed."""
     return log_text(_generated(assumed, 1))
 
@@ -264,8 +264,8 @@ def played(log: RecordedJobs) -> Experiment:
     """
     if not _runnable(log):
         raise ValueError(f"no job has 1 to {max(FIXED)} GPUs a node and at most {NODE_CPUS} CPUs")
-    return _at(Assumed(load=None, cpus=None, log=log), {})
+    return _at(Fig12Assumptions(load=None, cpus=None, log=log), {})
 
 
-FIG12 = with_curves(_at(Assumed(), {}), CURVE_SEEDS)
+FIG12 = with_curves(_at(Fig12Assumptions(), {}), CURVE_SEEDS)
 """Fig. 12 of the KubeComp paper."""

@@ -202,7 +202,7 @@ def test_fig_12_plays_the_jobs_of_a_log_at_its_own_load_and_says_what_it_leaves_
     assert "2 jobs with the log's CPUs, at 0.625 times" in note
     assert "1 jobs without GPUs, 2 that need more" in note
     assert "2 that had not ended" in note
-    twice = fig12.jobs_of(fig12.Assumed(load=1.25, cpus=3.0, log=log), 1)
+    twice = fig12.jobs_of(fig12.Fig12Assumptions(load=1.25, cpus=3.0, log=log), 1)
     assert [(job.arrival_s, job.cpus) for job in twice] == [(0.0, 24), (20.0, 12)]
     assert "eights" not in {axis.name for axis in experiment.axes}
     with pytest.raises(ValueError, match="no job has 1 to 8 GPUs"):

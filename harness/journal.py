@@ -70,7 +70,8 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                <kind>/…        what a system writes of the kinds that it installs: its ``journal.py``
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
     component  <component>     started, killed, crashed (cause; output of a program: its last lines)
-    fault      chassis/A,      added             fault (number), kind
+    fault      chassis/A,      added             fault (its ID), kind, spec {parameters and conditions as given},
+                                                 count (how often it may fire; None: no limit)
                host/host-1     fired             fault, kind, excuses {invariant: seconds from now on}, …
                                cleared           fault, kind
     step       <scenario>      begun, passed, failed   step (number), do (kind of step), …; step 0, do ``start``, is

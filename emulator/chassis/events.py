@@ -17,7 +17,7 @@ EVENTS = (
     "host-power",  # host, on, boot: a cabled server was switched off, or on, and from what it starts
     "operation-begun",  # operation, kind, device, port, due_s
     "operation-finished",  # operation, kind, device, port, answer, reason, truth
-    "fault-added",  # fault, kind
+    "fault-added",  # fault, kind, spec (parameters and conditions as given), count (null: no limit)
     "fault-fired",  # fault, kind, fired, left, operation, may_break, grace_s, device where it is about one
     "fault-cleared",  # fault, kind
     "management-down",  # until_s

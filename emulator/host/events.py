@@ -43,7 +43,7 @@ EVENTS = (
     "powered-on",  # it boots
     "waiting",  # device, what: a write blocks until nobody uses the device
     "used",  # device, holders
-    "fault-added",  # fault, kind
+    "fault-added",  # fault, kind, spec (parameters and conditions as given), count (null: no limit)
     "fault-fired",  # fault, kind, fired, may_break, grace_s
     "fault-cleared",  # fault, kind
 )

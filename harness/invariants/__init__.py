@@ -20,6 +20,10 @@
 28 a node's taints say what its Ready condition says      ``node_taints``
 70 a host's layers rise and fall in their order           ``host_layers``
 71 a device leaves its host unused, or is lost            ``departures``
+72 a fault fires when it was declared to, and as often    ``fault_counts``
+73 a fault strikes what it was declared for               ``fault_strikes``
+74 a fault on a layer strikes devices that come up        ``layer_strikes``
+75 every line has a known name and all its fields         ``vocabulary``
 == =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.

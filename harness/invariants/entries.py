@@ -9,6 +9,7 @@ from mews.harness.catalogue.entry import CatalogueEntry
 from mews.harness.invariants.judge import LAWS
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.stranded import Stranded
+from mews.harness.invariants.vocabulary import Vocabulary
 from mews.harness.invariants.watches import Watches
 from mews.kube.system.facility import Facility
 from mews.systems import registry
@@ -16,7 +17,7 @@ from mews.systems import registry
 
 def laws() -> list[tuple[Any, str]]:
     """Each law and the system that it is judged with ("": always), by number."""
-    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded)]
+    own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded, Vocabulary)]
     for name, system in registry.usable().items():
         judged = (*system.invariants(), *system.laws(system.configure(system.options(), Facility())))
         own += [(type(law), name) for law in judged]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mews.harness.invariants.agreement import Agreement
@@ -10,12 +10,15 @@ from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.departures import Departures
+from mews.harness.invariants.fault_counts import FaultCounts
 from mews.harness.invariants.fault_effects import FaultEffects
+from mews.harness.invariants.fault_strikes import FaultStrikes
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.kubelet_reports import KubeletReports
+from mews.harness.invariants.layer_strikes import LayerStrikes
 from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.offered import Offered
@@ -34,6 +37,7 @@ from mews.harness.invariants.terminations import Terminations
 from mews.harness.invariants.unattached import Unattached
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.visible import Visible
+from mews.harness.invariants.vocabulary import Vocabulary
 from mews.harness.invariants.watches import Watches
 from mews.harness.journal import Line
 from mews.harness.watch_feed import WatchRecord
@@ -62,16 +66,20 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     28: NodeTaints,
     70: HostLayers,
     71: Departures,
+    72: FaultCounts,
+    73: FaultStrikes,
+    74: LayerStrikes,
 }
-"""The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; a system's have
-other numbers."""
-OWN = frozenset({*LAWS, Watches.number, Scheduled.number, Stranded.number})
+"""The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; 75 is the
+oracle's, as a judge alone may be fed lines with no more fields than its laws look at. A system's have other numbers."""
+OWN = frozenset({*LAWS, Watches.number, Scheduled.number, Stranded.number, Vocabulary.number})
 
 
 class InvariantJudge:
     """Takes journal lines in their order (``on_line``) and watch events (``on_sight``); ``violations`` grow as they are
     found, each finding once, and ``known`` likewise with what a published system breaks by design. ``report`` is called
-    with each of both. ``ours``: whether laws that are ``ours_alone`` are judged."""
+    with each of both. ``ours``: whether laws that are ``ours_alone`` are judged; ``beside``: more of the
+    harness's own."""
 
     def __init__(
         self,
@@ -79,6 +87,7 @@ class InvariantJudge:
         systems: JudgedSystems | None = None,
         *,
         ours: bool = True,
+        beside: Sequence[Invariant[ObservedState]] = (),
         report: Callable[[Violation], None] = lambda _: None,
     ) -> None:
         systems = systems or JudgedSystems()
@@ -91,7 +100,7 @@ class InvariantJudge:
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
         waiting = Scheduled(self.state.systems.schedulers), Stranded(self.state.systems.schedulers)
-        every = (*own, *waiting, *_distinct(self.state.systems.invariants))
+        every = (*own, *beside, *waiting, *_distinct(self.state.systems.invariants))
         laws = [law for law in every if ours or not law.ours_alone]
         # Each law by what it looks at, which is one thing or two: lines are written by the hundred in a small world.
         of_lines = [law for law in laws if type(law).on_line is not Invariant.on_line]

@@ -15,6 +15,7 @@ from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.judge import InvariantJudge
 from mews.harness.invariants.systems import bounds_of, judged_systems
 from mews.harness.invariants.verdict import Violation
+from mews.harness.invariants.vocabulary import Vocabulary
 from mews.harness.invariants.watches import missing
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
@@ -61,7 +62,7 @@ class Oracle:
         if cluster.time == "wall":
             bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S), scheduled_s=_on_a_busy_machine(bounds))
         ours = cluster.time == "virtual" and cluster.parts_are_ours
-        self._judge = InvariantJudge(bounds, systems, ours=ours, report=self._write)
+        self._judge = InvariantJudge(bounds, systems, ours=ours, beside=(Vocabulary(),), report=self._write)
         self._feeds = {
             resource: Feed(cluster.kube, resource, self._on_sight, objects=remember()) for resource in (NODES, PODS)
         }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.faults.bench import ChassisFault, Delays, Strikes, TimedChassisFault, UndoableChassisFault
-from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, ending, fires, parameters
+from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, declared, described, ending, fires, parameters
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import When, admits
 from mews.emulator.chassis.operation import Operation
@@ -107,7 +107,7 @@ class FaultBoard:
             self._box.settle(now_s)
         armed = self._place(spec, now_s, built_in=built_in)
         if not built_in:
-            self._box.emit("fault-added", fault=armed.id, kind=armed.fault.kind)
+            self._box.emit("fault-added", **declared(armed))
             self._box.settle(now_s)
         return armed.id
 

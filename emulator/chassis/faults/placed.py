@@ -120,6 +120,12 @@ def described(placed: PlacedFault) -> dict[str, Any]:
     }
 
 
+def declared(placed: PlacedFault) -> dict[str, Any]:
+    """What is told of a fault that is put in place: fault (its ID), kind, spec (its parameters and conditions as they
+    were given) and count (how often it may fire; null for no limit)."""
+    return {"fault": placed.id, "kind": placed.fault.kind, "spec": parameters(placed), "count": placed.when.count}
+
+
 def ending(placed: PlacedFault, now_s: float) -> dict[str, Any]:
     """Whether it has ended: it has fired as often as it may, or its time is over. ``count`` is how often it may fire,
     ``device`` the one that it is about; both null for no limit."""

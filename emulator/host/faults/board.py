@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
-from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, ending, fires, parameters
+from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, declared, described, ending, fires, parameters
 from mews.emulator.chassis.faults.spec import When
 from mews.emulator.host.faults.bench import Cuts, Slows, TimedHostFault, Tops, UndoableHostFault
 from mews.emulator.host.faults.registry import HOST_FAULTS
@@ -116,7 +116,7 @@ class HostFaults:
         fault = parts.fault
         armed = ArmedHostFault(parts.id, fault, parts.when, self._host, parts.rng, parts.spec, parts.until_s)
         self._armed.append(armed)
-        self._host.emit("fault-added", None, fault=armed.id, kind=fault.kind)
+        self._host.emit("fault-added", None, **declared(armed))
         if isinstance(fault, TimedHostFault):
             fault.arm(armed)
         self._host.settle(now_s)

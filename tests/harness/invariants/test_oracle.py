@@ -118,8 +118,9 @@ def test_pod_resources_that_say_something_else_are_found_at_the_end():
 
 def test_an_orphan_is_found_at_the_end_though_nothing_is_written_any_more():
     async def play(bench):
-        bench.journal.write("chassis", "chassis/A", "detached", **{**bench.row, "port": None, "host": None})
+        before = {"old_port": bench.row["port"], "old_host": bench.row["host"]}
         bench.row = {**bench.row, "port": None, "host": None}
+        bench.journal.write("chassis", "chassis/A", "detached", device="a", **bench.row, **before)
         await asyncio.sleep(1000)
 
     violations, _ = judged(play)

@@ -1,0 +1,171 @@
+"""Invariant 73: a fault strikes what it was declared for, and nothing else; an answer is wrong by a fault alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
+
+from mews.harness.invariants.declared_faults import ON_OPERATIONS, DeclaredFault, DeclaredFaults
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+_BEGUN = {"attach-begun": "attach", "detach-begun": "detach"}
+_UNLESS_REFUSED = ("half-applied-attach", "never-trains", "wrong-uuid", "lying-result")
+"""Kinds that let an operation pass which is refused as it begins."""
+_CANCELLED = "cancelled"
+_ANSWERS = {"dropped-connection": "dropped", "timeout": "dropped", "http-error": "error"}
+_WITHOUT_EFFECT = {"dropped-connection": "after", "timeout": "after", "http-error": "before"}
+"""Kind -> whether the change takes effect before it strikes (``after``) or not at all, where its spec is silent."""
+
+
+class _Operation(Struct):
+    """One that is under way: the faults that fired on it, and those that had to and did not."""
+
+    begun: Line
+    fired: list[tuple[Line, DeclaredFault | None]]
+    owed: list[DeclaredFault]
+    interrupted: bool = False
+
+
+class _Box(Struct):
+    """One chassis: what fired on operations that are still to begin, by their numbers, and those under way."""
+
+    fired: dict[int, list[tuple[Line, DeclaredFault | None]]] = field(default_factory=dict)
+    under_way: dict[int, _Operation] = field(default_factory=dict)
+    is_down: bool = False
+
+
+class FaultStrikes(Invariant[ObservedState]):
+    """By the operations of a chassis. A fault in place that strikes for certain, and is neither spent nor over, strikes
+    each attach or detach that its spec admits, after it has let pass as many as it skips: its line ``fired`` comes
+    before the operation begins, and is never about another. What the answer says is what happened; ``dropped``,
+    ``error`` and lies are some fault's doing, and show it (contract chassis.md section 6)."""
+
+    number = 73
+    name = "a fault strikes what it was declared for, and an answer is wrong by a fault alone"
+    ours_alone = True
+    events = frozenset(
+        {("fault", event) for event in ("added", "fired", "cleared")}
+        | {("chassis", event) for event in (*_BEGUN, "operation-finished", "down", "up", "table")}
+        | {("component", event) for event in ("killed", "crashed", "started")}
+    )
+
+    def __init__(self) -> None:
+        self._faults = DeclaredFaults()
+        self._boxes: dict[str, _Box] = {}
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Judge an operation as it begins, and its answer."""
+        if line.layer == "component" or line.event == "table":
+            if line.actor.startswith("chassis/"):
+                self._faults.take(line)
+                self._boxes.pop(line.actor, None)
+            return
+        if line.layer == "fault":
+            number = line.fields.get("operation")
+            if line.event == "fired" and number is not None:
+                self._box(line.actor).fired.setdefault(number, []).append((line, self._faults.of(line)))
+            self._faults.take(line)
+            return
+        box = self._box(line.actor)
+        if line.event in _BEGUN:
+            yield from self._begin(box, line)
+        elif line.event == "operation-finished":
+            yield from self._finish(box, line)
+        else:
+            box.is_down = line.event == "down"
+            for operation in box.under_way.values():
+                operation.interrupted = True
+
+    def _box(self, actor: str) -> _Box:
+        return self._boxes.setdefault(actor, _Box())
+
+    def _begin(self, box: _Box, line: Line) -> Iterator[Breach]:
+        kind = _BEGUN[line.event]
+        fired = box.fired.pop(line.fields["operation"], [])
+        owed = []
+        for fault in self._faults.at(line.actor).values():
+            if not _admits(fault, kind, line) or any(each is fault for _, each in fired):
+                continue
+            if fault.is_over(line.t) or not fault.is_certain or not _is_counted(fault):
+                continue
+            if fault.passed < fault.skip:
+                fault.passed += 1
+            else:
+                owed.append(fault)
+        box.under_way[line.fields["operation"]] = _Operation(line, fired, owed)
+        for one, known in fired:
+            if known is None:
+                continue
+            what = f"fault {one.fields['fault']} ({known.kind}) fires on an {kind} of {line.fields['device']}"
+            if not _admits(known, kind, line):
+                yield Breach(
+                    (line.actor, str(one.number)), f"{what}, which its spec leaves out", one, after=known.added
+                )
+            elif _is_counted(known) and known.passed < known.skip:
+                what = f"{what}, and it was to let {known.skip} pass first"
+                yield Breach((line.actor, str(one.number)), what, one, after=known.added)
+
+    def _finish(self, box: _Box, line: Line) -> Iterator[Breach]:
+        operation = box.under_way.pop(line.fields["operation"], None)
+        if operation is None or line.fields["reason"] == _CANCELLED:
+            return
+        begun, refused = operation.begun, bool(line.fields["reason"])
+        for fault in operation.owed:
+            if refused and fault.kind in _UNLESS_REFUSED:
+                continue
+            what = f"{begun.event} of {begun.fields['device']} passes fault {fault.kind} of {line.actor}"
+            yield Breach((line.actor, str(begun.number), fault.kind), what, begun, after=fault.added)
+        if operation.interrupted or box.is_down or not self._are_faults_known(line.actor):
+            return
+        wrong = _answered(line, operation.fired) or _shown(line, operation)
+        if wrong:
+            what = f"{line.fields['kind']} of {line.fields['device']} {wrong}"
+            yield Breach((line.actor, str(line.number), "answer"), what, line, after=begun)
+
+    def _are_faults_known(self, actor: str) -> bool:
+        return not self._faults.known.get(actor) or bool(self._faults.at(actor))
+
+
+def _admits(fault: DeclaredFault, kind: str, line: Line) -> bool:
+    if kind not in ON_OPERATIONS.get(fault.kind, ()) or fault.due_s != float("inf"):
+        return False
+    return fault.spec.get("operation") in (None, kind) and fault.is_about(line)
+
+
+def _is_counted(fault: DeclaredFault) -> bool:
+    """Whether the journal shows all that it lets pass: reads have no lines. A lie that is none is not told."""
+    reads = "read" in ON_OPERATIONS.get(fault.kind, ()) and fault.spec.get("operation") is None
+    return not (fault.skip and reads) and not (fault.kind == "lying-result" and fault.spec.get("says") is not None)
+
+
+def _answered(line: Line, fired: Sequence[tuple[Line, DeclaredFault | None]]) -> str:
+    """What is wrong with an answer in which no fault has a hand."""
+    answer, truth = line.fields["answer"], line.fields["truth"]
+    if fired or answer == str(truth).lower():
+        return ""
+    return f"is answered {answer!r}, truly {str(truth).lower()}, and no fault has struck it"
+
+
+def _shown(line: Line, operation: _Operation) -> str:
+    """Which effect of the one known fault that fired does not show."""
+    if len(operation.fired) != 1 or operation.fired[0][1] is None:
+        return ""
+    fault, answer, truth = operation.fired[0][1], line.fields["answer"], line.fields["truth"]
+    what = f"is struck by {fault.kind}, and answered {answer!r}, truly {str(truth).lower()}"
+    if fault.kind in _ANSWERS:
+        when = fault.spec.get("when", _WITHOUT_EFFECT[fault.kind])
+        return what if answer != _ANSWERS[fault.kind] or (truth and when == "before") else ""
+    if fault.kind == "lying-result":
+        return what if fault.spec.get("says") is None and answer == str(truth).lower() else ""
+    if fault.kind == "half-applied-attach":
+        says = str(fault.spec.get("says", True)).lower()
+        return what if truth or answer != says else ""
+    if fault.kind == "never-trains":
+        return what if truth or not line.fields["reason"] else ""
+    if fault.kind == "slow-operation" and not line.fields["reason"]:
+        took_s, least_s = line.t - operation.begun.t, float(fault.spec.get("extra_s", 30.0))
+        return f"is slow by {least_s:g} s, and takes {took_s:g} s" if took_s < least_s - 0.001 else ""
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ class JudgedSystems(Struct, frozen=True):
     holds: tuple[Holds, ...] = ()
     part_of: tuple[Callable[[str], str], ...] = ()
     parts_known: str = ""
+    stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
     invariants: tuple[Invariant[Any], ...] = ()
 
 

@@ -49,7 +49,7 @@ class Scheduled(Invariant[ObservedState]):
         if bound_s is None:
             return
         pending = [pod for pod in objects.pods.values() if self._old(pod, objects, bound_s / 2)]
-        free = free_amounts(objects) if pending else {}
+        free = free_amounts(objects, state) if pending else {}
         still: dict[str, float] = {}
         for pod in pending:
             node = next((n for n in sorted(free) if _fits(pod, objects.nodes[n], free[n], state, objects)), None)
@@ -127,7 +127,16 @@ def _raise(total: Amounts, to: Amounts) -> Amounts:
     return total
 
 
-def free_amounts(objects: ClusterObjects) -> dict[str, Amounts]:
+def _charged(pod: Mapping[str, Any], state: ObservedState) -> Amounts:
+    """What a pod takes, and what that stands for."""
+    asked = amounts_of(pod)
+    for name, others in state.systems.stands_for.items():
+        if name in asked:
+            _add(asked, dict.fromkeys(others, asked[name]))
+    return asked
+
+
+def free_amounts(objects: ClusterObjects, state: ObservedState) -> dict[str, Amounts]:
     """Node -> what its allocatable leaves once its pods have what they ask."""
     free = {
         name: _add(Amounts(), (n.get("status") or {}).get("allocatable") or {}) for name, n in objects.nodes.items()
@@ -135,7 +144,7 @@ def free_amounts(objects: ClusterObjects) -> dict[str, Amounts]:
     for pod in objects.pods.values():
         node = node_name_of(pod)
         if node in free and not is_terminal(pod):
-            for name, amount in amounts_of(pod).items():
+            for name, amount in _charged(pod, state).items():
                 free[node][name] = free[node].get(name, Decimal(0)) - amount
     return free
 
@@ -152,7 +161,7 @@ def fits_but_for(
     if not (_open(node, spec) and _selected(node, spec)):
         return False
     pooled = {entry.resource: entry for entry in state.systems.pooled if entry.scheduler == spec.get("schedulerName")}
-    for name, amount in amounts_of(pod).items():
+    for name, amount in _charged(pod, state).items():
         here = free.get(name, Decimal(0))
         if name in pooled and name_of(node) in pooled[name].unannounced:
             here = Decimal(0)

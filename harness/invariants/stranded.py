@@ -100,7 +100,7 @@ def _kept_waiting(
     waiting: Collection[Object], broken: Collection[_Broken], objects: ClusterObjects, state: ObservedState
 ) -> Mapping[tuple[str, str, str], str]:
     """Node, resource and uid of the pods that only the count of what is broken keeps from a node -> their names."""
-    free, found = free_amounts(objects), {}
+    free, found = free_amounts(objects, state), {}
     for node, resource in sorted({(each.node, each.resource) for each in broken if each.node in objects.nodes}):
         counted = free[node].get(resource, Decimal(0))
         stranded = sum(each.amount for each in broken if (each.node, each.resource) == (node, resource))

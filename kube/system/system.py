@@ -123,6 +123,7 @@ class System(Struct, frozen=True):
     ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none;
     ``parts_known(configuration)``: why a container may be given parts of other devices than it is told, where the
     published system has that by design, "" where that is no excuse.
+    ``stands_for``: resources of which so much is so much of each of some others, for the pods that ask for them.
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
     ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
     to let go of one that it has agreed to give.
@@ -160,6 +161,7 @@ class System(Struct, frozen=True):
     holds: Callable[[Any], Holds | None] = lambda configuration: None
     part_of: Callable[[str], str] | None = None
     parts_known: Callable[[Any], str] = lambda configuration: ""
+    stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lends: Callable[[Any], Sequence[str]] | None = None
     release_s: Callable[[Any], float] = lambda configuration: 0.0
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()

@@ -34,7 +34,18 @@ from mews.kube.system.system import Component, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.names import DEVICES, DOMAIN, GPU_PRODUCT, GROUP, POD_GROUPS, SCHEDULER, SEED_NAMES
+from mews.systems.koordinator.names import (
+    CORE,
+    DEVICES,
+    DOMAIN,
+    GPU_PRODUCT,
+    GROUP,
+    POD_GROUPS,
+    RATIO,
+    SCHEDULER,
+    SEED_NAMES,
+    WHOLE,
+)
 from mews.systems.koordinator.options import KoordinatorOptions
 from mews.systems.koordinator.scoring import weights_of
 
@@ -289,6 +300,7 @@ SYSTEM = System(
     # unlisted: a report, and what it takes to notice; the others: writes that follow one another
     bounds={"unlisted_s": 15.0, "unbound_s": 15.0, "gang_s": 15.0},
     holds=_holds,
+    stands_for={WHOLE: (CORE, RATIO)},
     lends=_nodes,
     runtime_hooks=_hooks,
     experiments=_experiments,

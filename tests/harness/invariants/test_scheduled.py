@@ -31,11 +31,11 @@ def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase
     }
 
 
-def judged(pods, nodes=None, *, devices=None, world=None, until=250, pooled=POOLED, **bounds):
+def judged(pods, nodes=None, *, devices=None, world=None, until=250, pooled=POOLED, stands_for=None, **bounds):
     """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
     state = ObservedState(
         Bounds(scheduled_s=100, **bounds),
-        JudgedSystems(pooled=(pooled,)),
+        JudgedSystems(pooled=(pooled,), stands_for=stands_for or {}),
         (world or Stream(devices or {})).judge.state.world,
         FaultWindows(),
     )
@@ -51,6 +51,22 @@ def test_a_pod_that_fits_and_waits_beyond_the_bound_is_told():
     [(t, breach), *_] = judged([pod()])
     assert t == 110
     assert breach.what == "pod default/p fits host-1 and is unscheduled (bound 100 s)"
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked"),
+    [
+        ({"core": "30", "ratio": "60"}, {"whole": "50"}),
+        ({"whole": "60"}, {"core": "50"}),
+        ({"whole": "60"}, {"whole": "50"}),
+    ],
+)
+def test_a_resource_that_stands_for_others_takes_of_all_of_them(taken, asked):
+    gpu = node()
+    gpu["status"]["allocatable"] |= {"whole": "100", "core": "100", "ratio": "100"}
+    pods = [pod("a", bound="host-1", limits=taken), pod(limits=asked)]
+    assert not judged(pods, [gpu], stands_for={"whole": ("core", "ratio")})
+    assert judged(pods[1:], [gpu], stands_for={"whole": ("core", "ratio")})
 
 
 def spread(unsatisfiable):

@@ -24,6 +24,7 @@
 73 a fault strikes what it was declared for               ``fault_strikes``
 74 a fault on a layer strikes devices that come up        ``layer_strikes``
 75 every line has a known name and all its fields         ``vocabulary``
+76 what is done to a pod or a node has its event          ``reported``
 == =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.

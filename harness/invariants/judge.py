@@ -27,6 +27,7 @@ from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
 from mews.harness.invariants.queued import Queued
+from mews.harness.invariants.reported import Reports
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.scheduler_reports import SchedulerReports
 from mews.harness.invariants.silent_nodes import SilentNodes
@@ -69,6 +70,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     72: FaultCounts,
     73: FaultStrikes,
     74: LayerStrikes,
+    76: Reports,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; 75 is the
 oracle's, as a judge alone may be fed lines with no more fields than its laws look at. A system's have other numbers."""

@@ -45,7 +45,7 @@ class KubeletReports(Invariant[ObservedState]):
             ),
             *(("kubelet", event) for event in ("pod-ended", "rejected")),
             *(("component", event) for event in ("started", "killed", "crashed")),
-            ("api", "event"),
+            *(("api", event) for event in ("event", "condition", "phase")),
         }
     )
 
@@ -54,13 +54,18 @@ class KubeletReports(Invariant[ObservedState]):
         self._reported: dict[str, dict[str, Line]] = {}
         """Pod (namespace/name) -> reasons of the events on it, with the last line of each."""
         self._unreported: dict[str, Line] = {}
+        self._followed: dict[str, Line] = {}
+        """Pod -> the first line about it since a start that is still to be reported: it came without the event."""
         self._seen: set[tuple[str, str]] = set()
         self._due_s = math.inf
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge one word of a kubelet."""
         if line.layer == "api":
-            if line.actor.startswith(_KUBELET):
+            if line.event != "event":
+                if self._unreported:
+                    self._followed.setdefault(line.actor.removeprefix("pod/"), line)
+            elif line.actor.startswith(_KUBELET):
                 self._nodes.setdefault(line.actor, _Node()).reports = True
                 if line.fields["reason"] in _REPORTED:
                     self._report(line)
@@ -97,10 +102,10 @@ class KubeletReports(Invariant[ObservedState]):
         if not self._unreported or t <= self._due_s + state.bounds.lag_s:
             return
         for pod, line in self._unreported.items():
-            yield Breach(
-                (pod, str(line.number)), f"no event tells that {line.fields['container']} of {pod} started", line
-            )
+            what = f"no event tells that {line.fields['container']} of {pod} started"
+            yield Breach((pod, str(line.number)), what, self._followed.get(pod, line), after=line)
         self._unreported.clear()
+        self._followed.clear()
 
     def _report(self, line: Line) -> None:
         pod = line.fields["object"].removeprefix("pod/")
@@ -125,6 +130,7 @@ class KubeletReports(Invariant[ObservedState]):
             what = f"{container} of {pod} starts, and no event {missing[0]} came before"
             yield Breach((uid, container, "told"), what, line, after=node.begun)
         self._unreported[pod], self._due_s = line, line.t
+        self._followed.pop(pod, None)
 
 
 def _devices(node: _Node, line: Line) -> Iterator[Breach]:

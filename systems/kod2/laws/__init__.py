@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mews.kube.system.invariant import Invariant, RunState
 from mews.systems.kod2.config import OperatorConfig, Scheduling
 from mews.systems.kod2.job_books import JobBooks
+from mews.systems.kod2.laws.announced import Announced
 from mews.systems.kod2.laws.placed import PlacementsAgree
 from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
@@ -43,4 +44,5 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         PlacementsAgree(jobs),
         ReportsWhatItDoes(jobs),
         StatusesAgree(jobs),
+        Announced(),
     )

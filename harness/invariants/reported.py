@@ -1,0 +1,46 @@
+"""Invariant 76: what is done to a pod or a node is reported by an event on it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from mews.harness.journal import Line
+from mews.kube.system.reported_acts import ReportedActs
+
+_ACTS = {
+    ("DisruptionTarget", "True", "PreemptionByScheduler"): ("Preempted",),
+    ("DisruptionTarget", "True", "DeletionByTaintManager"): ("TaintManagerEviction",),
+    ("Ready", "True", "KubeletReady"): ("NodeReady",),
+    ("Ready", "Unknown", "NodeStatusUnknown"): ("NodeNotReady",),
+    ("Ready", "False", ""): ("NodeNotReady",),
+}
+"""Type, status and reason of a condition -> reasons of the events. Kubelets give a reason for a pod that is not ready;
+the node lifecycle controller gives none."""
+
+
+def _condition(line: Line) -> tuple[str, ...]:
+    fields = line.fields
+    if not line.actor.startswith(("pod/", "node/")):
+        return ()
+    return _ACTS.get((fields["type"], fields["status"], fields["reason"]), ())
+
+
+def _created(line: Line) -> tuple[str, ...]:
+    return ("RegisteredNode", "Starting", "NodeAllocatableEnforced") if line.actor.startswith("node/") else ()
+
+
+class Reports(ReportedActs):
+    """As upstream has it: a scheduler that preempts a pod (preemption.go), a controller that evicts one by taint
+    (taint_eviction.go) or calls those of a silent node not ready (node_lifecycle_controller.go), a kubelet whose node
+    is ready (kubelet_node_status.go), and the node controller that registers one."""
+
+    number = 76
+    name = "what is done to a pod or a node is reported by an event on it"
+    events = frozenset(
+        {
+            ("api", event)
+            for event in ("event", "condition", "created", "deleting", "deleted", "phase", "bound", "taints")
+        }
+        | {("component", event) for event in ("started", "killed", "crashed")}
+    )
+    acts = MappingProxyType({("api", "condition"): _condition, ("api", "created"): _created})

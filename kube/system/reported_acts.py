@@ -1,0 +1,73 @@
+"""A law of reports: who does something to an object says so by an event on it, in the same moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+
+Reported = Callable[[Line], tuple[str, ...]]
+"""The reasons of the events that a line is to have on its object; () for none."""
+
+
+class _Owed(Struct):
+    """A line of which an event was to tell, and the next one about the same object: it came without."""
+
+    act: Line
+    follower: Line | None = None
+
+
+class ReportedActs(Invariant[RunState]):
+    """``acts``: (layer, event) -> what lines of it are to have. Only the first event of a reason on an object is news,
+    so a reason is owed once; nothing is while a component is down, as one that has died reports nothing. An event may
+    come before or after what it reports, in the same moment."""
+
+    ours_alone = True
+    acts: Mapping[tuple[str, str], Reported] = {}
+
+    def __init__(self) -> None:
+        self._owed: dict[tuple[str, str], _Owed] = {}
+        self._known: set[tuple[str, str]] = set()
+        self._down: set[str] = set()
+        self._due_s = -math.inf
+
+    def on_line(self, line: Line, state: RunState) -> Iterable[Breach]:
+        """Take in what is done, and what is reported."""
+        found = self.on_time(line.t, state) if line.t > self._due_s and self._owed else ()
+        if line.layer == "component":
+            self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
+            self._owed.clear()
+        elif line.event == "event":
+            report = str(line.fields["object"]), str(line.fields["reason"])
+            self._known.add(report)
+            self._owed.pop(report, None)
+        elif not self._down:
+            self._act(line)
+        return found
+
+    def _act(self, line: Line) -> None:
+        for (about, _), owed in self._owed.items():
+            if about == line.actor and owed.follower is None:
+                owed.follower = line
+        act = self.acts.get((line.layer, line.event))
+        for reason in act(line) if act is not None else ():
+            if (line.actor, reason) not in self._known:
+                self._owed[line.actor, reason] = _Owed(line)
+                self._due_s = line.t
+
+    def on_time(self, t: float, state: RunState) -> Iterable[Breach]:
+        """Judge what nobody has reported in its moment."""
+        if not self._owed or t <= self._due_s or state.bound_s("lag_s"):
+            return ()
+        return list(self._overdue())
+
+    def _overdue(self) -> Iterator[Breach]:
+        for (about, reason), owed in self._owed.items():
+            self._known.add((about, reason))
+            what = f"{owed.act.event} of {about}, and no event {reason} reports it"
+            yield Breach((about, reason), what, owed.follower or owed.act, after=owed.act)
+        self._owed.clear()

@@ -34,7 +34,8 @@ TIMED_OR_NOT = ("management-reboot", "concurrent-editor")
 
 class DeclaredFault(Struct):
     """A fault in place. ``fired``: how often it did; ``due_s``: when it strikes by itself, infinite where it does not;
-    ``passed``: how many operations, or layers, that it looks at it has let pass because its spec says so."""
+    ``passed``: how many operations that it looks at it has let pass because its spec says so; of one that holds changes
+    back, how many there were."""
 
     added: Line
     kind: str
@@ -79,7 +80,7 @@ class DeclaredFaults:
 
     def of(self, line: Line) -> DeclaredFault | None:
         """The fault that a line of the layer ``fault`` is about."""
-        return self.at(line.actor).get(str(line.fields["fault"]))
+        return self.known.get(line.actor, {}).get(str(line.fields["fault"]))
 
     def take(self, line: Line) -> None:
         """Put a fault in place, count that it fired, or forget it."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
-from mews.harness.invariants.declared_faults import ON_OPERATIONS, DeclaredFault, DeclaredFaults
+from mews.harness.invariants.declared_faults import HELD_BACK, ON_OPERATIONS, DeclaredFault, DeclaredFaults
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 _BEGUN = {"attach-begun": "attach", "detach-begun": "detach"}
+_HELD = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up")
+"""The lines that ``events-out-of-order`` holds back: what a host would act on. They are written in true order."""
 _UNLESS_REFUSED = ("half-applied-attach", "never-trains", "wrong-uuid", "lying-result")
 """Kinds that let an operation pass which is refused as it begins."""
 _CANCELLED = "cancelled"
@@ -40,15 +42,16 @@ class _Box(Struct):
 class FaultStrikes(Invariant[ObservedState]):
     """By the operations of a chassis. A fault in place that strikes for certain, and is neither spent nor over, strikes
     each attach or detach that its spec admits, after it has let pass as many as it skips: its line ``fired`` comes
-    before the operation begins, and is never about another. What the answer says is what happened; ``dropped``,
-    ``error`` and lies are some fault's doing, and show it (contract chassis.md section 6)."""
+    before the operation begins, and is never about another. One that holds back a change of the table fires before it.
+    What the answer says is what happened; ``dropped``, ``error`` and lies are some fault's doing, and show it (contract
+    chassis.md section 6)."""
 
     number = 73
     name = "a fault strikes what it was declared for, and an answer is wrong by a fault alone"
     ours_alone = True
     events = frozenset(
         {("fault", event) for event in ("added", "fired", "cleared")}
-        | {("chassis", event) for event in (*_BEGUN, "operation-finished", "down", "up", "table")}
+        | {("chassis", event) for event in (*_BEGUN, *_HELD, "operation-finished", "down", "up", "table")}
         | {("component", event) for event in ("killed", "crashed", "started")}
     )
 
@@ -74,6 +77,8 @@ class FaultStrikes(Invariant[ObservedState]):
             yield from self._begin(box, line)
         elif line.event == "operation-finished":
             yield from self._finish(box, line)
+        elif line.event in _HELD:
+            yield from self._not_held(line)
         else:
             box.is_down = line.event == "down"
             for operation in box.under_way.values():
@@ -124,6 +129,16 @@ class FaultStrikes(Invariant[ObservedState]):
         if wrong:
             what = f"{line.fields['kind']} of {line.fields['device']} {wrong}"
             yield Breach((line.actor, str(line.number), "answer"), what, line, after=begun)
+
+    def _not_held(self, line: Line) -> Iterator[Breach]:
+        for fault in self._faults.known.get(line.actor, {}).values():
+            may_pass = fault.skip or not fault.is_certain or fault.spec.get("expires_s") is not None
+            if fault.kind != HELD_BACK or may_pass:
+                continue
+            fault.passed += 1
+            if fault.fired < fault.passed and not fault.is_over(line.t):
+                what = f"{line.event} of {line.fields['device']} passes fault {fault.kind} of {line.actor}"
+                yield Breach((line.actor, str(line.number), fault.kind), what, line, after=fault.added)
 
     def _are_faults_known(self, actor: str) -> bool:
         return not self._faults.known.get(actor) or bool(self._faults.at(actor))

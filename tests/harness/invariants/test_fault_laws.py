@@ -172,6 +172,12 @@ def test_without_a_fault_the_answer_is_what_happened() -> None:
     assert not judged(FaultStrikes(), begun(1), done(2, "false", truth=True, reason="cancelled"))
 
 
+@pytest.mark.parametrize(("said", "named"), [([], [(1, 0)]), ([fired("events-out-of-order", 1)], [])])
+def test_a_change_that_is_to_come_late_is_held(said: list[Said], named: list[object]) -> None:
+    changed = (2.0, "chassis", CHASSIS, "detached", PLACE)
+    assert numbers(judged(FaultStrikes(), added("events-out-of-order", count=2), *said, changed)) == named
+
+
 CUT = added("layer-cut", at=HOST, count=None, arrow="driver")
 SLOWED = added("layer-slow", at=HOST, arrow="function", delay_s=2)
 CLIMB = [rose(1, "link-up"), rose(2, "function-added"), rose(3, "driver-bound"), rose(4, "nvml-visible", healthy=True)]

@@ -40,6 +40,8 @@ class SchedulerReports(Invariant[ObservedState]):
         self._before = 0
         self._schedulers: dict[str, str] = {}
         self._owed: dict[tuple[str, str], Line] = {}
+        self._followed: dict[str, Line] = {}
+        """Pod -> the first line about it since one that is still to be reported: it came without the event."""
         self._reported: dict[tuple[str, str], Line] = {}
         self._down: set[str] = set()
 
@@ -60,9 +62,8 @@ class SchedulerReports(Invariant[ObservedState]):
         for (pod, reason), line in list(self._owed.items()):
             if t > line.t + state.bounds.lag_s:
                 del self._owed[pod, reason]
-                yield Breach(
-                    (pod, reason, str(line.number)), f"{pod} is {line.event}, and no event {reason} says so", line
-                )
+                what = f"{pod} is {line.event}, and no event {reason} says so"
+                yield Breach((pod, reason, str(line.number)), what, self._followed.pop(pod, line), after=line)
 
     def _component(self, line: Line) -> None:
         if line.actor.startswith("kubelet/"):
@@ -77,6 +78,8 @@ class SchedulerReports(Invariant[ObservedState]):
 
     def _pod(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         pod, fields = line.actor, line.fields
+        if self._owed:
+            self._followed.setdefault(pod, line)
         if line.event == "created":
             if not fields.get("node") and fields["scheduler"] in state.systems.schedulers:
                 self._schedulers[pod] = fields["scheduler"]
@@ -91,6 +94,7 @@ class SchedulerReports(Invariant[ObservedState]):
             reported = self._reported.get((pod, "Scheduled"))
             if reported is None and not self._down:  # one that has died while it bound the pod reports nothing
                 self._owed[pod, "Scheduled"] = line
+                self._followed.pop(pod, None)
             elif reported is not None:
                 yield from _elsewhere(reported, fields["node"], line)
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
@@ -103,6 +107,7 @@ class SchedulerReports(Invariant[ObservedState]):
             )
         elif fields.get("reason") == "Unschedulable" and (pod, "FailedScheduling") not in self._reported:
             self._owed[pod, "FailedScheduling"] = line
+            self._followed.pop(pod, None)
 
     def _report(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         pod, reason = line.fields["object"], line.fields["reason"]

@@ -314,3 +314,16 @@ def test_the_judge_leaves_them_out_where_a_part_is_somebody_elses(ours: bool) ->
         judge.on_line(Line(number, t, layer, actor, event, fields))
     judge.pass_time(73.0)
     assert (SilentNodes.number in {violation.invariant for violation in judge.violations}) == ours
+
+
+def test_what_comes_without_its_event_is_named() -> None:
+    placed = [
+        pod(0, "created", scheduler="default-scheduler", node=""),
+        pod(1, "bound", node="n1"),
+        condition(1, "PodScheduled", "True"),
+    ]
+    [breach] = judged(SchedulerReports(), placed, until=2)
+    assert (breach.first and breach.first.number, breach.after and breach.after.number) == (2, 1)
+    started = [*STARTS[:9], condition(4, "Ready", "True")]
+    [breach] = judged(KubeletReports(), started, until=9)
+    assert (breach.first and breach.first.number, breach.after and breach.after.number) == (9, 8)

@@ -10,12 +10,14 @@ from msgspec import Struct
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 
+_KUBELET = "kubelet/"
+
 Reported = Callable[[Line], tuple[str, ...]]
 """The reasons of the events that a line is to have on its object; () for none."""
 
 
 class _Owed(Struct):
-    """A line of which an event was to tell, and the next one about the same object: it came without."""
+    """A line of which an event was to tell, and the next one about the same object in its moment: it came without."""
 
     act: Line
     follower: Line | None = None
@@ -23,8 +25,9 @@ class _Owed(Struct):
 
 class ReportedActs(Invariant[RunState]):
     """``acts``: (layer, event) -> what lines of it are to have. Only the first event of a reason on an object is news,
-    so a reason is owed once; nothing is while a component is down, as one that has died reports nothing. An event may
-    come before or after what it reports, in the same moment."""
+    so a reason is owed once; the line that comes in the place of a missing one is named. Nothing is owed while a
+    component is down, as one that has died reports nothing; a kubelet that is down reports nothing of its own node. An
+    event may come before or after what it reports, in the same moment."""
 
     ours_alone = True
     acts: Mapping[tuple[str, str], Reported] = {}
@@ -37,8 +40,13 @@ class ReportedActs(Invariant[RunState]):
 
     def on_line(self, line: Line, state: RunState) -> Iterable[Breach]:
         """Take in what is done, and what is reported."""
-        found = self.on_time(line.t, state) if line.t > self._due_s and self._owed else ()
-        if line.layer == "component":
+        found: Iterable[Breach] = ()
+        if self._owed and line.t > self._due_s and not state.bound_s("lag_s"):
+            found = list(self._overdue(line))
+        if line.layer == "component" and line.actor.startswith(_KUBELET):
+            node = f"node/{line.actor.removeprefix(_KUBELET)}"
+            self._owed = {report: owed for report, owed in self._owed.items() if report[0] != node}
+        elif line.layer == "component":
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
             self._owed.clear()
         elif line.event == "event":
@@ -63,11 +71,11 @@ class ReportedActs(Invariant[RunState]):
         """Judge what nobody has reported in its moment."""
         if not self._owed or t <= self._due_s or state.bound_s("lag_s"):
             return ()
-        return list(self._overdue())
+        return list(self._overdue(None))
 
-    def _overdue(self) -> Iterator[Breach]:
+    def _overdue(self, line: Line | None) -> Iterator[Breach]:
         for (about, reason), owed in self._owed.items():
             self._known.add((about, reason))
             what = f"{owed.act.event} of {about}, and no event {reason} reports it"
-            yield Breach((about, reason), what, owed.follower or owed.act, after=owed.act)
+            yield Breach((about, reason), what, owed.follower or line or owed.act, after=owed.act)
         self._owed.clear()

@@ -25,7 +25,7 @@ def condition(t: float, about: str, kind: str, status: str, reason: str) -> Said
 TAKEN = condition(1, POD, "DisruptionTarget", "True", "PreemptionByScheduler")
 EVICTED = condition(1, POD, "DisruptionTarget", "True", "DeletionByTaintManager")
 GONE = (1.0, POD, "deleting", {})
-LATER = (2.0, NODE, "taints", {"taints": []})
+LATER = (2.0, "pod/default/b", "deleted", {})
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,10 @@ LATER = (2.0, NODE, "taints", {"taints": []})
 )
 def test_each_act_has_its_event(law: type[Invariant[Any]], act: Said, reason: str) -> None:
     about = act[1]
-    assert numbers(breaches(law(), [act, LATER])) == [(0, 0)]
-    assert numbers(breaches(law(), [act, said(1, about, "Other"), LATER])) == [(0, 0)]
-    assert numbers(breaches(law(), [act, said(2, about, reason), LATER])) == [(0, 0)]
+    assert numbers(breaches(law(), [act], until=9)) == [(0, 0)]
+    assert numbers(breaches(law(), [act, LATER])) == [(1, 0)]
+    assert numbers(breaches(law(), [act, said(1, about, "Other"), LATER])) == [(2, 0)]
+    assert numbers(breaches(law(), [act, said(2, about, reason), LATER])) == [(1, 0)]
     assert not breaches(law(), [act, said(1, about, reason), LATER])
     assert not breaches(law(), [said(1, about, reason), act, LATER])
 
@@ -63,6 +64,12 @@ def test_only_the_first_of_a_reason_is_news() -> None:
 def test_who_is_down_reports_nothing(at: int) -> None:
     lines = [TAKEN, LATER]
     assert not breaches(Reports(), [*lines[:at], (1.0, "default-scheduler", "killed", {}), *lines[at:]])
+
+
+def test_a_kubelet_that_is_down_has_no_word_in_what_others_report() -> None:
+    assert numbers(breaches(Reports(), [(0.0, "kubelet/n", "killed", {}), TAKEN, LATER])) == [(2, 1)]
+    ready = condition(1, NODE, "Ready", "True", "KubeletReady")
+    assert not breaches(Reports(), [ready, (1.0, "kubelet/n", "killed", {}), LATER])
 
 
 def test_a_node_that_comes_is_registered() -> None:

@@ -34,8 +34,7 @@ TIMED_OR_NOT = ("management-reboot", "concurrent-editor")
 
 class DeclaredFault(Struct):
     """A fault in place. ``fired``: how often it did; ``due_s``: when it strikes by itself, infinite where it does not;
-    ``passed``: how many operations that it looks at it has let pass because its spec says so; of one that holds changes
-    back, how many there were."""
+    ``passed``: how many operations that it looks at it has let pass because its spec says so."""
 
     added: Line
     kind: str

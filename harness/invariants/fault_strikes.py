@@ -37,6 +37,8 @@ class _Box(Struct):
     fired: dict[int, list[tuple[Line, DeclaredFault | None]]] = field(default_factory=dict)
     under_way: dict[int, _Operation] = field(default_factory=dict)
     is_down: bool = False
+    held: int = 0
+    """Changes that some fault holds back and that are still to be written."""
 
 
 class FaultStrikes(Invariant[ObservedState]):
@@ -68,6 +70,7 @@ class FaultStrikes(Invariant[ObservedState]):
             return
         if line.layer == "fault":
             number = line.fields.get("operation")
+            self._box(line.actor).held += line.event == "fired" and line.fields["kind"] == HELD_BACK
             if line.event == "fired" and number is not None:
                 self._box(line.actor).fired.setdefault(number, []).append((line, self._faults.of(line)))
             self._faults.take(line)
@@ -78,7 +81,7 @@ class FaultStrikes(Invariant[ObservedState]):
         elif line.event == "operation-finished":
             yield from self._finish(box, line)
         elif line.event in _HELD:
-            yield from self._not_held(line)
+            yield from self._not_held(box, line)
         else:
             box.is_down = line.event == "down"
             for operation in box.under_way.values():
@@ -130,13 +133,13 @@ class FaultStrikes(Invariant[ObservedState]):
             what = f"{line.fields['kind']} of {line.fields['device']} {wrong}"
             yield Breach((line.actor, str(line.number), "answer"), what, line, after=begun)
 
-    def _not_held(self, line: Line) -> Iterator[Breach]:
+    def _not_held(self, box: _Box, line: Line) -> Iterator[Breach]:
+        if box.held:
+            box.held -= 1
+            return
         for fault in self._faults.known.get(line.actor, {}).values():
             may_pass = fault.skip or not fault.is_certain or fault.spec.get("expires_s") is not None
-            if fault.kind != HELD_BACK or may_pass:
-                continue
-            fault.passed += 1
-            if fault.fired < fault.passed and not fault.is_over(line.t):
+            if fault.kind == HELD_BACK and not may_pass and not fault.is_over(line.t):
                 what = f"{line.event} of {line.fields['device']} passes fault {fault.kind} of {line.actor}"
                 yield Breach((line.actor, str(line.number), fault.kind), what, line, after=fault.added)
 

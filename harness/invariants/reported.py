@@ -25,14 +25,10 @@ def _condition(line: Line) -> tuple[str, ...]:
     return _ACTS.get((fields["type"], fields["status"], fields["reason"]), ())
 
 
-def _created(line: Line) -> tuple[str, ...]:
-    return ("RegisteredNode", "Starting", "NodeAllocatableEnforced") if line.actor.startswith("node/") else ()
-
-
 class Reports(ReportedActs):
     """As upstream has it: a scheduler that preempts a pod (preemption.go), a controller that evicts one by taint
-    (taint_eviction.go) or calls those of a silent node not ready (node_lifecycle_controller.go), a kubelet whose node
-    is ready (kubelet_node_status.go), and the node controller that registers one."""
+    (taint_eviction.go) or calls those of a silent node not ready (node_lifecycle_controller.go), and a kubelet whose
+    node is ready (kubelet_node_status.go)."""
 
     number = 76
     name = "what is done to a pod or a node is reported by an event on it"
@@ -43,4 +39,4 @@ class Reports(ReportedActs):
         }
         | {("component", event) for event in ("started", "killed", "crashed")}
     )
-    acts = MappingProxyType({("api", "condition"): _condition, ("api", "created"): _created})
+    acts = MappingProxyType({("api", "condition"): _condition})

@@ -72,15 +72,5 @@ def test_a_kubelet_that_is_down_has_no_word_in_what_others_report() -> None:
     assert not breaches(Reports(), [ready, (1.0, "kubelet/n", "killed", {}), LATER])
 
 
-def test_a_node_that_comes_is_registered() -> None:
-    lines = [
-        (1.0, NODE, "created", {"allocatable": {}}),
-        *(said(1, NODE, each) for each in ("RegisteredNode", "Starting")),
-    ]
-    assert [breach.what for breach in breaches(Reports(), [*lines, LATER])] == [
-        "created of node/n, and no event NodeAllocatableEnforced reports it"
-    ]
-
-
 def test_a_condition_that_a_kubelet_writes_is_no_act() -> None:
     assert not breaches(Reports(), [condition(1, POD, "Ready", "False", "ContainersNotReady"), LATER])

@@ -42,7 +42,7 @@ class FaultCounts(Invariant[ObservedState]):
         if line.t > self._due_s + AT_ONCE_S:
             found = list(self._late(line))
             self._due_s = self._next_s()
-        if line.event in ("table", "killed", "crashed") and line.actor.startswith("chassis/"):
+        if line.event in ("table", "killed", "crashed", "started") and line.actor.startswith("chassis/"):
             self._forget(line)
         return found
 

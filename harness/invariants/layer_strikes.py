@@ -28,7 +28,7 @@ class LayerStrikes(Invariant[ObservedState]):
     name = "a fault on a layer of a host strikes the devices whose layer comes up"
     ours_alone = True
     events = frozenset(
-        {("host", event) for event in (*_ARROWS, "stuck", "table", "powered-off", "powered-on")}
+        {("host", event) for event in (*_ARROWS, "stuck", "rescanned", "table", "powered-off", "powered-on")}
         | {("host", event) for event in ("link-down", "function-removed", "driver-unbound", "nvml-hidden", "lost")}
         | {("fault", event) for event in ("added", "fired", "cleared")}
     )

@@ -70,7 +70,7 @@ def test_who_names_the_node_himself_or_asks_for_what_no_node_offers_is_not_judge
 
 
 def ready(made, status):
-    return made.api("node/host-1", "condition", type="Ready", status=status, reason="")
+    return made.api("node/host-1", "condition", type="Ready", status=status, reason="KubeletSays")
 
 
 def later(made, seconds):

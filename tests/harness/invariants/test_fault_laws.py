@@ -29,7 +29,7 @@ def judged(law: Invariant[Any], *said: Said) -> list[Breach]:
     for number, (t, layer, actor, event, fields) in enumerate(said):
         if law.events is None or (layer, event) in law.events:
             found += law.on_line(Line(number, t, layer, actor, event, fields), state)
-    return found
+    return [*found, *law.on_time(said[-1][0] + 1, state)]
 
 
 def numbers(found: list[Breach]) -> list[tuple[int | None, int | None]]:
@@ -97,6 +97,15 @@ def test_a_fault_with_a_time_strikes_then(said: list[Said], named: list[object])
 )
 def test_a_fault_fires_as_often_as_it_may(said: list[Said], named: list[object]) -> None:
     assert numbers(judged(FaultCounts(), added("timeout", count=2), *said)) == named
+
+
+AFTERMATH = fired("read-aftermath", 1)
+
+
+def test_a_fault_that_was_added_to_a_chassis_while_it_was_down_is_forgotten_as_it_begins() -> None:
+    begins = (1.0, "component", CHASSIS, "started", {})
+    aftermath = added("read-aftermath", name="f2"), (2.0, "fault", CHASSIS, "fired", {**AFTERMATH[4], "fault": "f2"})
+    assert not judged(FaultCounts(), added("timeout"), begins, *aftermath, fired("partial-list", 1))
 
 
 def test_what_nobody_has_added_fires_only_by_nature_or_as_aftermath() -> None:
@@ -167,6 +176,9 @@ def test_a_fault_shows_in_the_answer(kind: str, spec: dict[str, Any], answer: st
 
 def test_without_a_fault_the_answer_is_what_happened() -> None:
     assert numbers(judged(FaultStrikes(), begun(1), done(2, "dropped"))) == [(1, 0)]
+    killed = (2.0, "component", CHASSIS, "killed", {})
+    assert not judged(FaultStrikes(), begun(1), done(2, "dropped"), killed)
+    assert numbers(judged(FaultStrikes(), begun(1), done(1.5, "dropped"), killed)) == [(1, 0)]
     down = (1.5, "chassis", CHASSIS, "down", {"until_s": 3})
     assert not judged(FaultStrikes(), begun(1), down, done(2, "dropped"))
     assert not judged(FaultStrikes(), begun(1), done(2, "false", truth=True, reason="cancelled"))

@@ -40,14 +40,17 @@ class Fleet:
             spec.name: ChassisTelemetry(f"{seed}/telemetry/{spec.name}", (telemetry_stores or {}).get(spec.name))
             for spec in hardware.chassis
         }
-        self.boxes = {spec.name: self.build(spec.name) for spec in hardware.chassis}
+        self.boxes: dict[str, EmulatedChassis] = {}
+        self.boxes |= {spec.name: self.build(spec.name) for spec in hardware.chassis}
 
     def build(self, name: str) -> EmulatedChassis:
-        """A box of that name as it is after power-on: its table from the store, nothing running."""
+        """A box of that name as it is after power-on: its table from the store, nothing running. It counts its events
+        on from those of the one before: hosts take one with a number that was for one that comes late."""
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
         rng = random.Random(f"{self._seed}/chassis/{name}")
         store, telemetry = self._stores.get(name), self.telemetry[name]
-        return EmulatedChassis(spec, rng, listener=self._listener, store=store, telemetry=telemetry)
+        told = self.boxes[name].events_told if name in self.boxes else 0
+        return EmulatedChassis(spec, rng, listener=self._listener, store=store, telemetry=telemetry, events_told=told)
 
     def box(self, name: str) -> EmulatedChassis:
         """Return the chassis of that name.

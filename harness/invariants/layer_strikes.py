@@ -39,6 +39,18 @@ class LayerStrikes(Invariant[ObservedState]):
         """The last line of a layer."""
         self._fired: dict[tuple[str, str], list[Line]] = {}
         """Host and GPUID -> what has fired on it since the last line of a layer."""
+        self._doubts: list[tuple[Line, Breach]] = []
+        """Of this moment: a rescan says what it was after the layers that it brought up."""
+
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+        """Judge what came up by itself."""
+        if self._doubts:
+            doubts, self._doubts = self._doubts, []
+            for line, breach in doubts:
+                if line.t < t:
+                    yield breach
+                else:
+                    self._doubts.append((line, breach))
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a layer that came up, or did not."""
@@ -49,6 +61,7 @@ class LayerStrikes(Invariant[ObservedState]):
             return
         if "gpuid" not in line.fields:
             self._last = {key: last for key, last in self._last.items() if key[0] != line.actor}
+            self._doubts = [doubt for doubt in self._doubts if (doubt[0].actor, doubt[0].t) != (line.actor, line.t)]
             return
         key = line.actor, str(line.fields["gpuid"]), str(line.fields.get("bdf"))
         before, fired = self._last.get(key), self._fired.get(key[:2], [])
@@ -60,7 +73,7 @@ class LayerStrikes(Invariant[ObservedState]):
         self._fired.pop(key[:2], None)
         if line.event in _ARROWS and before is not None and before.event in _ARROWS:
             for fault in self._faults.at(line.actor).values():
-                yield from self._strikes(fault, line, before, fired)
+                self._doubts += [(line, breach) for breach in self._strikes(fault, line, before, fired)]
 
     def _strikes(self, fault: DeclaredFault, line: Line, before: Line, fired: list[Line]) -> Iterator[Breach]:
         arrow = _ARROWS[line.event]

@@ -272,13 +272,18 @@ class Handover:
                 continue
             if not await self._has_come(gpuid, coming):
                 wanted.append(gpuid)
-        if not wanted:
+        if not wanted or self._would_bring_back():
             return
         record(self._log, "rescanning", devices=wanted)
         await self._steps.rescan([], kept_out=self._kept_out())
         for gpuid in wanted:
             if gpuid in self._coming:
                 self._coming[gpuid].again(_loop_s())
+
+    def _would_bring_back(self) -> bool:
+        """Whether a rescan would also find what has gone on an earlier incarnation's word: nobody here knows behind
+        which bridge it was, so that it cannot be kept out. The rescan waits until the chassis has taken it."""
+        return any(gpuid in (self._here or {}) and gpuid not in self._book.out for gpuid in self._off)
 
     async def _has_come(self, gpuid: str, coming: _Retry) -> bool:
         device = (self._here or {}).get(gpuid)

@@ -102,17 +102,28 @@ class Mover:
         await self.read_back(intent, lambda port: intent.origin is None or port != intent.origin)
 
     async def _detach(self, intent: Intent, may_detach: MayDetach) -> tuple[End | None, str | None]:
-        """(None, the port it is on) once the device is off its origin."""
+        """(None, the port it is on) once the device is off its origin. Before it is said to stay there, a detach that
+        was not answered gets the time of another one: its node would lose the device when that comes late."""
+        is_open = False
         for attempt in range(self._timing.retries):
             await self._pause(attempt)
             if not await may_detach():
-                return End.REFUSED, intent.origin
+                return await self._undetached(intent, End.REFUSED, is_open=is_open)
             reply = await self._call(self._chassis[intent.chassis].detach(intent.device))
             self._note("detach", intent, reply, intent.origin)
             port = await self.settled_port(intent, reply, before=intent.origin, wanted=None)
             if port != intent.origin:
                 return None, port
-        return End.FAILED, intent.origin
+            is_open = is_open or reply.outcome is ReplyOutcome.UNKNOWN
+        return await self._undetached(intent, End.FAILED, is_open=is_open)
+
+    async def _undetached(self, intent: Intent, end: End, *, is_open: bool) -> tuple[End | None, str | None]:
+        if is_open and self._reads_back:
+            bound_s = self._timing.chassis_timeout_s
+            port = await self.read_back(intent, lambda port: port != intent.origin, bound_s=bound_s)
+            if port != intent.origin:
+                return None, port
+        return end, intent.origin
 
     async def _attach(self, intent: Intent, target: str, tries: int) -> str | None:
         """The port it is on at last."""
@@ -146,13 +157,16 @@ class Mover:
         except TimeoutError:
             return ChassisReply(ReplyOutcome.UNKNOWN, f"no answer within {self._timing.chassis_timeout_s:g} s")
 
-    async def read_back(self, intent: Intent, is_changed: Callable[[str | None], bool]) -> str | None:
-        """Read the device's chassis until its table shows the change or the bound has passed; the port it shows.
+    async def read_back(
+        self, intent: Intent, is_changed: Callable[[str | None], bool], *, bound_s: float | None = None
+    ) -> str | None:
+        """Read the device's chassis until its table shows the change or the bound (``read_back_bound_s``, if no other
+        is given) has passed; the port it shows.
 
         Readings that fail, or lack the device, say nothing: one that shows it is waited for beyond the bound too.
         """
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._timing.read_back_bound_s
+        deadline_s = loop.time() + (self._timing.read_back_bound_s if bound_s is None else bound_s)
         shown = False
         while True:
             if await self._reader.read(intent.chassis) and not self._reader.lacked(intent.chassis, intent.device):

@@ -14,7 +14,7 @@ from mews.systems.kubecomp.laws.own_detach import LAG, ORDERLY, OwnOperation, Ow
 
 UNWRITTEN = "the published implementation writes no move down (contract kubecomp.md 3, point 4)"
 
-ELSEWHERE = ("attached", "edited", "inserted", "removed", "link-down")
+ELSEWHERE = ("attached", "edited", "inserted", "removed", "link-down", "link-up")
 """After which a device is not on no port by the move's own doing."""
 MANAGER = "reconfig-manager"
 """The component's name."""
@@ -44,6 +44,8 @@ class WrittenFirst(Invariant[RunState]):
         """The last line by which a Reconfig-Mgr ended or began: it resumes what another left."""
         self._off: dict[str, Line] = {}
         """Devices on no port by an operation, and by nothing else since."""
+        self._dead: set[str] = set()
+        """Those whose link is down: no table shows them any more."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Note what is moved."""
@@ -60,9 +62,10 @@ class WrittenFirst(Invariant[RunState]):
         gpuid = line.fields.get("gpuid", "")
         if line.event in ("detach-begun", "attach-begun"):
             self._own.on_line(line)
-        elif line.event == "detached":
+        elif line.event == "detached" and gpuid not in self._dead:
             self._off[gpuid] = line
-        else:
+        elif line.event != "detached":
+            self._dead.add(gpuid) if line.event == "link-down" else self._dead.discard(gpuid)
             self._off.pop(gpuid, None)
 
     def _ended(self, line: Line, state: RunState) -> Iterator[Breach]:

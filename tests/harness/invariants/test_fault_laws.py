@@ -200,6 +200,8 @@ CLIMB = [rose(1, "link-up"), rose(2, "function-added"), rose(3, "driver-bound"),
     [
         pytest.param([CUT, *CLIMB], [(3, 0)], id="comes up though cut"),
         pytest.param([*CLIMB[:2], CUT, *CLIMB[2:]], [], id="had begun"),
+        pytest.param([CUT, *CLIMB[:3], (3.0, "host", HOST, "rescanned", {"below": None})], [], id="by a rescan"),
+        pytest.param([CUT, *CLIMB[:3], (4.0, "host", HOST, "rescanned", {"below": None})], [(3, 0)], id="before one"),
         pytest.param([added("layer-cut", at=HOST, arrow="driver", device="b"), *CLIMB], [], id="another device"),
         pytest.param([added("driver-fails", at=HOST), *CLIMB], [(3, 0)], id="driver"),
         pytest.param([added("layer-slow", at=HOST, arrow="nvml", delay_s=2), *CLIMB], [(4, 0)], id="not slowed"),

@@ -306,6 +306,22 @@ async def test_a_pod_deleted_midway_leaves_no_device_on_no_port_and_no_more_move
 
 
 @virtual
+async def test_a_detach_that_is_answered_late_takes_no_device_from_its_node() -> None:
+    async with world(4, 4, profile=SLOW) as w:
+        await w.hardware.fault("A", {"kind": "slow-operation", "operation": "detach", "extra_s": 90, "count": 1})
+        await w.create("a", 5)
+        await w.until(lambda: w.has("detach-begun"), "a detach")
+        await deleted(w, "a")
+        await w.said_soon("move-ended")
+        gone = w.moves() or [gpuid for event, gpuid in w.happened if event == "detached"]
+        assert gone, "the move was open until the chassis had answered"
+        await asyncio.sleep(60)
+        assert await w.counts() == {"host-1": 4, "host-2": 4}
+        assert await w.allocatable("host-2") == 4
+        await nothing_is_left(w)
+
+
+@virtual
 async def test_another_editor_is_tolerated_and_planned_around() -> None:
     async with world(4, 4, 4, profile=SLOW) as w:
         await w.create("a", 6)

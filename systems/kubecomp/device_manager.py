@@ -137,7 +137,8 @@ class ChassisDeviceManager:
             here = self._attached()
             self._read_in = begun
             if self._handover is not None:
-                self._handover.watch(here, round_begun=begun)
+                is_whole = all(map(self._reader.has_seen, self._mine))
+                self._handover.watch(here, round_begun=begun, is_whole=is_whole)
             self._book.seen(here if self._confirm is None else await self._confirm(here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:

@@ -98,8 +98,9 @@ class Handover:
 
     # What DevMgr says
 
-    def watch(self, devices: Collection[LocalDevice], *, round_begun: int) -> None:
-        """What the chassis has on this node's ports, after each reading. ``round_begun``: the book's round then."""
+    def watch(self, devices: Collection[LocalDevice], *, round_begun: int, is_whole: bool = True) -> None:
+        """What the chassis has on this node's ports, after each reading. ``round_begun``: the book's round then;
+        ``is_whole``: whether each of its chassis has been read, so that what is not there has gone."""
         self._read = round_begun
         if devices is not self._watched:
             self._watched = devices
@@ -107,7 +108,8 @@ class Handover:
             self._here = {device.gpuid: device for device in devices}
             for gpuid in self._here.keys() - (before or {}).keys():
                 self._coming[gpuid] = _Retry(now_s, now_s, known=before is None)
-        self._forget_what_went(self._here or {})
+        if is_whole:
+            self._forget_what_went(self._here or {})
         if self._is_busy():
             self._pulse.beat()
 
@@ -272,18 +274,13 @@ class Handover:
                 continue
             if not await self._has_come(gpuid, coming):
                 wanted.append(gpuid)
-        if not wanted or self._would_bring_back():
+        if not wanted:
             return
         record(self._log, "rescanning", devices=wanted)
         await self._steps.rescan([], kept_out=self._kept_out())
         for gpuid in wanted:
             if gpuid in self._coming:
                 self._coming[gpuid].again(_loop_s())
-
-    def _would_bring_back(self) -> bool:
-        """Whether a rescan would also find what has gone on an earlier incarnation's word: nobody here knows behind
-        which bridge it was, so that it cannot be kept out. The rescan waits until the chassis has taken it."""
-        return any(gpuid in (self._here or {}) and gpuid not in self._book.out for gpuid in self._off)
 
     async def _has_come(self, gpuid: str, coming: _Retry) -> bool:
         device = (self._here or {}).get(gpuid)

@@ -95,6 +95,10 @@ class ChassisReader:
         belief, shown = self._beliefs[name], self._shown[name]
         return [belief.devices[device] for device in sorted(belief.devices) if device in shown]
 
+    def has_seen(self, name: str) -> bool:
+        """Whether the chassis has ever been read here."""
+        return self._beliefs[name].seen
+
     def lacked(self, name: str, device: str) -> bool:
         """Whether the last reading lacked the device."""
         return device in self._beliefs[name].missing

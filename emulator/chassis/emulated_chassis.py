@@ -40,7 +40,7 @@ _BOARD_CHANGES = ("table-changed", "device-inserted", "device-removed", "link-do
 
 
 class EmulatedChassis:
-    """One emulated chassis. All methods take ``now_s``, emulated seconds that never go back. ``events_told`` is the
+    """One emulated chassis. All methods take ``now_s``, emulated seconds that never go back. ``events_emitted`` is the
     number of its last event."""
 
     def __init__(
@@ -51,7 +51,7 @@ class EmulatedChassis:
         listener: Listener = ignore,
         store: TableStore | None = None,
         telemetry: ChassisTelemetry | None = None,
-        events_told: int = 0,
+        events_emitted: int = 0,
     ) -> None:
         self.spec = spec
         self.profile = spec.profile
@@ -64,7 +64,7 @@ class EmulatedChassis:
         self._listener = listener
         self._listeners: list[Listener] = []
         self._seed = rng.getrandbits(64)
-        self.events_told = events_told
+        self.events_emitted = events_emitted
         self._table = DeviceTable(spec.devices, spec.slots, MemoryStore() if store is None else store)
         self._begin_anew(0.0)
         self.telemetry.begin(map(self._board, self._table.rows()), self._now_s)
@@ -386,9 +386,9 @@ class EmulatedChassis:
         """Tell the listener, unless a fault holds the event back: that fault's own event comes first, at once."""
         if event in _BOARD_CHANGES:
             self._reinstall(event, fields["device"])
-        delay_s = self.faults.delay(ChassisEvent(self.events_told + 1, self._now_s, self.spec.name, event, fields))
-        self.events_told += 1
-        emitted = ChassisEvent(self.events_told, self._now_s, self.spec.name, event, fields)
+        delay_s = self.faults.delay(ChassisEvent(self.events_emitted + 1, self._now_s, self.spec.name, event, fields))
+        self.events_emitted += 1
+        emitted = ChassisEvent(self.events_emitted, self._now_s, self.spec.name, event, fields)
         if delay_s is None:
             self._deliver(emitted)
         else:

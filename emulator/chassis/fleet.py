@@ -49,8 +49,10 @@ class Fleet:
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
         rng = random.Random(f"{self._seed}/chassis/{name}")
         store, telemetry = self._stores.get(name), self.telemetry[name]
-        told = self.boxes[name].events_told if name in self.boxes else 0
-        return EmulatedChassis(spec, rng, listener=self._listener, store=store, telemetry=telemetry, events_told=told)
+        before = self.boxes[name].events_emitted if name in self.boxes else 0
+        return EmulatedChassis(
+            spec, rng, listener=self._listener, store=store, telemetry=telemetry, events_emitted=before
+        )
 
     def box(self, name: str) -> EmulatedChassis:
         """Return the chassis of that name.

@@ -86,6 +86,7 @@ def test_the_page_has_the_rows_of_the_table_and_no_other() -> None:
     assert re.findall(r"^\| ([^|`-][^|]*) \|", section, re.MULTILINE)[1:] == list(ROWS)
 
 
+@pytest.mark.nightly
 def test_five_thousand_decisions_are_upstreams_or_of_the_table() -> None:
     try:
         program = built()

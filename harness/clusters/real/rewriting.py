@@ -95,7 +95,7 @@ class Fitting:
         if image.simulate is not None and image.process is None and not image.simulate.plays_command:
             container.pop("args", None)
             container["command"] = self._command(image, annotations)
-        elif "command" not in container:
+        elif "command" not in container and not image.is_replaced_by(container.get("args") or ()):
             container["command"] = self._command(image, annotations)
         if image.simulate is not None and image.simulate.program:
             self._pace_program(container, image.simulate.program, annotations)

@@ -6,7 +6,7 @@ import fnmatch
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -59,6 +59,9 @@ IDLE = ContainerBehaviour(duration_s=math.inf, term_exit_code=0, plays_command=F
 """Runs for as long as nobody stops it, answers its probes and logs nothing, whatever its command is."""
 
 
+_SHELLS = (("sh",), ("bash",))
+
+
 class Image(Struct, frozen=True):
     """One image: ``process`` is its argv on this machine (None: it cannot be one), ``simulate`` its stand-in (None: it
     has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine.
@@ -72,6 +75,11 @@ class Image(Struct, frozen=True):
     written: tuple[str, ...] = ()
     load: Any = None
     container: str = ""
+
+    def is_replaced_by(self, args: Sequence[str]) -> bool:
+        """Whether a container's arguments take the place of the process: an image of a shell has it as CMD, not as
+        ENTRYPOINT. Options alone still go to the shell."""
+        return self.process in _SHELLS and bool(args) and not args[0].startswith("-")
 
     def of(self, reference: str) -> Image:
         """Of the image that a pod names so."""

@@ -332,4 +332,5 @@ def _kill(group: int, number: int = signal.SIGKILL) -> None:
 def _argv(launch: Launch) -> tuple[str, ...]:
     if launch.command:
         return (*launch.command, *launch.args)
-    return (*(launch.image.process or ()), *launch.args)
+    process = () if launch.image.is_replaced_by(launch.args) else launch.image.process or ()
+    return (*process, *launch.args)

@@ -93,3 +93,18 @@ def test_a_container_that_nothing_describes_is_a_clear_error() -> None:
             scene_of(launch(image, ("python", "train.py")))
     with pytest.raises(StartError, match="'soon': must be a number from 0 on"):
         scene_of(launch(Image("i", simulate=ContainerBehaviour()), duration_s="soon"))
+
+
+@pytest.mark.parametrize(
+    ("process", "args", "replaced"),
+    [
+        (("sh",), ("sh", "-c", "sleep 1"), True),
+        (("sh",), ("-c", "sleep 1"), False),
+        (("sh",), (), False),
+        (("python3",), ("main.py",), False),
+    ],
+)
+def test_arguments_take_the_place_of_an_images_shell(
+    process: tuple[str, ...], args: tuple[str, ...], replaced: bool
+) -> None:
+    assert Image("x", process).is_replaced_by(args) is replaced

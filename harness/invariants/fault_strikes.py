@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 
 from mews.harness.invariants.declared_faults import HELD_BACK, ON_OPERATIONS, DeclaredFault, DeclaredFaults
+from mews.harness.invariants.doubts import Doubts
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -60,24 +61,18 @@ class FaultStrikes(Invariant[ObservedState]):
     def __init__(self) -> None:
         self._faults = DeclaredFaults()
         self._boxes: dict[str, _Box] = {}
-        self._doubts: list[Breach] = []
+        self._doubts = Doubts()
         """Wrong answers of this moment: a chassis that is killed drops what it was at, and says so just before."""
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge the wrong answers of chassis that lived on."""
-        if self._doubts:
-            doubts, self._doubts = self._doubts, []
-            for each in doubts:
-                if each.first is not None and each.first.t < t:
-                    yield each
-                else:
-                    self._doubts.append(each)
+        return self._doubts.settled(t)
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an operation as it begins, and its answer."""
         if line.layer == "component" or line.event == "table":
             if line.actor.startswith("chassis/"):
-                self._doubts = [each for each in self._doubts if not _is_of(each, line)]
+                self._doubts.explain(line)
                 self._faults.take(line)
                 self._boxes.pop(line.actor, None)
             return
@@ -144,7 +139,7 @@ class FaultStrikes(Invariant[ObservedState]):
         wrong = _answered(line, operation.fired) or _shown(line, operation)
         if wrong:
             what = f"{line.fields['kind']} of {line.fields['device']} {wrong}"
-            self._doubts.append(Breach((line.actor, str(line.number), "answer"), what, line, after=begun))
+            self._doubts.add(line, Breach((line.actor, str(line.number), "answer"), what, line, after=begun))
 
     def _not_held(self, box: _Box, line: Line) -> Iterator[Breach]:
         if box.held:
@@ -158,10 +153,6 @@ class FaultStrikes(Invariant[ObservedState]):
 
     def _are_faults_known(self, actor: str) -> bool:
         return not self._faults.known.get(actor) or bool(self._faults.at(actor))
-
-
-def _is_of(doubt: Breach, line: Line) -> bool:
-    return doubt.first is not None and (doubt.first.actor, doubt.first.t) == (line.actor, line.t)
 
 
 def _admits(fault: DeclaredFault, kind: str, line: Line) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mews.harness.invariants.declared_faults import DeclaredFault, DeclaredFaults
+from mews.harness.invariants.doubts import Doubts
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -39,18 +40,12 @@ class LayerStrikes(Invariant[ObservedState]):
         """The last line of a layer."""
         self._fired: dict[tuple[str, str], list[Line]] = {}
         """Host and GPUID -> what has fired on it since the last line of a layer."""
-        self._doubts: list[tuple[Line, Breach]] = []
+        self._doubts = Doubts()
         """Of this moment: a rescan says what it was after the layers that it brought up."""
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge what came up by itself."""
-        if self._doubts:
-            doubts, self._doubts = self._doubts, []
-            for line, breach in doubts:
-                if line.t < t:
-                    yield breach
-                else:
-                    self._doubts.append((line, breach))
+        return self._doubts.settled(t)
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a layer that came up, or did not."""
@@ -61,7 +56,7 @@ class LayerStrikes(Invariant[ObservedState]):
             return
         if "gpuid" not in line.fields:
             self._last = {key: last for key, last in self._last.items() if key[0] != line.actor}
-            self._doubts = [doubt for doubt in self._doubts if (doubt[0].actor, doubt[0].t) != (line.actor, line.t)]
+            self._doubts.explain(line)
             return
         key = line.actor, str(line.fields["gpuid"]), str(line.fields.get("bdf"))
         before, fired = self._last.get(key), self._fired.get(key[:2], [])
@@ -73,7 +68,8 @@ class LayerStrikes(Invariant[ObservedState]):
         self._fired.pop(key[:2], None)
         if line.event in _ARROWS and before is not None and before.event in _ARROWS:
             for fault in self._faults.at(line.actor).values():
-                self._doubts += [(line, breach) for breach in self._strikes(fault, line, before, fired)]
+                for breach in self._strikes(fault, line, before, fired):
+                    self._doubts.add(line, breach)
 
     def _strikes(self, fault: DeclaredFault, line: Line, before: Line, fired: list[Line]) -> Iterator[Breach]:
         arrow = _ARROWS[line.event]

@@ -87,6 +87,7 @@ class ChassisServer:
         self._tls = (tls or control_identity(control_tls) or made_for_a_while()) if secret else None
         self._trusted = trust_of(identity for identity in (control_identity(control_tls), self._tls) if identity)
         self._allow_hosts = tuple(allow_hosts)
+        self._hosts = {each.name: each for each in hardware.hosts}
         self.password = secrets.token_urlsafe(12) if password is None else password
         self._control, self._consecutive, self._further = control, consecutive, list(further)
         self.token = secrets.token_urlsafe(24) if token is None else token
@@ -135,6 +136,8 @@ class ChassisServer:
             epoch_s=unix_s(),
             certificate=self._tls.certificate_text() if self._tls else None,
             install=(lambda text: self._secure[chassis].install(text)) if self._tls else None,
+            address=self._host,
+            hosts=self._hosts,
             port=lambda: (self._secure if self._secret else self._servers)[chassis].port,
             plain_logins=not self._secret,
         )

@@ -9,15 +9,29 @@ import shutil
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
 
 from mews.emulator.clock import unix_s
 
 VALID_DAYS = 365
+SUBJECT: Mapping[str, str] = MappingProxyType(
+    {
+        "CommonName": "COMMON_NAME",
+        "Organization": "ORGANIZATION_NAME",
+        "OrganizationalUnit": "ORGANIZATIONAL_UNIT_NAME",
+        "City": "LOCALITY_NAME",
+        "State": "STATE_OR_PROVINCE_NAME",
+        "Country": "COUNTRY_NAME",
+        "Email": "EMAIL_ADDRESS",
+    }
+)
+"""What Redfish calls the parts of a subject -> what X.509 does."""
 
 
 class Identity(Struct, frozen=True):
@@ -164,3 +178,36 @@ def made(folder: Path, names: Sequence[str] = ()) -> Identity:
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return Identity(certificate, file)
+
+
+def signing_request(subject: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
+    """A request by which an authority can issue a certificate, and the private key to go with it, both in PEM.
+
+    ``subject``: attribute -> value, by the names of ``SUBJECT``. Raises ValueError for a value that none can have.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    parts = [x509.NameAttribute(getattr(NameOID, SUBJECT[name]), value) for name, value in subject.items()]
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(parts))
+    if names:
+        alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
+        request = request.add_extension(alternatives, critical=False)
+    signed = request.sign(key, hashes.SHA256())
+    kept = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return signed.public_bytes(serialization.Encoding.PEM).decode(), kept.decode()
+
+
+def _general_name(name: str) -> Any:
+    """A DNS name, or an IP address. Raises ValueError."""
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -16,7 +16,7 @@ from mews.emulator.telemetry.reading import GpuCounters, GpuReading
 from mews.emulator.telemetry.record import BoardRecord, steady_span
 from mews.emulator.telemetry.settings import BoardSettings, changed
 from mews.emulator.telemetry.timeline import TelemetrySpan, Timeline
-from mews.emulator.telemetry.units import NS_PER_S
+from mews.emulator.telemetry.units import BYTES_PER_KB, NS_PER_S
 
 
 class DriverCounts(Struct, frozen=True):
@@ -91,6 +91,11 @@ class GpuTelemetry:
         """Everything, at one moment."""
         return self.record(at_ns).reading(self.profile, at_ns)
 
+    def pcie_bytes(self, at_ns: int) -> int:
+        """What has gone over the PCIe link so far, in each direction."""
+        span = self.span(at_ns)
+        return span.traffic_at(max(at_ns, span.at_ns)) * BYTES_PER_KB // NS_PER_S
+
     # Changing
 
     def begin(self, key: str, load: GpuLoad, at_ns: int) -> None:
@@ -141,6 +146,7 @@ class GpuTelemetry:
             "uuid": self.uuid,
             "energy_pj": span.energy_at(at_ns),
             "temperature_c": span.temperature_at(at_ns),
+            "pcie_kb_ns": span.traffic_at(at_ns),
             "powered": self.powered,
             "settings": self.settings.as_dict(),
             "earlier": list(self._earlier),
@@ -157,12 +163,12 @@ class GpuTelemetry:
             loads[str(key)] = RunningLoad(load, at_ns - int(age_ns), self._levels(str(key), load))
         session, corrected, uncorrected = state["driver"]
         settings = changed(BoardSettings(), {"all": "none", **state["settings"]}, self.profile)
-        energy_pj, temperature_c = int(state["energy_pj"]), float(state["temperature_c"])
+        reached = int(state["energy_pj"]), float(state["temperature_c"]), int(state.get("pcie_kb_ns", 0))
         self._loads, self.settings, self.powered = loads, settings, bool(state["powered"])
         self._earlier = int(state["earlier"][0]), int(state["earlier"][1])
         self._driver = DriverCounts(str(session), int(corrected), int(uncorrected))
         self._replays = int(state["replays"])
-        self._timeline = Timeline(self._span, at_ns, energy_pj, temperature_c)
+        self._timeline = Timeline(self._span, at_ns, *reached)
 
     def driver_session(self) -> str:
         """Which load of which driver counts errors now; "" for none."""
@@ -179,18 +185,18 @@ class GpuTelemetry:
         powered: bool | None = None,
         settings: BoardSettings | None = None,
     ) -> None:
-        """Change causes from that time on; energy and temperature go on from where they are."""
+        """Change causes from that time on; energy, traffic and temperature go on from where they are."""
         span = self.span(at_ns)
         at_ns = max(at_ns, span.at_ns)
-        energy_pj, temperature_c = span.energy_at(at_ns), span.temperature_at(at_ns)
+        reached = span.energy_at(at_ns), span.temperature_at(at_ns), span.traffic_at(at_ns)
         self._loads = self._loads if loads is None else loads
         self.powered = self.powered if powered is None else powered
         self.settings = self.settings if settings is None else settings
-        self._timeline = Timeline(self._span, at_ns, energy_pj, temperature_c)
+        self._timeline = Timeline(self._span, at_ns, *reached)
 
     # Spans
 
-    def _span(self, at_ns: int, energy_pj: int, temperature_c: float) -> TelemetrySpan:
+    def _span(self, at_ns: int, energy_pj: int, temperature_c: float, pcie_kb_ns: int) -> TelemetrySpan:
         shares, until_ns = self._shares(at_ns)
         settings, profile = self.settings, self.profile
         if settings.temperature is not None:
@@ -210,7 +216,8 @@ class GpuTelemetry:
         if demand.slowed and settings.temperature is None:
             until_ns = self._cooled_ns(at_ns, temperature_c, target_c, until_ns)
         span = steady_span(profile, demand, at_ns, energy_pj, temperature_c, target_c)
-        return replace(span, until_ns=until_ns, shares=self._scaled(shares, demand.utilization))
+        shared = self._scaled(shares, demand.utilization)
+        return replace(span, until_ns=until_ns, shares=shared, pcie_kb_ns=pcie_kb_ns)
 
     def _shares(self, at_ns: int) -> tuple[tuple[int, ...], int | None]:
         """What each process gets of at most 100 percent, and when that may change."""

@@ -1,4 +1,4 @@
-"""A board over time in closed form: spans within which nothing but energy and temperature changes."""
+"""A board over time in closed form: spans within which nothing but energy, traffic and temperature changes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ KEPT = 1024
 
 
 class TelemetrySpan(Struct, frozen=True):
-    """From ``at_ns`` to ``until_ns`` (None: for ever). ``energy_pj`` and ``temperature_c`` are those at its beginning;
-    power is constant within, the temperature goes toward ``target_c``. ``shares``: percent of each process."""
+    """From ``at_ns`` to ``until_ns`` (None: for ever). ``energy_pj``, ``temperature_c`` and ``pcie_kb_ns`` (kB/s times
+    ns over the PCIe link, in each direction) are those at its beginning; power and traffic are constant within, the
+    temperature goes toward ``target_c``. ``shares``: percent of each process."""
 
     at_ns: int
     until_ns: int | None
@@ -34,10 +35,15 @@ class TelemetrySpan(Struct, frozen=True):
     temperature_c: float
     target_c: float
     shares: tuple[int, ...] = ()
+    pcie_kb_ns: int = 0
 
     def energy_at(self, at_ns: int) -> int:
         """Picojoules since the counter began: the integral of power, exactly."""
         return self.energy_pj + self.power_mw * (at_ns - self.at_ns)
+
+    def traffic_at(self, at_ns: int) -> int:
+        """kB/s times ns since the counter began, in each direction: the integral of the traffic, exactly."""
+        return self.pcie_kb_ns + self.pcie_kb_s * (at_ns - self.at_ns)
 
     def temperature_at(self, at_ns: int) -> float:
         """Degrees Celsius."""
@@ -48,17 +54,17 @@ class TelemetrySpan(Struct, frozen=True):
         return self.energy_at(at_ns) // PJ_PER_MJ
 
 
-Follow = Callable[[int, int, float], TelemetrySpan]
-"""(at_ns, energy_pj, temperature_c) -> the span that begins so."""
+Follow = Callable[[int, int, float, int], TelemetrySpan]
+"""(at_ns, energy_pj, temperature_c, pcie_kb_ns) -> the span that begins so."""
 
 
 class Timeline:
     """The spans of one board from an anchor on, made as they are looked at. Looking changes no later value: spans end
     where causes do, never where somebody looked."""
 
-    def __init__(self, follow: Follow, at_ns: int, energy_pj: int, temperature_c: float) -> None:
+    def __init__(self, follow: Follow, at_ns: int, energy_pj: int, temperature_c: float, pcie_kb_ns: int = 0) -> None:
         self._follow = follow
-        self._anchor = at_ns, energy_pj, temperature_c
+        self._anchor = at_ns, energy_pj, temperature_c, pcie_kb_ns
         self._spans: list[TelemetrySpan] = []
         self._starts: list[int] = []
 
@@ -84,5 +90,6 @@ class Timeline:
 
     def _extend(self, until_ns: int) -> None:
         last = self._spans[-1]
-        self._spans.append(self._follow(until_ns, last.energy_at(until_ns), last.temperature_at(until_ns)))
+        reached = last.energy_at(until_ns), last.temperature_at(until_ns), last.traffic_at(until_ns)
+        self._spans.append(self._follow(until_ns, *reached))
         self._starts.append(until_ns)

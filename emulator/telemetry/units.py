@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NS_PER_S = 1_000_000_000
+BYTES_PER_KB = 1000
 PJ_PER_MJ = 1_000_000_000
 """Picojoules in a millijoule, NVML's unit."""
 PJ_PER_KWH = 3_600_000 * 1000 * PJ_PER_MJ

@@ -119,3 +119,80 @@ def test_a_certificate_without_its_key_is_refused(server):
     lone = {"CertificateString": first_certificate(made_identity()), "CertificateType": "PEM"}
     assert caller.ask("POST", ACTION, {**lone, "CertificateUri": {"@odata.id": link}})[0] == 400
     assert served(server) == before
+
+
+REQUEST = f"{SERVICE}/Actions/CertificateService.GenerateCSR"
+COLLECTION = {"@odata.id": "/redfish/v1/Managers/BMC/NetworkProtocol/HTTPS/Certificates"}
+
+
+def issued(request_text: str) -> str:
+    """The certificate that an authority issues upon a signing request, which it checks."""
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    request = x509.load_pem_x509_csr(request_text.encode())
+    assert request.is_signature_valid
+    key = ec.generate_private_key(ec.SECP256R1())
+    begins = datetime(2026, 1, 1, tzinfo=UTC)
+    names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(request.subject)
+        .issuer_name(x509.Name([]))
+        .public_key(request.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begins)
+        .not_valid_after(begins + timedelta(days=3650))
+        .add_extension(names.value, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return built.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def test_a_certificate_issued_upon_a_signing_request_needs_no_key(server):
+    caller = Caller(server, served(server))
+    link, before = caller.certificate()
+    asked = {
+        "CommonName": "chassis-a", "Country": "DE", "AlternativeNames": ["localhost", "127.0.0.1"],
+        "CertificateCollection": COLLECTION,
+    }  # fmt: skip
+    status, body, _ = caller.ask("POST", REQUEST, asked)
+    assert status == 200
+    assert "PRIVATE" not in body["CSRString"]
+    made = issued(body["CSRString"])
+    put = {"CertificateString": made, "CertificateType": "PEM", "CertificateUri": {"@odata.id": link}}
+    assert caller.ask("POST", ACTION, put)[0] == 204
+    assert served(server).strip() == made.strip() != before.strip()
+
+
+def test_a_certificate_without_key_and_without_a_signing_request_is_refused(server):
+    caller = Caller(server, served(server))
+    link, before = caller.certificate()
+    put = {"CertificateType": "PEM", "CertificateUri": {"@odata.id": link}}
+    put["CertificateString"] = first_certificate(made_identity())
+    assert caller.ask("POST", ACTION, put)[0] == 400
+    assert served(server) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"CommonName": None}, "ActionParameterMissing"),
+        ({"CommonName": 7}, "ActionParameterValueTypeError"),
+        ({"Country": "Germany"}, "ActionParameterValueConflict"),
+        ({"AlternativeNames": "localhost"}, "ActionParameterValueTypeError"),
+        ({"AlternativeNames": ["ö.example"]}, "ActionParameterValueConflict"),
+        ({"KeyPairAlgorithm": "TPM_ALG_RSA"}, "ActionParameterValueNotInList"),
+        ({"CertificateCollection": {"@odata.id": "/redfish/v1"}}, "ActionParameterValueTypeError"),
+        ({"Colour": "blue"}, "ActionParameterUnknown"),
+    ],
+)
+def test_a_signing_request_with_wrong_parameters_is_refused(server, change, message):
+    caller = Caller(server, served(server))
+    asked = {"CommonName": "a", "CertificateCollection": COLLECTION, **change}
+    status, body, _ = caller.ask("POST", REQUEST, {name: value for name, value in asked.items() if value is not None})
+    assert status == 400
+    assert body["error"]["code"].endswith(f".{message}")

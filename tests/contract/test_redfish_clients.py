@@ -108,7 +108,7 @@ def redfishtool(url: str, *arguments: str) -> str:
 def test_redfishtool_moves_a_gpu(served):
     server, url, _ = served
     assert json.loads(redfishtool(url, "root"))["RedfishVersion"]
-    assert json.loads(redfishtool(url, "Chassis", "-1"))["Id"] == "A"
+    assert json.loads(redfishtool(url, "Chassis", "-I", "A"))["Id"] == "A"
     for name, port in (("Remove", None), ("Add", "1")):
         target = f"{ZONES}/1/Actions/Zone.{name}Endpoint"
         redfishtool(url, "raw", "POST", target, "-d", json.dumps(link("000100")))
@@ -129,9 +129,9 @@ def test_sushy_moves_a_gpu(served):
 def move_by_sushy(sushy, root, server):
     systems = root.get_system_collection()
     host = next(each for each in systems.get_members() if each.identity == "host-1")
-    assert [each.identity for each in root.get_chassis_collection().get_members()] == ["A"]
+    assert [each.identity for each in root.get_chassis_collection().get_members()] == ["A", "A-Baseboard"]
     assert root.get_manager(f"{ROOT}/Managers/BMC").firmware_version
-    assert len(host.processors.get_members()) == 4
+    assert [each.identity[:3] for each in host.processors.get_members()] == ["CPU"] * 2 + ["000"] * 4
     fabric = root.get_fabric_collection().get_members()[0]
     endpoint = next(each for each in fabric.endpoints.get_members() if each.identity == "000100")
     body = {"Endpoint": {"@odata.id": endpoint.path}}

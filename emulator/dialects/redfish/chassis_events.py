@@ -19,6 +19,7 @@ EVENT_MESSAGES: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "ZoneModified": ("OK", "Zone {0} of fabric {1} has changed.", _NOTHING),
     },
     "ResourceEvent": {
+        "ResourceChanged": ("OK", "Properties of a resource have changed.", _NOTHING),
         "ResourceCreated": ("OK", "A resource was created.", _NOTHING),
         "ResourceRemoved": ("OK", "A resource was removed.", _NOTHING),
         "ResourceStateChanged": ("OK", "The state of resource {0} is now {1}.", _NOTHING),
@@ -32,6 +33,31 @@ EVENT_MESSAGES: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     },
 }
 """Registry -> message -> severity, wording, resolution; what an event says of the occasion is in its own text."""
+
+
+def beginnings(ports: Mapping[str, str | None]) -> list[tuple[RedfishEvent, dict[str, str]]]:
+    """What a log begins with, and what is known of it: the management processor is up, and these hosts are cabled."""
+    changed = f"{RESOURCE}.ResourceStateChanged"
+    text = "The management processor has started."
+    up = RedfishEvent(changed, text, ("BMC", "Enabled"), "OK", uris.MANAGER, "Manager")
+    found = [(up, {"event": "management-up"})]
+    for port, host in ports.items():
+        if host is not None:
+            text = f"Host {host} is cabled to host port {port}."
+            cabled = RedfishEvent(changed, text, (host, "Enabled"), "OK", uris.system(host), "ComputerSystem")
+            found.append((cabled, {"event": "cabled", "host": host, "port": port}))
+    return found
+
+
+def cleared() -> RedfishEvent:
+    """What is left in a log that was cleared."""
+    return RedfishEvent(f"{RESOURCE}.ResourceChanged", "The log was cleared.", (), "OK", uris.LOG, "LogService")
+
+
+def resolution(message_id: str) -> str:
+    """What to do about an event, "" for a message of another registry."""
+    registry, _, rest = message_id.partition(".")
+    return EVENT_MESSAGES.get(registry, {}).get(rest.rpartition(".")[2], ("", "", ""))[2]
 
 
 def happenings(event: ChassisEvent, slot: int | None) -> list[RedfishEvent]:

@@ -44,14 +44,23 @@ class RedfishEvent(Struct, frozen=True):
         }
 
 
+_ORIGINS = "OriginResources"
+EXCLUDED = {"ExcludeMessageIds": "MessageIds", "ExcludeRegistryPrefixes": "RegistryPrefixes"}
+"""Property that leaves events out -> the one that asks for them."""
+
+
 class EventSubscription(Struct):
-    """A destination. ``waiting`` holds what it has not got yet: (number, payload)."""
+    """A destination. ``wanted``: what to send, ``unwanted``: what to leave out of it, each by a property's name;
+    ``subordinate``: what lies below a wanted origin is wanted, too. ``waiting`` holds what it has not got yet: (number,
+    payload)."""
 
     id: str
     protocol: str
     destination: str = ""
     context: str = ""
     wanted: dict[str, list[str]] = field(default_factory=dict)
+    unwanted: dict[str, list[str]] = field(default_factory=dict)
+    subordinate: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     policy: str = "RetryForever"
     stream: bool = False
@@ -63,14 +72,18 @@ class EventSubscription(Struct):
         """Whether its filters let an event through."""
         prefix = published.message_id.partition(".")[0]
         short = f"{prefix}.{published.message_id.rpartition('.')[2]}"
-        named = {
+        named: dict[str, tuple[str, ...]] = {
             "RegistryPrefixes": (prefix,),
             "MessageIds": (published.message_id, short),
             "ResourceTypes": (published.kind,),
-            "OriginResources": (published.origin,),
+            _ORIGINS: (published.origin,),
             "Severities": (published.severity,),
         }
         if self.test is not None and not self.test(_filtered(published, prefix)):
+            return False
+        if self.subordinate and any(published.origin.startswith(f"{uri}/") for uri in self.wanted.get(_ORIGINS, ())):
+            named[_ORIGINS] = tuple(self.wanted[_ORIGINS])
+        if any(set(left_out) & set(named[EXCLUDED[name]]) for name, left_out in self.unwanted.items()):
             return False
         return all(not wanted or set(wanted) & set(named[name]) for name, wanted in self.wanted.items())
 

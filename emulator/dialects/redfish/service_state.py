@@ -10,6 +10,7 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.chassis.inventory import HostSpec
 from mews.emulator.chassis.operation import OperationKind
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import chassis_events, uris
@@ -36,8 +37,11 @@ class ServiceState:
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG_KEPT)
         self.uuid = str(uuid5(NAMESPACE_DNS, f"{box.spec.name}.{box.spec.index}.chassis"))
         self.certificate = settings.certificate
+        self.signing_key = ""
         self._logged = 0
         self._begin_anew()
+        for published, about in chassis_events.beginnings(box.spec.ports):
+            self._note(published.record(0, self.stamp(box.now_s)), about)
         box.listen(self._on_event)
 
     def _begin_anew(self) -> None:
@@ -70,13 +74,21 @@ class ServiceState:
         """Emulated time as a date."""
         return datetime.fromtimestamp(self.settings.epoch_s + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def emit(self, published: RedfishEvent, t: float, *, log: bool) -> None:
-        """Tell the subscribers, and write it into the log."""
+    def emit(self, published: RedfishEvent, t: float, *, log: bool, about: Mapping[str, Any] | None = None) -> None:
+        """Tell the subscribers, and write it into the log with what is known ``about`` it."""
         self.rendered.changed()
         record = self.hub.emit(published, self.stamp(t))
         if log:
-            self._logged += 1
-            self.log.append({**record, "EventId": str(self._logged)})
+            self._note(record, about or {})
+
+    def clear_log(self, t: float) -> None:
+        """Forget all entries; that it was done is the first of the next ones."""
+        self.log.clear()
+        self._note(chassis_events.cleared().record(0, self.stamp(t)), {"event": "log-cleared"})
+
+    def _note(self, record: dict[str, Any], about: Mapping[str, Any]) -> None:
+        self._logged += 1
+        self.log.append({**record, "EventId": str(self._logged), "about": dict(about)})
 
     def _on_event(self, event: ChassisEvent) -> None:
         self.rendered.changed()
@@ -91,7 +103,7 @@ class ServiceState:
         for uri in chassis_events.touched(event, dict(self.box.spec.ports)):
             self.touch(uri)
         for published in chassis_events.happenings(event, slot):
-            self.emit(published, event.t, log=True)
+            self.emit(published, event.t, log=True, about={"event": event.event, **event.fields})
         if event.event == "operation-finished":
             self.tasks.sweep(event.t)
 
@@ -147,6 +159,10 @@ class RedfishView:
             if host is not None:
                 found.setdefault(host, port)
         return found
+
+    def host(self, name: str) -> HostSpec:
+        """A server that is cabled, as the hardware file has it; one like any other where none is known."""
+        return self.state.settings.hosts.get(name) or HostSpec(name)
 
     def of_host(self, host: str) -> list[DeviceRow]:
         """The devices on any of a host's ports."""

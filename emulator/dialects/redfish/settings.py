@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from mews.emulator.chassis.inventory import HostSpec
 
 ADMIN = "admin"
 """Name of the first account."""
@@ -20,7 +22,9 @@ class RedfishSettings(Struct, frozen=True):
     ``zone_patch`` is the path in the body of H3's vendor PATCH of a zone to the list that replaces its endpoints, and
     ``zone_patch_key`` what names an endpoint there; both are assumed (chassis.md 4), as no body is public.
     ``certificate`` is the server's, in PEM, where TLS is spoken; ``install`` puts another (PEM, with its key) in its
-    place and gives it back without the key, or raises ValueError. ``port`` says where the server listens.
+    place and gives it back without the key, or raises ValueError. ``port`` says where the server listens, and
+    ``address`` at which IP address ("": none that could be named). ``hosts`` are the servers that may be cabled, by
+    name.
     ``plain_logins``: sessions are opened and used over plain HTTP, too; Basic authentication never is (DSP0266).
     """
 
@@ -40,6 +44,8 @@ class RedfishSettings(Struct, frozen=True):
     certificate: str | None = None
     install: Callable[[str], str] | None = None
     port: Callable[[], int] | None = None
+    address: str = ""
+    hosts: Mapping[str, HostSpec] = field(default_factory=dict)
     plain_logins: bool = False
 
 

@@ -61,6 +61,11 @@ def chassis(name: str) -> str:
     return f"{CHASSIS}/{name}"
 
 
+def baseboard(name: str) -> str:
+    """The board in the enclosure that carries switch and slots."""
+    return f"{CHASSIS}/{name}-Baseboard"
+
+
 def block(name: str) -> str:
     """A resource block."""
     return f"{BLOCKS}/{name}"

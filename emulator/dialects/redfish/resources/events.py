@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
 from mews.emulator.dialects.redfish.events import (
+    EXCLUDED,
     FILTERED,
     REGISTRY_PREFIXES,
     RESOURCE_TYPES,
@@ -30,6 +32,7 @@ TEST, SUSPEND, RESUME = (
     "EventDestination.SuspendSubscription",
     "EventDestination.ResumeSubscription",
 )
+SUBORDINATE = "SubordinateResources"
 FILTERS = ("RegistryPrefixes", "MessageIds", "ResourceTypes", "OriginResources", "Severities")
 SEVERITIES = ("OK", "Warning", "Critical")
 POLICIES = ("TerminateAfterRetries", "SuspendRetries", "RetryForever")
@@ -48,6 +51,9 @@ def service(view: RedfishView) -> Body:
         DeliveryRetryIntervalSeconds=5,
         EventFormatTypes=["Event"],
         IncludeOriginOfConditionSupported=False,
+        ExcludeMessageId=True,
+        ExcludeRegistryPrefix=True,
+        SubordinateResourcesSupported=True,
         RegistryPrefixes=list(REGISTRY_PREFIXES),
         ResourceTypes=list(RESOURCE_TYPES),
         Severities=list(SEVERITIES),
@@ -95,7 +101,9 @@ def subscription(view: RedfishView, name: str) -> Body | None:
         HttpHeaders=[],
         Status={"State": "Enabled" if found.open else "Disabled", "Health": "OK"},
         Actions={} if found.stream else actions,
+        SubordinateResources=found.subordinate,
         **wanted,
+        **found.unwanted,
     )
 
 
@@ -128,7 +136,9 @@ def subscribe(call: RedfishWrite) -> Done:
         "Redfish",
         destination=destination,
         context=_text(body, "Context"),
-        wanted=_wanted(body),
+        wanted=_wanted(body, FILTERS),
+        unwanted=_wanted(body, tuple(EXCLUDED)),
+        subordinate=_flag(body, SUBORDINATE),
         headers=_headers(body.get("HttpHeaders", [])),
         policy=body.get("DeliveryRetryPolicy", POLICIES[-1]),
     )
@@ -138,7 +148,14 @@ def subscribe(call: RedfishWrite) -> Done:
 def _known(body: dict[str, Any]) -> None:
     known = ("Destination", "Protocol", "Context", "SubscriptionType", "EventFormatType", "HttpHeaders", "Name")
     for name in body:
-        if name not in (*known, "DeliveryRetryPolicy", "EventTypes", *FILTERS) and not name.startswith("@odata."):
+        if name not in (
+            *known,
+            "DeliveryRetryPolicy",
+            "EventTypes",
+            SUBORDINATE,
+            *EXCLUDED,
+            *FILTERS,
+        ) and not name.startswith("@odata."):
             raise fail(400, "PropertyUnknown", name[:100], about=(f"#/{name}",))
 
 
@@ -149,9 +166,16 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value
 
 
-def _wanted(body: dict[str, Any]) -> dict[str, list[str]]:
+def _flag(body: dict[str, Any], name: str) -> bool:
+    value = body.get(name, False)
+    if not isinstance(value, bool):
+        raise fail(400, "PropertyValueTypeError", str(value)[:100], name, about=(f"#/{name}",))
+    return value
+
+
+def _wanted(body: dict[str, Any], filters: Sequence[str]) -> dict[str, list[str]]:
     wanted: dict[str, list[str]] = {}
-    for name in FILTERS:
+    for name in filters:
         if name not in body:
             continue
         value = body[name]

@@ -14,6 +14,7 @@ from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
 
+METRICS = "Metrics"
 PORT_RESETS = ("ForceRestart", "GracefulRestart")
 SWITCH_RESETS = ("ForceRestart", "GracefulRestart")
 
@@ -91,6 +92,7 @@ def _port(name: str, text: str, **fields: Any) -> Body:
         PortId=name,
         PortProtocol="PCIe",
         Width=16,
+        Metrics=ref(f"{uri}/{METRICS}"),
         ActiveWidth=fields.pop("ActiveWidth", 16),
         Actions={"#Port.Reset": allowable(f"{uri}/Actions/Port.Reset", PORT_RESETS)},
         **fields,

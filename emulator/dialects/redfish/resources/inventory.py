@@ -17,6 +17,27 @@ def profile_of(view: RedfishView, device: str) -> GpuProfile | None:
     return PROFILES.get(view.box.device(device).model)
 
 
+_MEMORY = {
+    (5, True): "HBM2",
+    (6, False): "GDDR6",
+    (7, True): "HBM2E",
+    (7, False): "GDDR6",
+    (8, False): "GDDR6",
+    (9, True): "HBM3",
+    (10, True): "HBM3",
+    (10, False): "GDDR7",
+}
+"""(architecture, whether its bus is as wide as stacks make it) -> what its memory is, as data sheets have it. HBM3e is
+HBM3 to DSP8010, which has no word for it."""
+_STACKED_BITS = 1024
+
+
+def memory_type(profile: GpuProfile) -> str:
+    """The ``MemoryDeviceType`` of a model's memory."""
+    is_stacked = profile.bus_width_bits >= _STACKED_BITS
+    return _MEMORY.get((profile.architecture, is_stacked), "HBM" if is_stacked else "GDDR")
+
+
 def pcie_of(view: RedfishView, device: str) -> tuple[int, float]:
     """PCIe generation, and Gbit/s of 16 lanes."""
     profile = profile_of(view, device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mews.emulator.chassis.operation import OperationKind
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import patching, uris
-from mews.emulator.dialects.redfish.resources.chassis import processor_uri
+from mews.emulator.dialects.redfish.resources.chassis import processor_uri, slot_location
 from mews.emulator.dialects.redfish.resources.edits import detach
 from mews.emulator.dialects.redfish.resources.inventory import class_of, ids_of, pcie_of, profile_of
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
@@ -48,7 +48,7 @@ def _slot(slot: int) -> Body:
         "PCIeType": "Gen5",
         "SlotType": "FullLength",
         "HotPluggable": True,
-        "Location": {"PartLocation": {"LocationType": "Slot", "LocationOrdinalValue": slot, "ServiceLabel": str(slot)}},
+        "Location": slot_location(slot),
     }
 
 

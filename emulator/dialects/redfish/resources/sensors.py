@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
+from mews.emulator.dialects.redfish.resources.inventory import profile_of
+from mews.emulator.dialects.redfish.route import Body, RedfishRoute, collection, links, resource
 from mews.emulator.dialects.redfish.service_state import RedfishView
-from mews.emulator.dialects.redfish.uris import ref
 from mews.emulator.telemetry import enclosure
-from mews.emulator.telemetry.enclosure import FANS, SUPPLIES, SUPPLY_W
+from mews.emulator.telemetry.enclosure import FAN_RPM, FANS, INLET_C
 from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.units import WATT_DIGITS
 
+TEMPERATURE, POWER, ENERGY, ENERGY_J = "Temp", "Power", "Energy", "EnergyJ"
+"""What the names of a board's sensors end in."""
+
 
 class Reading(Struct, frozen=True):
-    """One sensor's value now."""
+    """One sensor's value now; ``thresholds`` by Redfish's names: beyond a caution it warns, beyond others it is
+    critical."""
 
     name: str
     type: str
@@ -25,6 +29,7 @@ class Reading(Struct, frozen=True):
     value: float
     context: str
     about: str
+    thresholds: Mapping[str, float] = {}
 
 
 def gpu_reading(view: RedfishView, device: str) -> GpuReading:
@@ -40,11 +45,11 @@ def total_watts(view: RedfishView) -> float:
 def readings(view: RedfishView) -> Iterator[Reading]:
     """All sensors of the chassis."""
     home = uris.chassis(view.name)
-    yield Reading("Inlet", "Temperature", "Cel", enclosure.inlet_c(view.now_s), "Intake", home)
+    yield Reading("Inlet", "Temperature", "Cel", enclosure.inlet_c(view.now_s), "Intake", home, INLET_C)
     yield Reading("TotalPower", "Power", "W", total_watts(view), "Chassis", home)
     for fan in range(1, FANS + 1):
         rpm, about = enclosure.fan_rpm(fan, view.now_s), f"{home}/ThermalSubsystem/Fans/{fan}"
-        yield Reading(f"Fan{fan}", "Rotational", "{rev}/min", rpm, "Fan", about)
+        yield Reading(f"Fan{fan}", "Rotational", "{rev}/min", rpm, "Fan", about, FAN_RPM)
     for row in view.rows:
         yield from board_readings(view, row.device)
 
@@ -52,13 +57,20 @@ def readings(view: RedfishView) -> Iterator[Reading]:
 def board_readings(view: RedfishView, device: str) -> Iterator[Reading]:
     """The sensors of one board."""
     shown, about = gpu_reading(view, device), view.device_uri(device)
-    yield Reading(f"{device}Temp", "Temperature", "Cel", shown.temperature_c, "GPU", about)
-    yield Reading(f"{device}Power", "Power", "W", shown.power_mw / 1000, "GPU", about)
-    yield Reading(f"{device}Energy", "EnergykWh", "kW.h", shown.energy_kwh, "GPU", about)
+    profile = profile_of(view, device)
+    heat = power = dict[str, float]()
+    if profile is not None:
+        slow, off = float(profile.slowdown_temperature_c), float(profile.shutdown_temperature_c)
+        heat = {"UpperCritical": slow, "UpperFatal": off}
+        power = {"UpperCritical": profile.max_power_limit_mw / 1000}
+    yield Reading(f"{device}{TEMPERATURE}", "Temperature", "Cel", shown.temperature_c, "GPU", about, heat)
+    yield Reading(f"{device}{POWER}", "Power", "W", shown.power_mw / 1000, "GPU", about, power)
+    yield Reading(f"{device}{ENERGY}", "EnergykWh", "kW.h", shown.energy_kwh, "GPU", about)
+    yield Reading(f"{device}{ENERGY_J}", "EnergyJoules", "J", shown.energy_mj / 1000, "GPU", about)
 
 
-DIGITS = {"EnergykWh": 9, "Power": WATT_DIGITS}
-"""Digits after the point, where two are too few."""
+DIGITS = {"EnergykWh": 9, "EnergyJoules": WATT_DIGITS, "Power": WATT_DIGITS}
+"""Digits after the point, where two are too few: those of a milliwatt, and of a millijoule."""
 
 
 def shown_value(reading: Reading) -> float:
@@ -81,7 +93,7 @@ def sensors(view: RedfishView, name: str) -> Body | None:
 
 def one_reading(view: RedfishView, which: str) -> Reading | None:
     """The sensor of that name. A board's are looked up alone: with thousands of boards the others cost more."""
-    for suffix in ("Temp", "Power", "Energy"):
+    for suffix in (TEMPERATURE, POWER, ENERGY, ENERGY_J):
         device = which.removesuffix(suffix)
         if device != which and view.row(device) is not None:
             return next(each for each in board_readings(view, device) if each.name == which)
@@ -101,131 +113,34 @@ def sensor(view: RedfishView, name: str, which: str) -> Body | None:
         Reading=shown_value(reading),
         ReadingUnits=reading.units,
         PhysicalContext=reading.context,
-        Status=dict(OK),
+        Status={"State": "Enabled", "Health": health(reading)},
         **links([reading.about], "RelatedItem"),
+        **_thresholds(reading),
     )
 
 
-def _excerpt(view: RedfishView, reading: Reading) -> Body:
+def health(reading: Reading) -> str:
+    """What its thresholds say of a value."""
+    beyond = [
+        name
+        for name, bound in reading.thresholds.items()
+        if (reading.value > bound if name.startswith("Upper") else reading.value < bound)
+    ]
+    return "OK" if not beyond else "Warning" if all(name.endswith("Caution") for name in beyond) else "Critical"
+
+
+def _thresholds(reading: Reading) -> Body:
+    return (
+        {"Thresholds": {name: {"Reading": bound} for name, bound in reading.thresholds.items()}}
+        if reading.thresholds
+        else {}
+    )
+
+
+def excerpt(view: RedfishView, reading: Reading) -> Body:
+    """A sensor's value as other resources show it."""
     return {"DataSourceUri": uri_of(view, reading.name), "Reading": shown_value(reading)}
 
 
-def environment(view: RedfishView, name: str) -> Body | None:
-    """The chassis' environment."""
-    if name != view.name:
-        return None
-    sensors = {reading.name: reading for reading in readings(view)}
-    return resource(
-        "EnvironmentMetrics",
-        f"{uris.chassis(name)}/EnvironmentMetrics",
-        "Environment of the chassis",
-        TemperatureCelsius=_excerpt(view, sensors["Inlet"]),
-        PowerWatts=_excerpt(view, sensors["TotalPower"]),
-    )
-
-
-def device_environment(view: RedfishView, name: str, device: str) -> Body | None:
-    """A GPU's environment."""
-    if name != view.name or view.row(device) is None:
-        return None
-    return board_environment(view, device, f"{view.device_uri(device)}/EnvironmentMetrics")
-
-
-def board_environment(view: RedfishView, device: str, uri: str) -> Body:
-    """A board's environment, wherever it is shown."""
-    temperature, power, energy = board_readings(view, device)
-    return resource(
-        "EnvironmentMetrics",
-        uri,
-        f"Environment of {device}",
-        TemperatureCelsius=_excerpt(view, temperature),
-        PowerWatts=_excerpt(view, power),
-        EnergykWh=_excerpt(view, energy),
-    )
-
-
-def thermal(view: RedfishView, name: str) -> Body | None:
-    """The fans' subsystem."""
-    uri = f"{uris.chassis(name)}/ThermalSubsystem"
-    if name != view.name:
-        return None
-    return resource("ThermalSubsystem", uri, "Cooling", Fans=ref(f"{uri}/Fans"), Status=dict(OK))
-
-
-def fans(view: RedfishView, name: str) -> Body | None:
-    """All fans."""
-    uri = f"{uris.chassis(name)}/ThermalSubsystem/Fans"
-    return collection("Fan", uri, "Fans", [f"{uri}/{fan}" for fan in range(1, FANS + 1)]) if name == view.name else None
-
-
-def fan(view: RedfishView, name: str, number: str) -> Body | None:
-    """One fan."""
-    reading = next((each for each in readings(view) if each.name == f"Fan{number}"), None)
-    if name != view.name or reading is None:
-        return None
-    speed = {"DataSourceUri": uri_of(view, reading.name), "SpeedRPM": round(reading.value)}
-    return resource(
-        "Fan",
-        f"{uris.chassis(name)}/ThermalSubsystem/Fans/{number}",
-        f"Fan {number}",
-        PhysicalContext="Chassis",
-        HotPluggable=True,
-        SpeedPercent={**speed, "Reading": round(100 * reading.value / enclosure.FULL_RPM, 1)},
-        Status=dict(OK),
-    )
-
-
-def power(view: RedfishView, name: str) -> Body | None:
-    """The power supplies' subsystem."""
-    uri = f"{uris.chassis(name)}/PowerSubsystem"
-    if name != view.name:
-        return None
-    return resource(
-        "PowerSubsystem",
-        uri,
-        "Power",
-        CapacityWatts=SUPPLIES * SUPPLY_W,
-        PowerSupplies=ref(f"{uri}/PowerSupplies"),
-        Status=dict(OK),
-    )
-
-
-def supplies(view: RedfishView, name: str) -> Body | None:
-    """All power supplies."""
-    uri = f"{uris.chassis(name)}/PowerSubsystem/PowerSupplies"
-    if name != view.name:
-        return None
-    return collection("PowerSupply", uri, "Power supplies", [f"{uri}/{each}" for each in range(1, SUPPLIES + 1)])
-
-
-def supply(view: RedfishView, name: str, number: str) -> Body | None:
-    """One power supply."""
-    if name != view.name or number not in [str(each) for each in range(1, SUPPLIES + 1)]:
-        return None
-    return resource(
-        "PowerSupply",
-        f"{uris.chassis(name)}/PowerSubsystem/PowerSupplies/{number}",
-        f"Power supply {number}",
-        PowerSupplyType="AC",
-        PowerCapacityWatts=SUPPLY_W,
-        Manufacturer="H3 Platform",
-        Model="PSU-2000",
-        SerialNumber=f"PS{view.box.spec.index:02d}{number}",
-        HotPluggable=True,
-        Status=dict(OK),
-    )
-
-
 PATH = f"{uris.CHASSIS}/{{chassis}}"
-ROUTES = (
-    RedfishRoute(f"{PATH}/Sensors", sensors),
-    RedfishRoute(f"{PATH}/Sensors/{{sensor}}", sensor),
-    RedfishRoute(f"{PATH}/EnvironmentMetrics", environment),
-    RedfishRoute(f"{PATH}/PCIeDevices/{{device}}/EnvironmentMetrics", device_environment),
-    RedfishRoute(f"{PATH}/ThermalSubsystem", thermal),
-    RedfishRoute(f"{PATH}/ThermalSubsystem/Fans", fans),
-    RedfishRoute(f"{PATH}/ThermalSubsystem/Fans/{{fan}}", fan),
-    RedfishRoute(f"{PATH}/PowerSubsystem", power),
-    RedfishRoute(f"{PATH}/PowerSubsystem/PowerSupplies", supplies),
-    RedfishRoute(f"{PATH}/PowerSubsystem/PowerSupplies/{{supply}}", supply),
-)
+ROUTES = (RedfishRoute(f"{PATH}/Sensors", sensors), RedfishRoute(f"{PATH}/Sensors/{{sensor}}", sensor))

@@ -19,6 +19,8 @@ from mews.emulator.dialects.redfish.tasks import Done, Started
 from mews.emulator.dialects.redfish.uris import ref
 
 ADD, REMOVE = "ComputerSystem.AddResourceBlock", "ComputerSystem.RemoveResourceBlock"
+CPU = "CPU"
+"""What a host's own processors are called, numbered from 0."""
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]{0,63}")
 
 
@@ -59,10 +61,13 @@ def system(view: RedfishView, name: str) -> Body | None:
         **power_body(view, host),
         Status=dict(OK),
         Processors=ref(f"{uri}/Processors"),
+        Memory=ref(f"{uri}/Memory"),
+        LogServices=ref(f"{uri}/LogServices"),
         PCIeDevices=[ref(view.device_uri(row.device)) for row in rows],
         **{"PCIeDevices@odata.count": len(rows)},
         Links={
             **links(blocks_of(view, host), "ResourceBlocks"),
+            **links([uris.chassis(view.name)], "Chassis"),
             **links([uris.MANAGER], "ManagedBy"),
             **links([uris.endpoint(uris.host_endpoint(view.hosts()[host]))], "Endpoints"),
         },
@@ -87,12 +92,14 @@ def reset_system(call: RedfishWrite) -> Done:
 
 
 def processors(view: RedfishView, name: str) -> Body | None:
-    """The GPUs of a system."""
+    """The sockets of a system's host, and its GPUs."""
     host = host_of(view, name)
     if host is None:
         return None
     uri = f"{uris.system(name)}/Processors"
-    return collection("Processor", uri, "Processors", [f"{uri}/{row.device}" for row in view.of_host(host)])
+    names = [f"{CPU}{number}" for number in range(view.host(host).numa_nodes)]
+    names += [row.device for row in view.of_host(host)]
+    return collection("Processor", uri, "Processors", [f"{uri}/{each}" for each in names])
 
 
 def processor(view: RedfishView, name: str, device: str) -> Body | None:
@@ -230,5 +237,4 @@ ROUTES = (
         actions={ADD: add_block, REMOVE: remove_block, RESET: reset_system},
     ),
     RedfishRoute(f"{PATH}/Processors", processors),
-    RedfishRoute(f"{PATH}/Processors/{{processor}}", processor),
 )

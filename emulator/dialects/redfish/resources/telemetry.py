@@ -12,7 +12,7 @@ DEFINITIONS = f"{uris.TELEMETRY}/MetricDefinitions"
 REPORTS = f"{uris.TELEMETRY}/MetricReports"
 REPORT_DEFINITIONS = f"{uris.TELEMETRY}/MetricReportDefinitions"
 REPORT = "Sensors"
-UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min", "EnergykWh": "kW.h"}
+UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min", "EnergykWh": "kW.h", "EnergyJoules": "J"}
 
 
 def service(view: RedfishView) -> Body:
@@ -24,6 +24,7 @@ def service(view: RedfishView) -> Body:
         ServiceEnabled=True,
         Status=dict(OK),
         MaxReports=1,
+        MinCollectionInterval="PT1S",
         MetricDefinitions=ref(DEFINITIONS),
         MetricReports=ref(REPORTS),
         MetricReportDefinitions=ref(REPORT_DEFINITIONS),

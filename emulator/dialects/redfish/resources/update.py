@@ -1,14 +1,23 @@
-"""The update service: what firmware there is."""
+"""The update service: what firmware and software there is. None of it can be replaced."""
 
 from __future__ import annotations
 
+from mews import __version__
 from mews.emulator.dialects.redfish import uris
+from mews.emulator.dialects.redfish.accounts import MANAGER
+from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
+from mews.emulator.dialects.redfish.replies import PreparedReply
+from mews.emulator.dialects.redfish.resources.chassis import MAKER
 from mews.emulator.dialects.redfish.resources.inventory import profile_of
-from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
 from mews.emulator.dialects.redfish.service_state import RedfishView
+from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
+from mews.emulator.dialects.wire import Request
 
-FIRMWARE = f"{uris.UPDATE}/FirmwareInventory"
+FIRMWARE, SOFTWARE = f"{uris.UPDATE}/FirmwareInventory", f"{uris.UPDATE}/SoftwareInventory"
+PUSH = f"{uris.UPDATE}/Push"
+SERVICE = "RedfishService"
 
 
 def service(view: RedfishView) -> Body:
@@ -20,6 +29,9 @@ def service(view: RedfishView) -> Body:
         ServiceEnabled=True,
         Status=dict(OK),
         FirmwareInventory=ref(FIRMWARE),
+        SoftwareInventory=ref(SOFTWARE),
+        HttpPushUri=PUSH,
+        HttpPushUriOptions={"HttpPushUriApplyTime": {"ApplyTime": "Immediate"}},
     )
 
 
@@ -33,25 +45,67 @@ def firmware(view: RedfishView, name: str) -> Body | None:
     """One image."""
     row = view.row(name)
     profile = profile_of(view, name) if row else None
-    known = {"BMC": (uris.MANAGER, "1.0.0"), "Switch1": (uris.SWITCH, "1.0.0")}
+    known = {"BMC": (uris.MANAGER, "1.0.0", MAKER), "Switch1": (uris.SWITCH, "1.0.0", MAKER)}
     if profile is not None:
-        known[name] = (view.device_uri(name), profile.vbios)
+        known[name] = (view.device_uri(name), profile.vbios, "NVIDIA")
     if name not in known:
         return None
-    uri, version = known[name]
+    uri, version, maker = known[name]
+    return _image(f"{FIRMWARE}/{name}", f"Firmware of {name}", version, maker, uri)
+
+
+def software(view: RedfishView) -> Body:
+    """What runs beside firmware: this service."""
+    return collection("SoftwareInventory", SOFTWARE, "Software", [f"{SOFTWARE}/{SERVICE}"])
+
+
+def program(view: RedfishView, name: str) -> Body | None:
+    """The service, by its version."""
+    if name != SERVICE:
+        return None
+    return _image(f"{SOFTWARE}/{SERVICE}", "Redfish service", __version__, "Mews", uris.MANAGER)
+
+
+def _image(home: str, name: str, version: str, maker: str, uri: str) -> Body:
     return resource(
         "SoftwareInventory",
-        f"{FIRMWARE}/{name}",
-        f"Firmware of {name}",
+        home,
+        name,
         Version=version,
+        Manufacturer=maker,
         Updateable=False,
+        WriteProtected=True,
         Status=dict(OK),
         **links([uri], "RelatedItem"),
     )
+
+
+def push(call: RedfishWrite) -> Done:
+    """An image is refused: nothing takes one.
+
+    Raises Failed: 400.
+    """
+    raise fail(400, "OperationFailed", "no component can be updated: each is WriteProtected")
+
+
+def push_target(view: RedfishView) -> Body:
+    """So much of the place for images as routing wants."""
+    return {"@odata.id": PUSH}
+
+
+def no_reading(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
+    """Images are sent there, and none is read.
+
+    Raises Failed: 405.
+    """
+    raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})
 
 
 ROUTES = (
     RedfishRoute(uris.UPDATE, service),
     RedfishRoute(FIRMWARE, inventory),
     RedfishRoute(f"{FIRMWARE}/{{image}}", firmware),
+    RedfishRoute(SOFTWARE, software),
+    RedfishRoute(f"{SOFTWARE}/{{image}}", program),
+    RedfishRoute(PUSH, push_target, post=push, privilege=MANAGER, answer=no_reading),
 )

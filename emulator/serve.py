@@ -23,13 +23,14 @@ from mews.callers import callers
 from mews.certificates import Certificates
 from mews.dialects import OURS
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.inventory import ChassisSpec, Hardware
 from mews.emulator.chassis_store import StateFile
 from mews.emulator.clock import EmulatedClock, unix_s
 from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
 from mews.emulator.dialects.app import Answer, route, wire_app
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.control import Control
+from mews.emulator.dialects.redfish.service_state import service_uuid
 from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
@@ -38,6 +39,7 @@ from mews.emulator.http_quick import quick_answer
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
+from mews.emulator.ssdp import Discoverable, SsdpResponder
 from mews.emulator.tls import Identity, add_tls_arguments, identity, made_for_a_while, trust_of
 
 LOOPBACK = "127.0.0.1"
@@ -79,6 +81,7 @@ class ChassisServer:
         consecutive: bool = False,
         further: Sequence[int] = (),
         allow_hosts: Sequence[str] = (),
+        ssdp: bool = False,
     ) -> None:
         self._host, self._control_tls = host, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
@@ -91,6 +94,8 @@ class ChassisServer:
         self.password = secrets.token_urlsafe(12) if password is None else password
         self._control, self._consecutive, self._further = control, consecutive, list(further)
         self.token = secrets.token_urlsafe(24) if token is None else token
+        self._discovery: dict[str, Discoverable] = {}
+        self._responder: SsdpResponder | None = None
         clock = EmulatedClock(speed)
         self._servers: dict[str, HttpServer] = {}
         self._secure: dict[str, HttpServer] = {}
@@ -104,10 +109,16 @@ class ChassisServer:
                 stores={name: kept.table(name) for name in names} if kept else None,
                 telemetry_stores={name: kept.telemetry(name, speed) for name in names} if kept else None,
             )
+            if ssdp and "redfish" in self._dialects:
+                self._discovery = {spec.name: self._discoverable(spec) for spec in hardware.chassis}
+                self._responder = SsdpResponder(tuple(self._discovery.values()))
             self._listen(port)
         except (OSError, EmulatorError):
             self._close()
             raise
+
+    def _discoverable(self, spec: ChassisSpec) -> Discoverable:
+        return Discoverable(service_uuid(spec), lambda: f"{self._urls(spec.name)['redfish']}/redfish/v1/")
 
     def _listen(self, port: int) -> None:
         admit = gate(callers(self._host, self._allow_hosts))
@@ -137,6 +148,7 @@ class ChassisServer:
             certificate=self._tls.certificate_text() if self._tls else None,
             install=(lambda text: self._secure[chassis].install(text)) if self._tls else None,
             address=self._host,
+            discovery=self._discovery.get(chassis),
             hosts=self._hosts,
             port=lambda: (self._secure if self._secret else self._servers)[chassis].port,
             plain_logins=not self._secret,
@@ -159,6 +171,8 @@ class ChassisServer:
     def start(self) -> None:
         """Serve, on threads of its own."""
         self.rack.start()
+        if self._responder is not None:
+            self._responder.start()
         for server in (*self._servers.values(), *self._secure.values()):
             server.start()
 
@@ -168,6 +182,8 @@ class ChassisServer:
         self._close()
 
     def _close(self) -> None:
+        if self._responder is not None:
+            self._responder.stop()
         stop_all((*self._servers.values(), *self._secure.values()))
         if self._state is not None:
             self._state.close()
@@ -233,6 +249,7 @@ def serve(
     insecure: bool = False,
     further: Sequence[int] = (),
     allow_hosts: Sequence[str] = (),
+    ssdp: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
 
@@ -243,7 +260,8 @@ def serve(
     The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once.
     Redfish is under TLS by ``tls``, else by ``control_tls`` as control is, else by a certificate that is made; with
     ``insecure`` passwords and tokens go over plain HTTP. Requests of web pages, and those whose Host is none of
-    the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises as ``ChassisServer`` does.
+    the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. ``ssdp``: Redfish services
+    answer searches of the local network. Raises as ``ChassisServer`` does.
     """
     if lifeline:
         threading.Thread(target=watch_lifeline, daemon=True).start()
@@ -265,6 +283,7 @@ def serve(
         consecutive=consecutive,
         further=further,
         allow_hosts=allow_hosts,
+        ssdp=ssdp,
     )
     server.start()
     try:
@@ -356,6 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--consecutive", action="store_true", help="give each chassis the port after the previous one's"
     )
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too")
+    parser.add_argument("--ssdp", action="store_true", help="let Redfish services be found by SSDP")
     parser.add_argument("--lifeline", action="store_true", help="exit when standard input closes")
     chosen = parser.parse_args(arguments)
     if chosen.insecure:
@@ -373,6 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             control=parse_listen(chosen.control),
             consecutive=chosen.consecutive,
             allow_hosts=chosen.allow_host,
+            ssdp=chosen.ssdp,
             lifeline=chosen.lifeline,
             tls=identity(chosen.certificate, chosen.key),
             control_tls=control_certificates(chosen),

@@ -25,11 +25,13 @@ PASSWORD = "Cl1ent-password"
 
 
 @contextmanager
-def chassis(folder: Path, profile: Any = None, hardware: str = "demo") -> Iterator[tuple[ChassisServer, str, str]]:
+def chassis(
+    folder: Path, profile: Any = None, hardware: str = "demo", *, ssdp: bool = False
+) -> Iterator[tuple[ChassisServer, str, str]]:
     """A chassis that speaks TLS: the server, its URL, its certificate."""
     identity = made(folder)
     loaded = with_profile(load_hardware(FIXTURES / f"{hardware}.yaml"), profile)
-    server = ChassisServer(loaded, password=PASSWORD, tls=identity)
+    server = ChassisServer(loaded, password=PASSWORD, tls=identity, ssdp=ssdp)
     server.start()
     try:
         yield server, server.ready()["chassis"]["A"]["redfish"], str(identity.certificate)

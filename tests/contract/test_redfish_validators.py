@@ -14,8 +14,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from msgspec.structs import replace
 
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
+from mews.emulator.ssdp import SsdpResponder
 from tests.contract.redfish import ENDPOINTS, ROOT, ZONES
 from tests.contract.test_redfish_clients import PASSWORD, chassis
 from tests.contract.wire import FIXTURES
@@ -63,7 +66,8 @@ def begun(module: str, script: str, *arguments: str, certificate: str, folder: P
     """The same, under way."""
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed: the extra 'test' has it")
-    command = [str(Path(sys.executable).parent / script), *arguments, "-u", "admin", "-p", PASSWORD]
+    program = script if script == sys.executable else str(Path(sys.executable).parent / script)
+    command = [program, *arguments, "-u", "admin", "-p", PASSWORD]
     environment = {**os.environ, "REQUESTS_CA_BUNDLE": certificate, "CURL_CA_BUNDLE": certificate}
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment
@@ -149,19 +153,66 @@ def test_every_resource_follows_its_published_schema(tmp_path, schemas):
     assert passed > 1000
 
 
-def test_the_protocol_holds_on_a_fresh_server_and_tags_are_really_tested(tmp_path):
-    with chassis(tmp_path) as (_, url, certificate):
+UNTESTED = {
+    "PROTO_REDIRECT_ENFORCES_TARGET_PRIVS": "nothing is redirected",
+    "REQ_DATA_MOD_ERRORS": "none of the validator's writes fails",
+    "RESP_STATUS_INTERNAL_SERVER_ERROR": "nothing fails inside the service",
+    "SERV_SSE_EVENT_DEST_DELETED_ON_CLOSE": "the validator has deleted that destination in the test before",
+    "SERV_SSE_JSON_METRIC_REPORT_FORMAT": "the stream bears events, no reports",
+}
+
+
+@contextmanager
+def restless(server: ChassisServer) -> Iterator[None]:
+    """Links go down and come up all the time, so that streams have something to tell."""
+    ended = threading.Event()
+
+    def flap() -> None:
+        is_up = True
+        while not ended.wait(0.2):
+            is_up = not is_up
+            with server.rack.box("A") as box:
+                box.set_link("000100", is_up)
+
+    thread = threading.Thread(target=flap)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def has_multicast() -> bool:
+    """Whether this machine lets anybody be found."""
+    try:
+        SsdpResponder(()).stop()
+    except OSError:
+        return False
+    return True
+
+
+def protocol_report(folder: Path) -> list[dict[str, str]]:
+    """What the protocol validator finds, with its tests of the event stream and of discovery."""
+    with chassis(folder, ssdp=has_multicast()) as (server, url, certificate), restless(server):
         said = judge(
-            "redfish_protocol_validator", "rf_protocol_validator", "-r", url, "--ca-bundle", certificate,
-            "--report-dir", str(tmp_path / "reports"), "--report-type", "tsv", certificate=certificate, folder=tmp_path,
+            "redfish_protocol_validator", sys.executable, "-m", "tests.contract.protocol_validator", "-r", url,
+            "--ca-bundle", certificate, "--report-dir", str(folder / "reports"), "--report-type", "tsv",
+            certificate=certificate, folder=Path(__file__).parents[2],
         )  # fmt: skip
-    (report,) = (tmp_path / "reports").glob("*.tsv")
-    with report.open(newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    reports = list((folder / "reports").glob("*.tsv"))
+    assert len(reports) == 1, said[-3000:]
+    with reports[0].open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_the_protocol_holds_on_a_fresh_server_and_tags_are_really_tested(tmp_path):
+    rows = protocol_report(tmp_path)
     results = Counter(row["Result"] for row in rows)
-    wrong = [row for row in rows if row["Result"] in ("FAIL", "WARN")]
-    assert not wrong, (wrong, said[-2000:])
-    assert results["PASS"] > 300
+    assert [row for row in rows if row["Result"] in ("FAIL", "WARN")] == []
+    assert results["PASS"] > 400
+    untested = {row["Assertion"] for row in rows if row["Result"] == "NOT_TESTED"}
+    assert {name for name in untested if has_multicast() or not name.startswith("SERV_SSDP")} <= UNTESTED.keys()
     for name in ETAGS:
         assert {row["Result"] for row in rows if row["Assertion"] == name} == {"PASS"}, name
 

@@ -1,12 +1,16 @@
-"""What everybody may read without a login, but for the service root: versions, the OData documents."""
+"""What everybody may read without a login, but for the service root: versions, the OData documents, OpenAPI's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+from mews import __version__
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage
+from mews.emulator.dialects.redfish.openapi import openapi
 from mews.emulator.dialects.redfish.replies import PreparedReply
+from mews.emulator.dialects.redfish.route import RedfishRoute
 from mews.emulator.dialects.redfish.schemas import COLLECTIONS, SCHEMA_URL, VERSIONS
 
 EDMX = "http://docs.oasis-open.org/odata/ns/edmx"
@@ -32,12 +36,12 @@ SERVICES = {
 ALLOW = {"Allow": "GET, HEAD"}
 
 
-def document(method: str, path: str) -> PreparedReply | None:
-    """The reply about one of those documents; None for any other path.
+def document(method: str, path: str, routes: Sequence[RedfishRoute]) -> PreparedReply | None:
+    """The reply about one of those documents of a service with these routes; None for any other path.
 
     Raises Failed: 405.
     """
-    if path not in ("/redfish", f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata"):
+    if path not in ("/redfish", f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata", uris.OPENAPI):
         return None
     if method == "OPTIONS":
         return PreparedReply(204, None, ALLOW)
@@ -47,6 +51,8 @@ def document(method: str, path: str) -> PreparedReply | None:
         return PreparedReply(200, {"v1": f"{uris.ROOT}/"}, ALLOW)
     if path.endswith("/odata"):
         return PreparedReply(200, _service_document(), ALLOW)
+    if path == uris.OPENAPI:
+        return PreparedReply(200, openapi(routes, __version__), {**ALLOW, "Content-Type": "application/yaml"})
     return PreparedReply(200, metadata(), {**ALLOW, "Content-Type": "application/xml; charset=utf-8"})
 
 

@@ -12,8 +12,12 @@ from mews.emulator.dialects.redfish.route import Requester
 from mews.emulator.dialects.wire import Request
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="Redfish"'}
-PUBLIC = frozenset({"/redfish", uris.ROOT, f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata"})
-OFFERED = {f"{uris.ROOT}/$metadata": "application/xml", uris.SSE: "text/event-stream"}
+PUBLIC = frozenset({"/redfish", uris.ROOT, f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata", uris.OPENAPI})
+OFFERED = {
+    f"{uris.ROOT}/$metadata": "application/xml",
+    uris.OPENAPI: "application/yaml",
+    uris.SSE: "text/event-stream",
+}
 """Path -> its type, where that is not JSON."""
 SECRETS = ("x-auth-token", "authorization")
 LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})

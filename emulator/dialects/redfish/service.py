@@ -80,7 +80,7 @@ class RedfishFace:
             raise fail(412, "HeaderInvalid", "OData-Version")
         if request.method not in VERBS:
             raise fail(501, "OperationNotAllowed")
-        if (found := document(request.method, path)) is not None:
+        if (found := document(request.method, path, ROUTES)) is not None:
             gate.acceptable(request, path)
             return self._ready(request, now_s, found)
         if "/Actions/" in path:

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.inventory import HostSpec
+from mews.emulator.chassis.inventory import ChassisSpec, HostSpec
 from mews.emulator.chassis.operation import OperationKind
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import chassis_events, uris
@@ -24,6 +24,11 @@ LOG_KEPT = 1000
 """Log entries; the oldest goes first."""
 
 
+def service_uuid(spec: ChassisSpec) -> str:
+    """The UUID of a chassis' service, the same at each start."""
+    return str(uuid5(NAMESPACE_DNS, f"{spec.name}.{spec.index}.chassis"))
+
+
 class ServiceState:
     """One service's memory. The table itself is the chassis'."""
 
@@ -35,7 +40,7 @@ class ServiceState:
         self.hub = Hub(self.rendered.changed)
         self.tasks = TaskList(self._on_task)
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG_KEPT)
-        self.uuid = str(uuid5(NAMESPACE_DNS, f"{box.spec.name}.{box.spec.index}.chassis"))
+        self.uuid = service_uuid(box.spec)
         self.certificate = settings.certificate
         self.signing_key = ""
         self._logged = 0

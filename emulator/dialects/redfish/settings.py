@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from mews.emulator.chassis.inventory import HostSpec
+from mews.emulator.ssdp import Discoverable
 
 ADMIN = "admin"
 """Name of the first account."""
@@ -25,6 +26,7 @@ class RedfishSettings(Struct, frozen=True):
     place and gives it back without the key, or raises ValueError. ``port`` says where the server listens, and
     ``address`` at which IP address ("": none that could be named). ``hosts`` are the servers that may be cabled, by
     name.
+    ``discovery`` is what can be found of the service by SSDP, None where nobody answers for it.
     ``plain_logins``: sessions are opened and used over plain HTTP, too; Basic authentication never is (DSP0266).
     """
 
@@ -47,6 +49,7 @@ class RedfishSettings(Struct, frozen=True):
     address: str = ""
     hosts: Mapping[str, HostSpec] = field(default_factory=dict)
     plain_logins: bool = False
+    discovery: Discoverable | None = None
 
 
 def without_a_wire(name: str, password: str | None = None) -> RedfishSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 ROOT = "/redfish/v1"
+OPENAPI = f"{ROOT}/openapi.yaml"
 FABRIC = f"{ROOT}/Fabrics/PCIe"
 SWITCH = f"{FABRIC}/Switches/Switch1"
 MANAGER = f"{ROOT}/Managers/BMC"

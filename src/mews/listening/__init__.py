@@ -7,6 +7,7 @@
 | WSGI on threads | ``wsgi.ThreadedHttp`` | ``/metrics`` of a component |
 | gRPC | ``rpc.rpc_server`` | device plugins, pod-resources, kubelets' registration, runtime hooks |
 | bytes on a loop | ``streams.serve_streams`` | parameter servers of the played trainer |
+| datagrams of a group | ``datagrams.GroupListener`` | discovery of Redfish services |
 | unix sockets on threads | ``local.LocalThreads`` | NVML of an emulated host |
 | ports held for others | ``ports`` | what the harness tells another program to listen on |
 

@@ -72,7 +72,7 @@ def reset(call: RedfishWrite) -> Done:
 def protocol(view: RedfishView) -> Body:
     """Which protocols it speaks."""
     tls = view.state.certificate is not None
-    listens = view.state.settings.port
+    listens, found = view.state.settings.port, view.state.settings.discovery
     port = {} if listens is None else {"Port": listens()}
     secure: dict[str, Any] = {"ProtocolEnabled": tls}
     plain: dict[str, Any] = {"ProtocolEnabled": not tls, **({"Port": HTTP_PORT} if tls else port)}
@@ -87,9 +87,9 @@ def protocol(view: RedfishView) -> Body:
         HTTPS=secure,
         NTP={"ProtocolEnabled": False, "Port": NTP_PORT, "NTPServers": []},
         SSDP={
-            "ProtocolEnabled": False,
+            "ProtocolEnabled": found is not None and found.is_enabled,
             "Port": SSDP_PORT,
-            "NotifyMulticastIntervalSeconds": 600,
+            "NotifyMulticastIntervalSeconds": 0,
             "NotifyTTL": 2,
             "NotifyIPv6Scope": "Link",
         },
@@ -160,10 +160,9 @@ def patch_interface(call: RedfishWrite) -> Done:
     changes = dict(call.body)
     for place in ("IPv4Addresses", "IPv4StaticAddresses"):
         asked = changes.pop(place, call.shown[place])
-        if any(
-            any(each[name] != have.get(name) for name in each)
-            for each, have in zip_longest(asked, call.shown[place], fillvalue={})
-        ):
+        nothing: Body = {}
+        pairs = zip_longest(asked, call.shown[place], fillvalue=nothing)
+        if any(each[name] != have.get(name) for each, have in pairs for name in each):
             raise fail(400, "PropertyNotWritable", place, about=(f"#/{place}",))
     if "StaticNameServers" in changes:
         changes["NameServers"] = changes["StaticNameServers"]
@@ -186,7 +185,24 @@ ETHERNET_RULES = {
     "IPv4Addresses": _objects,
     "IPv4StaticAddresses": _objects,
 }
-PROTOCOL_RULES = {"NTP": {"ProtocolEnabled": patching.boolean, "NTPServers": patching.texts}}
+
+
+def _protocol_rules(view: RedfishView) -> patching.Rules:
+    """NTP is only noted. Discovery can be switched where somebody answers for the service (``mews serve --ssdp``)."""
+    rules: dict[str, patching.Rules] = {"NTP": {"ProtocolEnabled": patching.boolean, "NTPServers": patching.texts}}
+    return rules if view.state.settings.discovery is None else {**rules, "SSDP": {"ProtocolEnabled": patching.boolean}}
+
+
+def patch_protocol(call: RedfishWrite) -> Done:
+    """Switch protocols."""
+    changes, found = dict(call.body), call.state.settings.discovery
+    asked = changes.pop("SSDP", {})
+    if found is not None:
+        found.is_enabled = asked.get("ProtocolEnabled", found.is_enabled)
+    call.state.overlays[call.uri] = patching.merge(call.state.overlays.get(call.uri, {}), changes)
+    return Done()
+
+
 ROUTES = (
     RedfishRoute(URI, managers),
     RedfishRoute(uris.MANAGER, manager, privilege=MANAGER, actions={"Manager.Reset": reset}),
@@ -194,5 +210,5 @@ ROUTES = (
     RedfishRoute(
         f"{ETHERNET}/{{interface}}", interface, rules=ETHERNET_RULES, patch=patch_interface, privilege=MANAGER
     ),
-    RedfishRoute(PROTOCOL, protocol, rules=PROTOCOL_RULES, privilege=MANAGER),
+    RedfishRoute(PROTOCOL, protocol, rules=_protocol_rules, patch=patch_protocol, privilege=MANAGER),
 )

@@ -28,9 +28,13 @@ from benchmarks.common import await_condition, in_turns, process, progress, repo
 from benchmarks.hardware import hardware
 
 ROOT = "/redfish/v1"
-CONNECTIONS, SECONDS = 4, 1.0
+CONNECTIONS, SECONDS, HOSTS = 4, 1.0, 4
+SIZES = (12, 1_000, 10_000)
+"""Devices: under TLS at the first size only, as what TLS costs does not depend on them."""
+MOST = 1_000
+"""Devices of a chassis; beyond them there are several, of which the first is asked."""
 BASELINE = "sushy-tools' sushy-static, the same resources"
-KINDS = ("root", "zone", "pcie_device", "sensor")
+KINDS = ("root", "zone", "pcie_device", "sensor", "zones")
 
 
 @dataclass
@@ -44,7 +48,7 @@ class Place:
     def connection(self) -> http.client.HTTPConnection:
         """One more."""
         port = urlsplit(self.base).port or 80
-        if self.trusted is None:
+        if self.base.startswith("http://"):
             return http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         return http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=self.trusted)
 
@@ -106,15 +110,16 @@ def requests_per_s(place: Place, path: str) -> float:
 
 
 @contextmanager
-def ours(folder: Path, *options: str) -> Iterator[Place]:
-    """Our server; somebody is logged in."""
+def ours(folder: Path, devices: int, *options: str) -> Iterator[Place]:
+    """Our server with so many devices on four hosts; somebody is logged in."""
     file, ready = folder / "hardware.yaml", folder / "ready.json"
-    file.write_text(hardware(hosts=4, gpus_per_host=3))
+    chassis = max(1, devices // MOST)
+    file.write_text(hardware(hosts=HOSTS, chassis=chassis, gpus_per_host=devices // HOSTS))
     argv = ("-m", "mews.emulator.serve", "--hardware", str(file), "--ready", str(ready), *options)
     with process(sys.executable, *argv):
         await_condition(ready.exists, "the chassis")
         announced = json.loads(ready.read_text())
-        trusted = ssl.create_default_context(cafile=announced["ca"]) if "ca" in announced else None
+        trusted = ssl.create_default_context(cafile=announced["ca"]) if announced["ca"] else None
         place = Place(announced["chassis"]["C0"]["redfish"], trusted)
         log_in(place, announced["accounts"]["redfish"]["password"])
         yield place
@@ -125,7 +130,7 @@ def paths_of(place: Place) -> dict[str, str]:
     home = f"{ROOT}/Chassis/C0"
     lists = (f"{ROOT}/Fabrics/PCIe/Zones", f"{home}/PCIeDevices", f"{home}/Sensors")
     members = [json.loads(place.fetch(path))["Members"][-1]["@odata.id"] for path in lists]
-    return dict(zip(KINDS, (f"{ROOT}/", *members), strict=True))
+    return dict(zip(KINDS, (f"{ROOT}/", *members, lists[0]), strict=True))
 
 
 @contextmanager
@@ -161,21 +166,28 @@ def quiet_process(*argv: str) -> Iterator[None]:
 
 
 def main() -> None:
-    """Four figures in plain HTTP, and four under TLS."""
+    """Each kind of resource at each size in plain HTTP, and under TLS."""
+    os.environ.pop("MEWS_REDFISH_PASSWORD", None)
+    for devices in SIZES:
+        suffix = "" if devices == SIZES[0] else f"_{devices}"
+        compare(devices, suffix, tls=False)
+    compare(SIZES[0], "_tls", tls=True)
+
+
+def compare(devices: int, suffix: str, *, tls: bool) -> None:
+    """Ours and theirs with so many devices."""
     from mews.emulator.tls import made
 
-    os.environ.pop("MEWS_REDFISH_PASSWORD", None)
-    for suffix in ("", "_tls"):
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            identity = made(folder)
-            files = {"certificate": str(identity.certificate), "key": str(identity.key)} if suffix else {}
-            options = [word for key, path in files.items() for word in (f"--{key}", path)] or ["--insecure"]
-            with ours(folder, *options) as place:
-                paths = paths_of(place)
-                with theirs(folder, place, paths, files) as other:
-                    for kind, path in paths.items():
-                        measure(f"redfish_get_{kind}{suffix}", path, place, other)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        identity = made(folder)
+        files = {"certificate": str(identity.certificate), "key": str(identity.key)} if tls else {}
+        options = [word for key, path in files.items() for word in (f"--{key}", path)] or ["--insecure"]
+        with ours(folder, devices, *options) as place:
+            paths = paths_of(place)
+            with theirs(folder, place, paths, files) as other:
+                for kind, path in paths.items():
+                    measure(f"redfish_get_{kind}{suffix}", path, place, other)
 
 
 def measure(bench: str, path: str, place: Place, other: Place | None) -> None:

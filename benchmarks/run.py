@@ -1,9 +1,11 @@
-"""Run all benchmarks: progress on standard error, one JSON object a line on standard output."""
+"""Run all benchmarks: progress on standard error, one JSON object a line on standard output. One that fails does not
+end the others; the exit code is then 1."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -47,8 +49,20 @@ def main() -> None:
     if unknown:
         sys.stderr.write(f"benchmarks: {unknown[0]!r} is none of {', '.join(BENCHES)}\n")
         sys.exit(2)
-    for name in names:
+    failed = [name for name in names if not _run(name)]
+    if failed:
+        sys.stderr.write(f"benchmarks: failed: {', '.join(failed)}\n")
+        sys.exit(1)
+
+
+def _run(name: str) -> bool:
+    """One benchmark; what goes wrong in it is printed, and does not end the others."""
+    try:
         importlib.import_module(f"benchmarks.{name}").main()
+    except Exception:  # noqa: BLE001 - whatever it was, the others can still be measured
+        traceback.print_exc()
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ are written in Go): a chunked body goes before a length, and what makes no sense
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import socket
 import threading
@@ -18,6 +19,7 @@ from cheroot.server import HeaderReader, HTTPConnection, HTTPRequest
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.tls_adapter import shut_reading
 
+LOG = logging.getLogger("mews.emulator.http")
 MAX_HEADER = 1 << 20
 """Bytes of request line and headers; net/http's default."""
 DEADLINE_S = 10.0
@@ -81,48 +83,73 @@ class ChunkedBody:
 
 class Deadlines:
     """Ends connections whose request does not come: a thread that reads one is never lost to a slow sender. Whenever
-    it looks after them it calls ``on_look``, too."""
+    somebody looks after them (``DeadlineWatch``) it calls ``on_look``, too."""
 
     def __init__(self, deadline_s: float = DEADLINE_S) -> None:
-        self._deadline_s = deadline_s
+        self.deadline_s = deadline_s
         self._clock = EmulatedClock()
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
-        self._thread = threading.Thread(target=self._watch, name="http deadlines", daemon=True)
         self.on_look: Callable[[], None] = lambda: None
-
-    def start(self) -> None:
-        """Watch, on a thread of its own."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End it."""
-        self._clock.stop()
-        if self._thread.ident is not None:
-            self._thread.join()
 
     def begin(self, connection: socket.socket) -> None:
         """A request has begun."""
         with self._lock:
-            self._open[connection] = self._clock.real_s() + self._deadline_s
+            self._open[connection] = self._clock.real_s() + self.deadline_s
 
     def end(self, connection: socket.socket) -> None:
         """It has come, or is given up."""
         with self._lock:
             self._open.pop(connection, None)
 
-    def _watch(self) -> None:
-        while self._clock.pause(self._deadline_s / 10):
-            self.on_look()
-            now_s = self._clock.real_s()
-            with self._lock:
-                overdue = [connection for connection, due_s in self._open.items() if due_s <= now_s]
-                for connection in overdue:
-                    del self._open[connection]
+    def look(self) -> None:
+        """End those that are overdue."""
+        self.on_look()
+        now_s = self._clock.real_s()
+        with self._lock:
+            overdue = [connection for connection, due_s in self._open.items() if due_s <= now_s]
             for connection in overdue:
-                with contextlib.suppress(OSError):  # it has just closed
-                    # Reading only: what waits in recv wakes up, and may still answer 408.
-                    shut_reading(connection)
+                del self._open[connection]
+        for connection in overdue:
+            with contextlib.suppress(OSError):  # it has just closed
+                # Reading only: what waits in recv wakes up, and may still answer 408.
+                shut_reading(connection)
+
+
+class DeadlineWatch:
+    """Looks after the deadlines of all servers of this process, on one thread, as long as there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched: tuple[Deadlines, ...] = ()
+        self._clock: EmulatedClock | None = None
+
+    def add(self, deadlines: Deadlines) -> None:
+        """Look after these, too."""
+        with self._lock:
+            self._watched = (*self._watched, deadlines)
+            if self._clock is None:
+                self._clock = EmulatedClock()
+                threading.Thread(target=self._watch, args=(self._clock,), name="http deadlines", daemon=True).start()
+
+    def remove(self, deadlines: Deadlines) -> None:
+        """And after these no more."""
+        with self._lock:
+            self._watched = tuple(each for each in self._watched if each is not deadlines)
+            if not self._watched and self._clock is not None:
+                self._clock.stop()
+                self._clock = None
+
+    def _watch(self, clock: EmulatedClock) -> None:
+        while clock.pause(min((each.deadline_s for each in self._watched), default=DEADLINE_S) / 10):
+            for each in self._watched:
+                try:
+                    each.look()
+                except Exception:
+                    LOG.exception("deadlines: one server's cannot be looked after")
+
+
+WATCH = DeadlineWatch()
 
 
 class _HeaderLines:

@@ -20,7 +20,9 @@ from typing import Any
 
 import pytest
 
-from mews.emulator.serve import parse_listen
+from benchmarks.hardware import hardware
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.serve import ChassisServer, parse_listen
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "hardware"
@@ -301,3 +303,17 @@ def test_clients_that_do_not_finish_their_handshake_keep_nobody_waiting(tmp_path
         finally:
             for each in mute:
                 each.close()
+
+
+def test_a_big_pool_takes_two_threads_a_port_and_one_a_chassis(tmp_path):
+    file = tmp_path / "big.yaml"
+    file.write_text(hardware(hosts=4, chassis=40, gpus_per_host=10))
+    before = threading.active_count()
+    server = ChassisServer(load_hardware(file))
+    server.start()
+    try:
+        ports = 2 * 40 + 1
+        assert threading.active_count() - before <= 2 * ports + 40 + 5
+    finally:
+        server.stop()
+    assert threading.active_count() <= before + 1

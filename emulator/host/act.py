@@ -12,6 +12,7 @@
 | unlink-node | device | ``rm /dev/nvidiaN`` |
 | drain, persistence | device, on | NVML's calls of those names |
 | remove-gpu | device | nvmlDeviceRemoveGpu |
+| reset-gpu | device | ``nvidia-smi --gpu-reset`` |
 | discover | | nvmlDeviceDiscoverGpus |
 | hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU, and loads it |
 | persistence-daemon | on | a program that switches persistence mode on whenever it is off |
@@ -41,6 +42,7 @@ Do = Literal[
     "drain",
     "persistence",
     "remove-gpu",
+    "reset-gpu",
     "discover",
     "hold",
     "release",
@@ -48,7 +50,7 @@ Do = Literal[
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
 TAKEN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    **dict.fromkeys(("remove", "unlink-node", "remove-gpu"), (("device",), ())),
+    **dict.fromkeys(("remove", "unlink-node", "remove-gpu", "reset-gpu"), (("device",), ())),
     **dict.fromkeys(("bind", "unbind"), (("device",), ("driver",))),
     **dict.fromkeys(("power", "drain", "persistence"), (("device",), ("on",))),
     **dict.fromkeys(("rescan", "discover"), ((), ())),
@@ -94,7 +96,7 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             return tree.write(filled(tree, action), str(action.get("text", "1")), now_s)
         case "discover":
             return operator.discover(now_s, action.get("below"))
-        case "drain" | "persistence" | "remove-gpu":
+        case "drain" | "persistence" | "remove-gpu" | "reset-gpu":
             return _call(tree, action, now_s)
     _at_once(tree, action, now_s)
     return PendingAction(str(do), lambda: True, lambda: None, done=True)
@@ -126,10 +128,12 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             operator.drain(bdf, on, tree.host.now_s)
         elif do == "persistence":
             operator.persistence(bdf, on, tree.host.now_s)
+        elif do == "reset-gpu":
+            operator.reset_gpu(bdf, tree.host.now_s)
         else:
             operator.remove_gpu(bdf, tree.host.now_s)
 
-    return operator.called(f"{do} of {bdf}", act, now_s, removal=do == "remove-gpu")
+    return operator.called(f"{do} of {bdf}", act, now_s, removal=do in ("remove-gpu", "reset-gpu"))
 
 
 def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:

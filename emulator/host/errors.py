@@ -2,6 +2,7 @@
 
 HostRefusal
 ├── InUse            EBUSY   a process has the GPU open, or persistence mode is on
+├── DeviceLost       ENXIO   the GPU has fallen off the bus: nothing on the host can reset it
 ├── NoSuchDevice     ENODEV  no such function, slot or bridge, or it is not in a state in which this can be done
 ├── AlreadyBound     EBUSY   a driver has it
 ├── DriverFailed     EIO     the driver does not take the device
@@ -28,6 +29,13 @@ class DeviceInUse(HostRefusal):
 
     code = "IN_USE"
     errno = errno.EBUSY
+
+
+class DeviceLost(HostRefusal):
+    """The GPU has fallen off the bus."""
+
+    code = "LOST"
+    errno = errno.ENXIO
 
 
 class NoSuchDevice(HostRefusal):
@@ -73,6 +81,7 @@ class BadWrite(HostRefusal):
 
 
 REFUSALS: tuple[str, ...] = tuple(
-    each.code for each in (DeviceInUse, NoSuchDevice, AlreadyBound, DriverFailed, OutOfRange, NotConfigurable, BadWrite)
+    each.code
+    for each in (DeviceInUse, DeviceLost, NoSuchDevice, AlreadyBound, DriverFailed, OutOfRange, NotConfigurable, BadWrite)
 )
 """All codes."""

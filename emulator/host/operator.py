@@ -12,6 +12,7 @@ from mews.emulator.host.errors import (
     AlreadyBound,
     BadWrite,
     DeviceInUse,
+    DeviceLost,
     DriverFailed,
     NoSuchDevice,
     NotConfigurable,
@@ -267,6 +268,21 @@ class HostOperator:
         self._host.take_down(
             function, BringUpStage.ABSENT if shut_link else BringUpStage.LINK if detach else BringUpStage.FUNCTION
         )
+        self._host.settle(now_s)
+
+    def reset_gpu(self, bdf: str, now_s: float, *, asker: Sequence[str] = ()) -> None:
+        """Reset a GPU, as ``nvidia-smi --gpu-reset`` does: the driver lets go of it and takes it again, layer by layer.
+
+        Raises NoSuchDevice; DeviceLost for one that has fallen off the bus; InUse while a process (other than the
+        asker's own holds) has it open.
+        """
+        function = self._gpu(bdf, now_s)
+        if function.lost:
+            raise DeviceLost(f"{bdf}: GPU is lost")
+        if self._host.busy(function, but=asker):
+            raise DeviceInUse(f"{bdf}: {self._users(function, asker)}")
+        self._host.take_down(function, BringUpStage.FUNCTION)
+        self._host.climb(function)
         self._host.settle(now_s)
 
     def called(self, what: str, act: Callable[[], None], now_s: float, *, removal: bool = False) -> PendingAction:

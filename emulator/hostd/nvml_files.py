@@ -11,7 +11,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from mews.emulator.host.errors import DeviceInUse, HostRefusal, NoSuchDevice
+from mews.emulator.host.errors import DeviceInUse, DeviceLost, HostRefusal, NoSuchDevice
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
@@ -28,6 +28,7 @@ from mews.emulator.nvml.requests import (
     Release,
     Remove,
     Request,
+    Reset,
     Return,
     decode_request,
     encode_reply,
@@ -37,7 +38,11 @@ from mews.emulator.nvml.state import state_beside, write_state
 from mews.emulator.waking import wake_while
 from mews.listening.local import LocalThreads
 
-_CODES: dict[type[HostRefusal], Return] = {DeviceInUse: Return.IN_USE, NoSuchDevice: Return.NOT_FOUND}
+_CODES: dict[type[HostRefusal], Return] = {
+    DeviceInUse: Return.IN_USE,
+    DeviceLost: Return.GPU_IS_LOST,
+    NoSuchDevice: Return.NOT_FOUND,
+}
 
 
 class NvmlFolder:
@@ -117,16 +122,17 @@ class _Session:
                     self._hold(request, now_s)
                 case Release():
                     rack.host(host).release(self._key, now_s)
-                case Drain() | Remove() | Persistence():
+                case Drain() | Remove() | Reset() | Persistence():
                     call = partial(self._call, request)
-                    pending = operator.called("call of NVML", call, now_s, removal=isinstance(request, Remove))
+                    removal = isinstance(request, Remove | Reset)
+                    pending = operator.called("call of NVML", call, now_s, removal=removal)
                 case Discover():
                     pending = operator.discover(now_s, request.bus_id)
         if pending is not None:
             rack.wait(pending)
         return NvmlReply(Return.SUCCESS)
 
-    def _call(self, request: Drain | Remove | Persistence) -> None:
+    def _call(self, request: Drain | Remove | Reset | Persistence) -> None:
         """The call itself; whoever lets it happen has the rack."""
         host, operator = self._rack.host(self._host), self._rack.tree(self._host).operator
         match request:
@@ -134,11 +140,16 @@ class _Session:
                 operator.drain(request.bus_id, request.draining, host.now_s)
             case Persistence():
                 operator.persistence(request.bus_id, request.enabled, host.now_s)
+            case Reset():
+                operator.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
             case Remove():
-                asker = [h.key for h in host.holders if h.key == self._key or h.pid == self._pid]
                 operator.remove_gpu(
-                    request.bus_id, host.now_s, detach=request.detach, shut_link=request.shut_link, asker=asker
+                    request.bus_id, host.now_s, detach=request.detach, shut_link=request.shut_link, asker=self._own_holds()
                 )
+
+    def _own_holds(self) -> list[str]:
+        holders = self._rack.host(self._host).holders
+        return [each.key for each in holders if each.key == self._key or each.pid == self._pid]
 
     def _hold(self, request: Hold, now_s: float) -> None:
         host = self._rack.host(self._host)

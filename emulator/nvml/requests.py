@@ -8,7 +8,7 @@ requests may follow each other on one connection. What clients rely on:
   hold**: it lasts until ``release`` or until the connection ends (the process exited or was killed). Sent again on the
   same connection it replaces the former set. The host must take the peer's pid from the socket (SO_PEERCRED) where pid
   namespaces differ. Init waits for the answer at most two seconds and goes on without it.
-- ``drain``, ``remove`` and ``persistence`` are answered when done, with the codes of ``Return`` that host.md section 3
+- ``drain``, ``remove``, ``reset`` and ``persistence`` are answered when done, with the codes of ``Return`` that host.md section 3
   asks for (IN_USE with persistence mode on, IN_USE while a process is attached, …). The state file must have been
   rewritten before the answer.
 - ``discover`` takes seconds; clients wait for it without limit.
@@ -79,6 +79,12 @@ class Remove(Struct, frozen=True):
     shut_link: bool
 
 
+class Reset(Struct, frozen=True):
+    """What ``nvidia-smi --gpu-reset`` asks: NVML has no call for it."""
+
+    bus_id: str
+
+
 class Discover(Struct, frozen=True):
     """nvmlDeviceDiscoverGpus: below this address, or everywhere when None."""
 
@@ -92,7 +98,7 @@ class Persistence(Struct, frozen=True):
     enabled: bool
 
 
-Request = Hold | Release | Drain | Remove | Discover | Persistence
+Request = Hold | Release | Drain | Remove | Reset | Discover | Persistence
 
 
 class NvmlReply(Struct, frozen=True):
@@ -122,6 +128,8 @@ def _words(request: Request) -> tuple[str, ...]:
             return ("drain", bus_id, _bit(draining))
         case Remove(bus_id, detach, shut_link):
             return ("remove", bus_id, _bit(detach), _bit(shut_link))
+        case Reset(bus_id):
+            return ("reset", bus_id)
         case Discover(bus_id):
             return ("discover", bus_id or "all")
         case Persistence(bus_id, enabled):
@@ -146,6 +154,8 @@ def decode_request(line: bytes) -> Request:
             return Drain(_bus_id(bus_id), _flag(bit))
         case "remove", [bus_id, detach, link]:
             return Remove(_bus_id(bus_id), _flag(detach), _flag(link))
+        case "reset", [bus_id]:
+            return Reset(_bus_id(bus_id))
         case "discover", ["all"]:
             return Discover(None)
         case "discover", [bus_id]:

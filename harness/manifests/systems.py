@@ -67,6 +67,8 @@ def software(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Obj
     declared = deployment_of(component)
     if installed.pooled is not None and installed.pooled.unannounced:
         declared = replace(declared, everywhere=(*declared.everywhere, *declared.where_lent))
+    if any(node.remedied for node in spec.facility.nodes):
+        declared = replace(declared, everywhere=(*declared.everywhere, *declared.where_remedied))
     made = rights(name, declared, spec.namespace, spec.prefix)
     if component.per_node:
         return [*made, *_on_nodes(spec, installed, name)]

@@ -268,6 +268,10 @@ class LocalDriver:
         """Unbind the driver and remove the PCI function. Raises DriverRefusal."""
         await self._call({"do": "remove-gpu", "bdf": bdf})
 
+    async def reset(self, bdf: str) -> None:
+        """Reset the GPU. Raises DriverRefusal."""
+        await self._call({"do": "reset-gpu", "bdf": bdf})
+
     def _function(self, bdf: str) -> Function:
         try:
             return self._hosts.hosts.host(self._host).find(bdf)

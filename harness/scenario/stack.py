@@ -207,7 +207,7 @@ class Stack(Model):
         """
         found = [registry.system(name) for name in self.systems]
         names = names_in_stack(found, OWN_COMPONENTS)
-        facility = self._lent(found, facility)
+        facility = self._shared(found, facility)
         made = []
         for system in found:
             options = self.systems[system.name]
@@ -233,19 +233,24 @@ class Stack(Model):
             for component in registry.system(name).components
         )
 
-    def _lent(self, systems: Sequence[System], facility: Facility) -> Facility:
-        """The facility with the nodes named whose devices one of the systems hands out in parts."""
+    def _shared(self, systems: Sequence[System], facility: Facility) -> Facility:
+        """The facility with the nodes named whose devices one of the systems hands out in parts, or remedies."""
         lent: dict[str, str] = {}
+        remedied: set[str] = set()
         for system in systems:
-            if system.lends is None:
+            if system.lends is None and system.remedies is None:
                 continue
             try:
-                shared = system.lends(system.configure(self.systems[system.name], facility))
+                configuration = system.configure(self.systems[system.name], facility)
             except ValueError as error:
                 raise ValueError(f"{system.name}: {error}") from error
+            shared = system.lends(configuration) if system.lends is not None else ()
             lent |= {node: system.name for node in shared if node not in lent}
-        nodes = tuple(replace(node, lent_to=lent.get(node.name, "")) for node in facility.nodes)
-        return replace(facility, nodes=nodes) if lent else facility
+            remedied |= set(system.remedies(configuration)) if system.remedies is not None else set()
+        nodes = tuple(
+            replace(node, lent_to=lent.get(node.name, ""), remedied=node.name in remedied) for node in facility.nodes
+        )
+        return replace(facility, nodes=nodes) if lent or remedied else facility
 
     @property
     def pooled(self) -> Pooled | None:

@@ -2,8 +2,8 @@
 
 Both speak by annotations of the Node, with one writer each:
 
-- ``device-requests.mews.dev/HOLDER``: UUID -> request, by whoever wants devices whole (for a move, for example). It is
-  there, if empty, as soon as somebody may ask.
+- ``device-requests.mews.dev/HOLDER``: UUID -> request, by whoever wants devices whole for a move. It is there, if empty,
+  as soon as somebody may ask. ``device-requests.mews.dev/HOLDER.ASKER``: likewise by another asker.
 - ``device-holder.mews.dev/HOLDER``: how many pods use each device that the holder hands out, and its answers.
 
 Whoever asks takes no answer, and an answer to another request, as "in use". A holder that has answered ``released`` has
@@ -58,13 +58,36 @@ class HolderRecord(Struct, frozen=True):
 
 def may_ask(node: Object | None, holder: str) -> bool:
     """Whether somebody asks that holder for devices, now or some time."""
-    return node is not None and REQUESTS_PREFIX + holder in annotations_of(node)
+    return node is not None and any(_is_asked(key, holder) for key in annotations_of(node))
+
+
+def _is_asked(key: str, holder: str) -> bool:
+    own = REQUESTS_PREFIX + holder
+    return key == own or key.startswith(f"{own}.")
 
 
 def device_requests(node: Object | None, holder: str) -> dict[str, DeviceRequest]:
-    """UUID -> request; what cannot be read is as if it were not there."""
+    """UUID -> request, of all askers; one that asks for a device that another one wants waits for that one."""
+    keys = [key for key in annotations_of(node or {"metadata": {}}) if _is_asked(key, holder)]
+    found: dict[str, DeviceRequest] = {}
+    for key in sorted(keys):
+        found = {**_requests(node, key), **found}
+    return found
+
+
+def asked_by(node: Object | None, holder: str, asker: str = "") -> dict[str, DeviceRequest]:
+    """UUID -> request of one asker, "" for whoever moves devices."""
+    return _requests(node, _requests_key(holder, asker))
+
+
+def _requests_key(holder: str, asker: str) -> str:
+    return REQUESTS_PREFIX + (f"{holder}.{asker}" if asker else holder)
+
+
+def _requests(node: Object | None, key: str) -> dict[str, DeviceRequest]:
+    """What cannot be read is as if it were not there."""
     found = {}
-    for uuid, row in _mapping(node, REQUESTS_PREFIX + holder).items():
+    for uuid, row in _mapping(node, key).items():
         try:
             found[uuid] = DeviceRequest(str(row["request"]), float(row["until"]))
         except (KeyError, TypeError, ValueError):
@@ -72,10 +95,10 @@ def device_requests(node: Object | None, holder: str) -> dict[str, DeviceRequest
     return found
 
 
-def requests_annotation(holder: str, requests: Mapping[str, DeviceRequest]) -> dict[str, str]:
-    """The annotation with these requests."""
+def requests_annotation(holder: str, requests: Mapping[str, DeviceRequest], *, asker: str = "") -> dict[str, str]:
+    """The annotation with these requests of an asker."""
     rows = {uuid: {"request": each.request, "until": round(each.until_s, 3)} for uuid, each in requests.items()}
-    return {REQUESTS_PREFIX + holder: _text(rows)}
+    return {_requests_key(holder, asker): _text(rows)}
 
 
 def holder_record(node: Object | None, holder: str) -> HolderRecord:

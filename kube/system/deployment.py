@@ -73,7 +73,7 @@ class ComponentDeployment(Struct, frozen=True):
     read and to write; they are made where they are not. ``registers``: one that uses the kubelet's folders offers it
     devices there. ``off_control_plane``: it runs on a worker, as any pod does,
     else beside the API server where that may be. ``where_lent``: rules besides, where another system hands out in
-    parts what this one's pools (``Pooled.unannounced``).
+    parts what this one's pools (``Pooled.unannounced``); ``where_remedied``: where another one remedies its GPUs.
     """
 
     argv: Sequence[str]
@@ -91,6 +91,7 @@ class ComponentDeployment(Struct, frozen=True):
     node_folders: Sequence[str] = ()
     registers: bool = True
     where_lent: Sequence[Rule] = ()
+    where_remedied: Sequence[Rule] = ()
 
     @property
     def writes_records(self) -> bool:

@@ -1,4 +1,5 @@
-"""The calls of NVML that prepare a GPU for its removal, each made by somebody who opens NVML for that call only.
+"""The calls of the driver that reset a GPU, or prepare it for its removal, each made by somebody who opens NVML for that
+call only.
 
 Whoever has NVML open holds every GPU of the host (``nvmlInit`` opens all device nodes), so a component that wants to
 take one away must not be the one that keeps it there.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 CALL_LIMIT_S = 60.0
@@ -62,6 +63,13 @@ class GpuDriver(Protocol):
         """
         ...
 
+    async def reset(self, bdf: str) -> None:
+        """Reset the GPU; its driver has it again some time after.
+
+        Raises DriverRefusal, also while a process has the GPU open, or where it has fallen off the bus.
+        """
+        ...
+
 
 class NvidiaSmi:
     """``nvidia-smi``, one short process per call. ``env`` is added to this process' own."""
@@ -91,6 +99,10 @@ class NvidiaSmi:
         """Unbind the driver and remove the PCI function. Raises DriverRefusal."""
         await self._run("drain", "-p", bdf, "-r")
 
+    async def reset(self, bdf: str) -> None:
+        """Reset the GPU. Raises DriverRefusal."""
+        await self._run("--gpu-reset", "-i", bdf)
+
     async def _run(self, *arguments: str) -> str:
         pipe = asyncio.subprocess.PIPE
         try:
@@ -119,6 +131,11 @@ class NvidiaSmi:
                 await child.wait()
         text = output.decode("utf-8", "replace").strip()
         if child.returncode:
-            last = text.splitlines()[-1] if text else f"exit code {child.returncode}"
+            last = _why(text.splitlines()) or f"exit code {child.returncode}"
             raise DriverRefusal(f"nvidia-smi {' '.join(arguments)}: {last}")
         return text
+
+
+def _why(lines: Sequence[str]) -> str:
+    """The last line that says something of the cause."""
+    return next((line for line in reversed(lines) if line and not line.startswith("Terminating early")), "")

@@ -8,6 +8,7 @@ from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.port import KubeApi
+from mews.kube.deviceplugin.remedies import mended_gpus, newly_mended, withheld_gpus
 from mews.kube.system.nvml import ListedGpu, NvmlReading
 from mews.systems.gpushare.config import APPLICATION_XIDS
 from mews.systems.gpushare.names import UNHEALTHY_PREFIX
@@ -17,8 +18,9 @@ from mews.systems.gpushare.records import unhealthy_indices
 class NodeHealth:
     """The broken GPUs of a node, by UUID, written into ``unhealthy-gpu-<node>`` by index.
 
-    A GPU is broken from an XID of its own until it has left NVML and come back (its driver was bound anew), or until
-    somebody takes its index out of the ConfigMap; whoever writes an index there marks one by hand.
+    A GPU is broken from an XID of its own until it has left NVML and come back (its driver was bound anew), until
+    somebody takes its index out of the ConfigMap, or until the node says that it was mended; whoever writes an index
+    there marks one by hand.
     """
 
     def __init__(self, kube: KubeApi, namespace: str, node: str) -> None:
@@ -27,6 +29,8 @@ class NodeHealth:
         self._name = f"{UNHEALTHY_PREFIX}{node}"
         self._broken: set[str] = set()
         self._gone: set[str] = set()
+        self._mended: dict[str, int] | None = None
+        self._withheld: frozenset[str] = frozenset()
         self._mark: frozenset[int] | None = None
         self._written: frozenset[int] | None = None
         self._there = False
@@ -36,12 +40,20 @@ class NodeHealth:
         self._there = config_map is not None
         self._mark = unhealthy_indices(config_map)
 
+    def remedied(self, node: Object | None) -> None:
+        """The node is this now: what it says of broken GPUs, and of those that were mended."""
+        self._withheld = withheld_gpus(node)
+        before, self._mended = self._mended, mended_gpus(node)
+        self._broken -= newly_mended(before, self._mended)
+
     def observe(self, reading: NvmlReading) -> None:
         """Take in a reading, and what others marked since the one before."""
         there = {gpu.uuid: gpu for gpu in reading.gpus}
         mark, self._mark = self._mark, None
         if mark is not None and mark != self._written:
             self._broken = {gpu.uuid for gpu in reading.gpus if gpu.index in mark}
+            if self._written is None:  # What an earlier incarnation wrote may have been mended since.
+                self._broken -= newly_mended(None, self._mended or {})
             self._written = mark
         came_back = {uuid for uuid in self._gone if uuid in there}
         self._broken -= came_back
@@ -50,7 +62,7 @@ class NodeHealth:
 
     def usable(self, gpu: ListedGpu) -> bool:
         """Whether its memory may be given."""
-        return not gpu.lost and gpu.uuid not in self._broken
+        return not gpu.lost and gpu.uuid not in self._broken | self._withheld
 
     async def write(self, gpus: Sequence[ListedGpu]) -> None:
         """Write the mark if it is another one.

@@ -89,6 +89,7 @@ class GpuShareNodePlugin:
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         before = self._releases.requests
         self._releases.look_at(new)
+        self._health.remedied(new)
         if self._releases.requests != before:
             self._asked.beat()
 

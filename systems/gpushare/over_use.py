@@ -4,12 +4,12 @@ What it uses can be seen, though: NVML knows the memory of each process, and the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from mews.kube.api.objects import Object, is_terminal, key_of, uid_of
 from mews.kube.component import Context, record
 from mews.kube.events import EventRecorder, reference
+from mews.kube.system.cgroups import pod_of_cgroup
 from mews.kube.system.files import FileTree
 from mews.kube.system.nvml import ListedGpu
 from mews.kube.system.ports import NodeAccess
@@ -17,14 +17,6 @@ from mews.systems.gpushare.config import UNITS, GpuShareConfig
 from mews.systems.gpushare.records import requested
 
 REASON = "GPUMemoryOverUse"
-_POD = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})")
-"""Of a cgroup's path: the pod's uid, with underscores where systemd makes the names."""
-
-
-def pod_of_cgroup(text: str) -> str:
-    """The uid of the pod to which a process with that ``/proc/PID/cgroup`` belongs; "" for one of no pod."""
-    found = _POD.search(text)
-    return found[1].replace("_", "-") if found else ""
 
 
 def message(used_mib: int, asked_mib: int) -> str:

@@ -1,9 +1,11 @@
-"""Which GPUs are broken: by XIDs, until they have left NVML and come back. Pure."""
+"""Which GPUs are broken: by XIDs, until they have left NVML and come back, and by what the node says of them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mews.kube.api.objects import Object
+from mews.kube.deviceplugin.remedies import mended_gpus, newly_mended, withheld_gpus
 from mews.kube.system.nvml import ListedGpu, NvmlReading
 from mews.systems.koordinator.devices import NodeDevice
 from mews.systems.koordinator.names import GPU
@@ -16,11 +18,21 @@ XID = "node.koordinator.sh/xid"
 
 
 class GpuHealth:
-    """A GPU is broken from an XID of its own until its driver was bound anew."""
+    """A GPU is broken from an XID of its own until its driver was bound anew, or it was mended."""
 
     def __init__(self, before: Iterable[NodeDevice] = ()) -> None:
         self._xids = {d.id: int(d.labels[XID]) for d in before if d.type == GPU and d.labels.get(XID, "").isdecimal()}
         self._gone: set[str] = set()
+        self._mended: dict[str, int] | None = None
+        self._withheld: frozenset[str] = frozenset()
+
+    def remedied(self, node: Object | None) -> bool:
+        """The node is this now: what it says of broken GPUs, and of those that were mended; whether that is news."""
+        was = self._withheld, self._mended
+        self._withheld, self._mended = withheld_gpus(node), mended_gpus(node)
+        for uuid in newly_mended(was[1], self._mended):
+            self._xids.pop(uuid, None)
+        return was[1] is not None and was != (self._withheld, self._mended)
 
     def observe(self, reading: NvmlReading) -> None:
         """Take in a reading."""
@@ -34,7 +46,7 @@ class GpuHealth:
 
     def healthy(self, gpu: ListedGpu) -> bool:
         """Whether it may be given."""
-        return not gpu.lost and gpu.uuid not in self._xids
+        return not gpu.lost and gpu.uuid not in self._xids and gpu.uuid not in self._withheld
 
     def labels(self, uuid: str) -> dict[str, str]:
         """What its entry in the Device object says of that."""

@@ -89,13 +89,15 @@ class Koordlet:
             record(self._context.log, "device-unreadable", node=self._node.name, error=str(error))
             return
         self._health = GpuHealth(self._report.devices)
+        self._health.remedied(self._nodes.get(self._node.name))
         self._adoption.recall(self._report)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         before = self._withdrawals.requests
         self._withdrawals.look_at(new)
+        remedied = self._health.remedied(new)
         again = new is not None and (old is None or uid_of(old) != uid_of(new) or bool(self._lacks(new)))
-        if again or self._withdrawals.requests != before:
+        if again or remedied or self._withdrawals.requests != before:
             self._wake.beat()
 
     def _device_changed(self, old: Object | None, new: Object | None) -> None:

@@ -55,12 +55,14 @@ class ChassisConfig(Struct, frozen=True):
 class NodeConfig(Struct, frozen=True):
     """One node: its pool, and per chassis (by name) the host port that it is cabled to. ``lent_to``: the component that
     hands out its devices there in parts, if one does (``mews.kube.deviceplugin.release``): KubeComp then announces none
-    on it, places no pods there, and asks that component for each device that it moves away."""
+    on it, places no pods there, and asks that component for each device that it moves away. ``remedied``: the node says
+    which GPUs are broken (``mews.kube.deviceplugin.remedies``), and those are announced as unhealthy."""
 
     name: str
     ports: Mapping[str, str]
     pool: str = "pool-0"
     lent_to: str = ""
+    remedied: bool = False
 
 
 class Timing(Struct, frozen=True):

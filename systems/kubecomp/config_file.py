@@ -184,6 +184,7 @@ def _node(reader: _Reader, chassis: tuple[ChassisConfig, ...]) -> NodeConfig:
         ports=reader.texts("ports"),
         pool=reader.take("pool", str, "pool-0"),
         lent_to=reader.take("lent_to", str, ""),
+        remedied=reader.take("remedied", bool, False),
     )
     own = [c.name for c in chassis if c.pool == found.pool]
     for name in found.ports:

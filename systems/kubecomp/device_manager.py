@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, is_terminal, key_of
-from mews.kube.api.resources import CONFIGMAPS, PODS
+from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodDevices, PodResources
 from mews.kube.deviceplugin.release import DeviceRequest, ReleaseState
+from mews.kube.deviceplugin.remedies import withheld_gpus
 from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import holders, policy
 from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig
@@ -122,6 +123,20 @@ class ChassisDeviceManager:
                 group.create_task(self._handover.run())
             if self._lent is not None:
                 group.create_task(self._lent.run())
+            if self._node.remedied:
+                group.create_task(self._remedied().run())
+
+    def _remedied(self) -> Informer:
+        """What the node says of broken GPUs."""
+        informer = Informer(self._context.kube, NODES, field_selector=f"metadata.name={self._node.name}")
+
+        def changed(old: Object | None, new: Object | None) -> None:
+            if self._book.withhold(withheld_gpus(new)):
+                self._announce()
+                self._changed.beat()
+
+        informer.on_change(changed)
+        return informer
 
     # The chassis
 
@@ -139,13 +154,20 @@ class ChassisDeviceManager:
             if self._handover is not None:
                 is_whole = all(map(self._reader.has_seen, self._mine))
                 self._handover.watch(here, round_begun=begun, is_whole=is_whole)
-            self._book.seen(here if self._confirm is None else await self._confirm(here), round_begun=begun)
+            seen = here if self._confirm is None else await self._confirm(here)
+            self._book.seen(self._with_withheld(seen, here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:
                 self._ready.set()
             self._take_requests()
             self._announce()
             await rest(timing.device_poll_s)
+
+    def _with_withheld(self, seen: Sequence[LocalDevice], here: Sequence[LocalDevice]) -> Sequence[LocalDevice]:
+        """With the broken devices that the host does not see any more: announced as unhealthy they are known not to
+        count, while a device that is only attached is awaited."""
+        lost = [device for device in here if device.uuid in self._book.withheld and device not in seen]
+        return [*seen, *lost] if lost else seen
 
     async def _remember(self) -> None:
         try:

@@ -13,7 +13,7 @@ from mews.kube.deviceplugin.release import (
     DeviceAnswer,
     DeviceRequest,
     HolderRecord,
-    device_requests,
+    asked_by,
     holder_record,
     requests_annotation,
 )
@@ -58,7 +58,7 @@ class LentDevices:
         annotation = requests_annotation(self._holder, wanted)
         if all(annotations_of(node).get(key) == text for key, text in annotation.items()):
             return
-        before = device_requests(node, self._holder)
+        before = asked_by(node, self._holder)
         try:
             await self._context.kube.patch(NODES, self._node, {"metadata": {"annotations": annotation}})
         except (ApiError, Unavailable) as error:

@@ -35,6 +35,7 @@ class NodeDevices:
         self._here: dict[str, LocalDevice] = {}
         self._known: dict[str, LocalDevice] = {}
         self._withdrawn: dict[str, str] = {}
+        self._withheld: frozenset[str] = frozenset()
         self._returning: dict[str, int] = {}
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
@@ -93,7 +94,25 @@ class NodeDevices:
 
     def _is_healthy(self, gpuid: str) -> bool:
         here = self._here.get(gpuid)
-        return here is not None and bool(here.uuid) and here.uuid == self._known[gpuid].uuid
+        return (
+            here is not None
+            and bool(here.uuid)
+            and here.uuid == self._known[gpuid].uuid
+            and here.uuid not in self._withheld
+        )
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The UUIDs of the devices that are broken."""
+        return self._withheld
+
+    def withhold(self, uuids: frozenset[str]) -> bool:
+        """These devices are broken, and no others: whether that is news."""
+        if uuids == self._withheld:
+            return False
+        self._withheld = uuids
+        self._changes += 1
+        return True
 
     def healthy(self) -> tuple[str, ...]:
         """The GPUIDs announced as healthy."""

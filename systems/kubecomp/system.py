@@ -57,7 +57,7 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
             for each in facility.chassis
         ),
         nodes=tuple(
-            NodeConfig(node.name, node.ports, node.pool, node.lent_to) for node in facility.nodes if node.ports
+            NodeConfig(node.name, node.ports, node.pool, node.lent_to, node.remedied) for node in facility.nodes if node.ports
         ),
         allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
         foreign=tuple(sorted(facility.foreign)),
@@ -216,6 +216,7 @@ _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     kubelet_folders=True,
     host_files=True,
     chassis=True,
+    where_remedied=(rule("", ["nodes"], _WATCH),),
     where_lent=(rule("", ["nodes"], [*_WATCH, "patch"]),),  # whose devices another system has, it asks by annotations
 )
 

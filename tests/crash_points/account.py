@@ -20,6 +20,8 @@ DISTURBED = ("fault", "kill", "start", "restart", "chassis", "host")
 """Steps by which a scenario disturbs itself: its own lines say what those do."""
 USUAL = SYSTEMS["kubecomp"]
 """The reconfigurations that ``make crash-points`` tries."""
+BROKEN = SYSTEMS["remediation"]
+"""Scenarios that are about a GPU that breaks: the fault is their beginning."""
 MIXED = SYSTEMS["mixed"]
 """The worlds with pods of all systems."""
 
@@ -85,7 +87,7 @@ def bases(wanted: Sequence[str], *, seed: int = 1) -> list[Base]:
     every = not wanted
     found = []
     for scenario in load([SCENARIOS]):
-        disturbed = any(step.action in DISTURBED for step in scenario.steps)
+        disturbed = any(step.action in DISTURBED for step in scenario.steps) and scenario.name not in BROKEN
         if disturbed or scenario.workload is not None or not (every or scenario.name in wanted):
             continue
         outcome = try_point(scenario, CrashPoint(scenario.name, ()), seed=seed)

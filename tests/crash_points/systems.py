@@ -12,11 +12,13 @@ SYSTEMS: dict[str, tuple[str, ...]] = {
         "gpushare-beside-the-pool",
     ),
     "koordinator": ("koordinator-shared", "koordinator-gang", "koordinator-exclusive", "koordinator-pool"),
+    "remediation": ("remediation-xid", "remediation-lost-board", "remediation-shared", "remediation-budget"),
     "kod2": ("elastic-scale-in", "elastic-scale-out", "elastic-with-the-pool"),
     "mixed": ("mixed-side-by-side", "mixed-lent-and-taken-back", "mixed-lives-and-ends"),
 }
 """KubeComp: one GPU, a pod with several containers, two at the same time, one that cannot be served. GPU Share:
 promises alone, and both ways in which the pool takes a GPU. Koordinator: parts, a gang, exclusive devices, pooled ones.
+Remediation: a GPU that is mended, one that is not, one that pods share, one that a budget keeps.
 KOD2: a job that shrinks, one that grows, workers with pooled GPUs. ``mixed``: pods of all four in one cluster."""
 
 

@@ -235,6 +235,7 @@ static const char DETAIL_TABLE_ID[16] __attribute__((unused)) = "mews-details-1"
 typedef struct {
     size_t size;
     Return (*detail)(Device device, const char *key, char *out, unsigned length);
+    Return (*reset)(const PciInfo *info);
 } DetailTable;
 
 #endif

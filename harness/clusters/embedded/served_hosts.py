@@ -182,7 +182,7 @@ class ServedHosts:
         return writing.result() if done else "waiting"
 
 
-_CODES = {"EBUSY": "IN_USE", "ENODEV": "NO_DEVICE", "EINVAL": "INVALID", "EIO": "DRIVER_FAILED"}
+_CODES = {"EBUSY": "IN_USE", "ENODEV": "NO_DEVICE", "ENXIO": "LOST", "EINVAL": "INVALID", "EIO": "DRIVER_FAILED"}
 
 
 def _write(path: Path, text: str) -> str:

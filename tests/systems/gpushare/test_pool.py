@@ -25,7 +25,8 @@ from mews.systems.gpushare import evictions, extender
 from mews.systems.gpushare.evictions import protection
 from mews.systems.gpushare.ledger import NodeLedgers, Sharing
 from mews.systems.gpushare.node_plugin import GpuShareNodePlugin
-from mews.systems.gpushare.over_use import MemoryUse, pod_of_cgroup
+from mews.kube.system.cgroups import pod_of_cgroup
+from mews.systems.gpushare.over_use import MemoryUse
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import LedgerEntry
 from mews.systems.gpushare.releases import GpuReleases

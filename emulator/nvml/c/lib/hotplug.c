@@ -66,6 +66,18 @@ EXPORT Return nvmlDeviceRemoveGpu_v2(const PciInfo *info, unsigned detach, unsig
     return result;
 }
 
+/* For our own nvidia-smi: NVML has no such call. This process' own hold does not count here, either. */
+Return gpu_reset(const PciInfo *info) {
+    Address at;
+    Return result = entered();
+    if (result != OK) return result;
+    if (info == NULL || !address_of(info, &at)) return INVALID_ARGUMENT;
+    session_drop(at.domain, at.bus, at.device);
+    result = ask("reset", &at, "");
+    if (result != OK) session_retake();
+    return result;
+}
+
 EXPORT Return nvmlDeviceRemoveGpu(const PciInfo *info) { return nvmlDeviceRemoveGpu_v2(info, 0, 0); }
 
 /* An address of zeros scans everything. */

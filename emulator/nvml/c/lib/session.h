@@ -48,6 +48,9 @@ Return session_give(const View *view, size_t index, Device *device);
 void session_drop(unsigned domain, unsigned bus, unsigned device);
 void session_retake(void);
 
+/* What nvidia-smi --gpu-reset asks of the host. */
+Return gpu_reset(const PciInfo *info);
+
 /* Where the host serves requests. */
 const char *session_socket(char *path, size_t size);
 

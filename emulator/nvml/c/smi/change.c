@@ -1,4 +1,4 @@
-/* Persistence mode and drain. */
+/* Persistence mode, reset and drain. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,29 @@ int set_persistence(const char *ids, const char *mode) {
             printf("Persistence mode is already %s for GPU %s.\n", wish ? "Enabled" : "Disabled", bus_id);
         } else {
             printf("%c%s persistence mode for GPU %s.\n", WORDS[wish][0] - 32, WORDS[wish] + 1, bus_id);
+        }
+    }
+    puts(code == 0 ? "All done." : "Terminating early due to previous errors.");
+    free(selection.devices);
+    return code;
+}
+
+/* ---- reset ---- */
+
+int reset_gpus(const char *ids) {
+    int code = 0;
+    Selection selection = select_gpus(ids, "No devices were found");
+    for (unsigned i = 0; i < selection.count && code == 0; i++) {
+        char bus_id[VALUE_SIZE];
+        PciInfo info;
+        bus_id_of(selection.devices[i], bus_id);
+        Return result = api.nvmlDeviceGetPciInfo_v3(selection.devices[i], &info);
+        if (result == OK) result = detail_table == NULL ? NOT_SUPPORTED : detail_table->reset(&info);
+        if (result == OK) {
+            printf("GPU %s was successfully reset.\n", bus_id);
+        } else {
+            printf("GPU Reset couldn't run for GPU %s: %s\n", bus_id, api.nvmlErrorString(result));
+            code = exit_code_of(result);
         }
     }
     puts(code == 0 ? "All done." : "Terminating early due to previous errors.");

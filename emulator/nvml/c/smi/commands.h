@@ -12,6 +12,7 @@ int sections_known(const char *sections);
 int show_topology(void);
 int query_gpus(const char *ids, const char *fields, const char *format);
 int query_processes(const char *ids, const char *fields, const char *format);
+int reset_gpus(const char *ids);
 int set_persistence(const char *ids, const char *mode);
 int drain(int count, char **arguments);
 int monitor(int count, char **arguments, int devices); /* dmon, or pmon */

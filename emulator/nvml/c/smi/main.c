@@ -16,6 +16,7 @@ static const char HELP[] =
     "nvidia-smi --query-gpu=FIELDS --format=csv[,noheader][,nounits] [-i ID]\n"
     "nvidia-smi --query-compute-apps=FIELDS --format=csv[,noheader][,nounits] [-i ID]\n"
     "nvidia-smi -i ID -pm 0|1                     persistence mode\n"
+    "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
     "nvidia-smi drain -p BUS_ID -m 0|1            drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
     "nvidia-smi topo -m                           how the GPUs are joined\n"
@@ -28,7 +29,7 @@ static const char HELP[] =
 
 typedef struct {
     const char *ids, *query_gpu, *query_apps, *format, *persistence, *sections, *loop, *loop_ms;
-    int list, details, xml;
+    int list, details, xml, reset;
 } Options;
 
 enum { MISUSED = 2 };
@@ -70,6 +71,8 @@ static int parse(int count, char **arguments, Options *options) {
             options->list = 1;
         } else if (is(arguments[at], "-q", "--query")) {
             options->details = 1;
+        } else if (is(arguments[at], "-r", "--gpu-reset")) {
+            options->reset = 1;
         } else if (is(arguments[at], "-x", "--xml-format")) {
             options->xml = 1;
         } else {
@@ -113,6 +116,7 @@ static int run(const Options *options) {
         return misused("\"--format=csv\" switch is missing: queries need it.");
     if (delay < 0) return misused("\"-l\" and \"-lms\" need a number above 0.");
     api_open(0);
+    if (options->reset) return reset_gpus(options->ids);
     if (options->persistence) return set_persistence(options->ids, options->persistence);
     if (options->list) return show_list(options->ids);
     int code = show(options);

@@ -1,0 +1,1 @@
+"""Remediation of broken GPUs after NVIDIA's NVSentinel: cordon, drain, reset, uncordon."""

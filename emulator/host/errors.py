@@ -82,6 +82,15 @@ class BadWrite(HostRefusal):
 
 REFUSALS: tuple[str, ...] = tuple(
     each.code
-    for each in (DeviceInUse, DeviceLost, NoSuchDevice, AlreadyBound, DriverFailed, OutOfRange, NotConfigurable, BadWrite)
+    for each in (
+        DeviceInUse,
+        DeviceLost,
+        NoSuchDevice,
+        AlreadyBound,
+        DriverFailed,
+        OutOfRange,
+        NotConfigurable,
+        BadWrite,
+    )
 )
 """All codes."""

@@ -144,7 +144,11 @@ class _Session:
                 operator.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
             case Remove():
                 operator.remove_gpu(
-                    request.bus_id, host.now_s, detach=request.detach, shut_link=request.shut_link, asker=self._own_holds()
+                    request.bus_id,
+                    host.now_s,
+                    detach=request.detach,
+                    shut_link=request.shut_link,
+                    asker=self._own_holds(),
                 )
 
     def _own_holds(self) -> list[str]:

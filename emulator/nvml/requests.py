@@ -8,9 +8,9 @@ requests may follow each other on one connection. What clients rely on:
   hold**: it lasts until ``release`` or until the connection ends (the process exited or was killed). Sent again on the
   same connection it replaces the former set. The host must take the peer's pid from the socket (SO_PEERCRED) where pid
   namespaces differ. Init waits for the answer at most two seconds and goes on without it.
-- ``drain``, ``remove``, ``reset`` and ``persistence`` are answered when done, with the codes of ``Return`` that host.md section 3
-  asks for (IN_USE with persistence mode on, IN_USE while a process is attached, …). The state file must have been
-  rewritten before the answer.
+- ``drain``, ``remove``, ``reset`` and ``persistence`` are answered when done, with the codes of ``Return`` that host.md
+  section 3 asks for (IN_USE with persistence mode on, IN_USE while a process is attached, …). The state file must have
+  been rewritten before the answer.
 - ``discover`` takes seconds; clients wait for it without limit.
 
 Only hot-plug calls block on the socket; queries read the state file alone.

@@ -249,7 +249,9 @@ NodeOption = Annotated[
 ]
 CellSeedsOption = Annotated[
     list[str] | None,
-    typer.Option("--seeds", metavar="N|PART=N", help="run each cell with these seeds; may be repeated"),
+    typer.Option(
+        "--seeds", metavar="[PART=]N|A-B", help="run each cell with the first N seeds, or A to B; may be repeated"
+    ),
 ]
 LogOption = Annotated[
     Path | None,

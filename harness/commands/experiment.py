@@ -11,8 +11,9 @@ from mews.harness import terminal
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import check_installed
+from mews.harness.options import MOST_SEED
 from mews.harness.systems import all_experiments, find_experiment
-from mews.kube.system.experiment import Experiment, Tables
+from mews.kube.system.experiment import Experiment, Tables, first_seeds
 from mews.kube.system.sweeping import swept
 from mews.names import must_be
 from mews.own_files import make_own_folder
@@ -112,26 +113,36 @@ def _changed(experiment: Experiment, changes: ExperimentChanges) -> Experiment:
     return swept(experiment, sweeps) if sweeps else experiment
 
 
-def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
-    """Part -> how many seeds; ``N`` and ``1-N`` mean the first part, ``PART=N`` the one of that name."""
-    counts = {part.name: part.seeds for part in experiment.parts}
+def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, range]:
+    """Part -> its seeds; ``N`` (the first N) and ``A-B`` mean the first part, ``PART=N`` and ``PART=A-B`` the one of
+    that name."""
+    counts = {part.name: first_seeds(part.seeds) for part in experiment.parts}
     given_parts = set[str]()
     for text in given:
         part, _, number = text.rpartition("=")
         part = part or experiment.parts[0].name
-        number = number.removeprefix("1-")
         if part not in counts:
             raise BadInput(f"--seeds {text}: {part!r}: {must_be(part, counts)}")
-        if not (number.isascii() and number.isdecimal()) or int(number) < 1:
-            raise BadInput(f"--seeds {text}: must be a whole number of at least 1, 1-N, or PART=N")
         if part in given_parts:
             raise BadInput(f"--seeds {text}: the seeds of {part} are given twice")
         given_parts.add(part)
-        counts[part] = int(number)
+        counts[part] = _range(text, number)
     return counts
 
 
-def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], outputs: ExperimentOutputs) -> None:
+def _range(text: str, number: str) -> range:
+    first, dash, last = number.partition("-")
+    for each in (first, last) if dash else (first,):
+        if not (each.isascii() and each.isdecimal()) or not 1 <= int(each) <= MOST_SEED:
+            raise BadInput(f"--seeds {text}: must be N or A-B, or PART=N or PART=A-B, of numbers from 1 to {MOST_SEED}")
+    if not dash:
+        return first_seeds(int(first))
+    if int(last) < int(first):
+        raise BadInput(f"--seeds {text}: the first must not be above the last")
+    return range(int(first), int(last) + 1)
+
+
+def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, range], outputs: ExperimentOutputs) -> None:
     from mews.harness.experiments.tables import document, json_text
     from mews.kube.system.comparing import report as report_of
 
@@ -148,7 +159,9 @@ def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], out
         _write_figures(experiment, tables, report, outputs)
 
 
-def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], report: str, folder: Path) -> None:
+def _write_folder(
+    experiment: Experiment, tables: Tables, seeds: Mapping[str, range], report: str, folder: Path
+) -> None:
     from mews.harness.experiments.tables import csv_text, document, html_page, json_text, result
 
     try:

@@ -9,17 +9,17 @@ from typing import Any
 
 from mews.harness.experiments.playing import play
 from mews.harness.experiments.timing import cpu_seconds
-from mews.kube.system.experiment import Experiment, ExperimentPart, Part, Row, TimedPart
+from mews.kube.system.experiment import Experiment, ExperimentPart, Part, Row, TimedPart, first_seeds
 
 
 def run_experiment(
     experiment: Experiment,
-    seeds: Mapping[str, int],
+    seeds: Mapping[str, range],
     *,
     processes: int = 2,
     on_progress: Callable[[str, int, int], None] = lambda part, done, tasks: None,
 ) -> dict[str, list[Row]]:
-    """The rows of every part, by its name, with so many seeds each (a part's own number where none is given).
+    """The rows of every part, by its name, with these seeds: where none are given, as many of the first as it says.
 
     ``on_progress`` gets a part's name, how many of its tasks are done, and how many there are. Each process gets what
     a part does with a task by its module and name, and the task by value. Raises ScenarioFailed for a scenario that
@@ -28,7 +28,7 @@ def run_experiment(
     tables: dict[str, list[Row]] = {}
     with Pool(processes) as pool:
         for part in experiment.parts:
-            wanted = seeds.get(part.name, part.seeds)
+            wanted = seeds.get(part.name, first_seeds(part.seeds))
             tasks, results = part.tasks(wanted), []
             for result in pool.imap(_work(part), tasks):
                 results.append(result)

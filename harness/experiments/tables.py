@@ -15,10 +15,13 @@ from mews.harness.report.page import data_block, html_file
 from mews.kube.system.experiment import Experiment, Row, Tables
 
 
-def document(experiment: Experiment, tables: Tables, seeds: Mapping[str, int]) -> dict[str, Any]:
-    """All rows. ``seeds`` is the number of the first part, the others' by their names."""
+def document(experiment: Experiment, tables: Tables, seeds: Mapping[str, range]) -> dict[str, Any]:
+    """All rows. ``seeds`` is how many the first part has, the others' by their names; ``first_seed`` likewise where
+    it is not 1."""
     first, *others = experiment.parts
-    counts = {"seeds": seeds[first.name], **{f"{part.name}_seeds": seeds[part.name] for part in others}}
+    named = {"": first, **{f"{part.name}_": part for part in others}}
+    counts = {f"{name}seeds": len(seeds[part.name]) for name, part in named.items()}
+    counts |= {f"{name}first_seed": n for name, part in named.items() if (n := seeds[part.name].start) != 1}
     return {"experiment": experiment.name, **counts, **(experiment.about or {}), **tables}
 
 

@@ -2,8 +2,8 @@
 
 Both speak by annotations of the Node, with one writer each:
 
-- ``device-requests.mews.dev/HOLDER``: UUID -> request, by whoever wants devices whole for a move. It is there, if empty,
-  as soon as somebody may ask. ``device-requests.mews.dev/HOLDER.ASKER``: likewise by another asker.
+- ``device-requests.mews.dev/HOLDER``: UUID -> request, by whoever wants devices whole for a move. It is there, if
+  empty, as soon as somebody may ask. ``device-requests.mews.dev/HOLDER.ASKER``: likewise by another asker.
 - ``device-holder.mews.dev/HOLDER``: how many pods use each device that the holder hands out, and its answers.
 
 Whoever asks takes no answer, and an answer to another request, as "in use". A holder that has answered ``released`` has

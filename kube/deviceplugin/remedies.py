@@ -1,8 +1,8 @@
 """What a device plugin is told of the GPUs of its node that somebody remedies: an annotation of the Node.
 
-``remediation.mews.dev/gpus`` has one writer, whoever watches the node's GPUs: which of them are broken and withheld, and
-how many times each was mended. A plugin announces none that is withheld, and what it held against a GPU itself counts no
-more once the GPU was mended again.
+``remediation.mews.dev/gpus`` has one writer, whoever watches the node's GPUs: which of them are broken and withheld,
+and how many times each was mended. A plugin announces none that is withheld, and what it held against a GPU itself
+counts no more once the GPU was mended again.
 """
 
 from __future__ import annotations

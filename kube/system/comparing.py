@@ -18,12 +18,13 @@ def compared(
     return Comparison(name, mean, paper, measured, low, high)
 
 
-def report(experiment: Experiment, tables: Tables, seeds: Mapping[str, int]) -> str:
+def report(experiment: Experiment, tables: Tables, seeds: Mapping[str, range]) -> str:
     """Markdown: the title, what must be known, and the table of comparisons. ``seeds`` by part."""
+    counts = {part: len(each) for part, each in seeds.items()}
     if experiment.own_report is not None:
-        return experiment.own_report(tables, seeds)
+        return experiment.own_report(tables, counts)
     lines = [f"# {experiment.title}", ""]
-    for note in (*(note.format_map(seeds) for note in experiment.notes), *experiment.found(tables, seeds)):
+    for note in (*(note.format_map(counts) for note in experiment.notes), *experiment.found(tables, counts)):
         lines += [note, ""]
     lines += ["| | paper | measured | ours | 95 % |", "|---|---|---|---|---|"]
     for each in experiment.comparisons(tables):

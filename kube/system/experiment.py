@@ -17,17 +17,22 @@ Tables = Mapping[str, Sequence[Row]]
 """The rows of every part, by its name."""
 
 
+def first_seeds(count: int) -> range:
+    """The seeds 1 to that number."""
+    return range(1, count + 1)
+
+
 class ExperimentPart(Struct, frozen=True):
-    """One table of an experiment. ``tasks(seeds)`` says what is to be run for the seeds 1 to that number: values that
-    can be pickled, since they run in processes of their own. ``run(task)`` is pure: the same result for the same task,
-    to be pickled too. ``rows(seeds, results)`` gets the results in the order of the tasks."""
+    """One table of an experiment. ``tasks(seeds)`` says what is to be run for these seeds (by default the first
+    ``seeds``): values that can be pickled, since they run in processes of their own. ``run(task)`` is pure: the same
+    result for the same task, to be pickled too. ``rows(seeds, results)`` gets the results in the order of the tasks."""
 
     name: str
     summary: str
     seeds: int
-    tasks: Callable[[int], Sequence[Any]]
+    tasks: Callable[[range], Sequence[Any]]
     run: Callable[[Any], Any]
-    rows: Callable[[int, Sequence[Any]], Sequence[Row]]
+    rows: Callable[[range, Sequence[Any]], Sequence[Row]]
 
 
 class ScenarioTask(Struct, frozen=True):
@@ -65,9 +70,9 @@ class ScenarioPart(Struct, frozen=True):
     name: str
     summary: str
     seeds: int
-    tasks: Callable[[int], Sequence[ScenarioTask]]
+    tasks: Callable[[range], Sequence[ScenarioTask]]
     keep: Callable[[ScenarioTask, PlayedScenario], Any]
-    rows: Callable[[int, Sequence[Any]], Sequence[Row]]
+    rows: Callable[[range, Sequence[Any]], Sequence[Row]]
     may_fail: bool = False
 
 
@@ -78,9 +83,9 @@ class TimedPart(Struct, frozen=True):
     name: str
     summary: str
     seeds: int
-    tasks: Callable[[int], Sequence[Any]]
+    tasks: Callable[[range], Sequence[Any]]
     prepare: Callable[[Any], Callable[[], object]]
-    rows: Callable[[int, Sequence[float]], Sequence[Row]]
+    rows: Callable[[range, Sequence[float]], Sequence[Row]]
 
 
 Part = ExperimentPart | ScenarioPart | TimedPart

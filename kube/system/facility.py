@@ -33,8 +33,8 @@ class ChassisAddress(Struct, frozen=True):
 class NodeCabling(Struct, frozen=True):
     """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none. ``lent_to``: the
     system that hands out its devices in parts, if one of the stack does (``System.lends``). ``remedied``:
-    one of the stack tells its device plugins which GPUs are broken (``System.remedies``). ``host``: what options call it
-    where that is not the node's own name."""
+    one of the stack tells its device plugins which GPUs are broken (``System.remedies``). ``host``: what options call
+    it where that is not the node's own name."""
 
     name: str
     ports: Mapping[str, str]

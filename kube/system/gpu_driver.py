@@ -1,5 +1,5 @@
-"""The calls of the driver that reset a GPU, or prepare it for its removal, each made by somebody who opens NVML for that
-call only.
+"""The calls of the driver that reset a GPU, or prepare it for its removal, each made by somebody who opens NVML for
+that call only.
 
 Whoever has NVML open holds every GPU of the host (``nvmlInit`` opens all device nodes), so a component that wants to
 take one away must not be the one that keeps it there.

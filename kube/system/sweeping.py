@@ -59,23 +59,23 @@ def _called(task: tuple[Callable[[Any], Any], Any]) -> Any:
     return run(of)
 
 
-def _part(experiment: Experiment, wanted: Wanted, seeds: int) -> ExperimentPart:
+def _part(experiment: Experiment, wanted: Wanted, count: int) -> ExperimentPart:
     """Every point's tasks as one part, whose rows are the points."""
     assert experiment.at is not None, f"{experiment.name} has axes and no way to set them"
     points = [(axis, value, experiment.at({axis: value})) for axis, values in wanted.items() for value in values]
 
-    def tasks(count: int) -> list[tuple[Callable[[Any], Any], Any]]:
-        return [(_run_of(part), task) for _, _, at in points for part in at.parts for task in part.tasks(count)]
+    def tasks(seeds: range) -> list[tuple[Callable[[Any], Any], Any]]:
+        return [(_run_of(part), task) for _, _, at in points for part in at.parts for task in part.tasks(seeds)]
 
-    def rows(count: int, results: Sequence[Any]) -> list[Row]:
+    def rows(seeds: range, results: Sequence[Any]) -> list[Row]:
         found: list[Row] = []
         left = iter(results)
         for axis, value, at in points:
-            tables = {p.name: list(p.rows(count, [next(left) for _ in p.tasks(count)])) for p in at.parts}
+            tables = {p.name: list(p.rows(seeds, [next(left) for _ in p.tasks(seeds)])) for p in at.parts}
             found += [_row(axis, value, each) for each in at.curve(tables)]
         return found
 
-    return ExperimentPart(CURVES, "every point of the curves", seeds, tasks, _called, rows)
+    return ExperimentPart(CURVES, "every point of the curves", count, tasks, _called, rows)
 
 
 def _run_of(part: Part) -> Callable[[Any], Any]:

@@ -127,8 +127,8 @@ class System(Struct, frozen=True):
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
     ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
     to let go of one that it has agreed to give.
-    ``remedies(configuration)``: the nodes whose broken GPUs it withholds and mends, as ``mews.kube.deviceplugin.remedies``
-    has it.
+    ``remedies(configuration)``: the nodes whose broken GPUs it withholds and mends, as
+    ``mews.kube.deviceplugin.remedies`` has it.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
     authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools

@@ -57,7 +57,9 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
             for each in facility.chassis
         ),
         nodes=tuple(
-            NodeConfig(node.name, node.ports, node.pool, node.lent_to, node.remedied) for node in facility.nodes if node.ports
+            NodeConfig(node.name, node.ports, node.pool, node.lent_to, node.remedied)
+            for node in facility.nodes
+            if node.ports
         ),
         allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
         foreign=tuple(sorted(facility.foreign)),

@@ -42,7 +42,9 @@ def parser() -> argparse.ArgumentParser:
         "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; agent; default: $NODE_NAME"
     )
     made.add_argument(
-        "--host-root", metavar="DIR", help="read the host's files below this folder; agent; default: the configuration's"
+        "--host-root",
+        metavar="DIR",
+        help="read the host's files in this folder; agent; default: the configuration's",
     )
     made.add_argument(
         "--nvidia-smi", metavar="FILE", help="reset GPUs by this program; agent; default: the configuration's"

@@ -1,8 +1,8 @@
 """The GPUs of a host, their XIDs and who has them open, from the host's files alone.
 
-NVML is left alone: whoever has it open holds every GPU of the host, and no GPU that is held can be reset. XIDs come from
-the kernel log, as in NVSentinel's syslog health monitor; a GPU that has fallen off the bus has a configuration space
-that reads as ones (contract host.md section 2).
+NVML is left alone: whoever has it open holds every GPU of the host, and no GPU that is held can be reset. XIDs come
+from the kernel log, as in NVSentinel's syslog health monitor; a GPU that has fallen off the bus has a configuration
+space that reads as ones (contract host.md section 2).
 """
 
 from __future__ import annotations

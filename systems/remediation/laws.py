@@ -1,4 +1,4 @@
-"""The laws of the remediation: who may be sent away, which GPU may be reset, how many nodes, and that nodes come back."""
+"""The laws of the remediation: who may be sent away, which GPU is reset, how many nodes, and that they come back."""
 
 from __future__ import annotations
 
@@ -191,4 +191,3 @@ class NodesComeBack(Invariant[RunState]):
 def laws(config: RemediationConfig) -> Sequence[Invariant[RunState]]:
     """All of them, for one run."""
     return (SentAwayForTheirGpu(config), ResetUnused(), NodesAtATime(config), NodesComeBack(), MarkedFirst())
-

@@ -30,7 +30,7 @@ class RemediationOptions(OptionsModel):
     grace_s: int | None = Field(
         default=None, ge=0, strict=True, description="grace period of immediate evictions; by default the pod's own"
     )
-    delete_after_s: SECONDS = Field(default=3600.0, description="when DeleteAfterTimeout deletes the pods that are left")
+    delete_after_s: SECONDS = Field(default=3600.0, description="when DeleteAfterTimeout deletes the pods left")
     kept: tuple[str, ...] = Field(default=("kube-system",), description="namespaces whose pods are never evicted")
     share: Share = Field(default=0.5, description="of the nodes that are worked on at a time, but at least one")
     poll_s: SECONDS = Field(default=1.0, description="how often the agent looks at its GPUs")
@@ -40,5 +40,5 @@ class RemediationOptions(OptionsModel):
     @model_validator(mode="after")
     def _whole_nodes_are_cordoned(self) -> Self:
         if self.drain == "node" and self.scope != "node":
-            raise ValueError("drain: node requires scope: node: the pods would come back to a node that is not cordoned")
+            raise ValueError("drain: node requires scope: node: the pods would come back to a node without a cordon")
         return self

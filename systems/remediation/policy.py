@@ -21,7 +21,7 @@ LOST = "fallen off the bus"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-# -------------------------------------------------------------------------------------------------------------- the agent
+# ------------------------------------------------------------------------------------------------------------ the agent
 
 
 class Observed(Struct, frozen=True):
@@ -64,9 +64,7 @@ def with_users(found: Observed, users: Mapping[str, Sequence[str]]) -> Observed:
     """The same with the pods that use each broken GPU, by its address. Who has been seen once stays: what a pod's
     process has closed its pod may still hold, and open again."""
     incidents = found.gpus.incidents.items()
-    used = {
-        uuid: replace(each, pods=tuple(sorted({*each.pods, *users.get(each.bdf, ())}))) for uuid, each in incidents
-    }
+    used = {uuid: replace(each, pods=tuple(sorted({*each.pods, *users.get(each.bdf, ())}))) for uuid, each in incidents}
     return replace(found, gpus=replace(found.gpus, incidents=used))
 
 
@@ -87,7 +85,7 @@ def mended(gpus: NodeGpus, uuid: str) -> NodeGpus:
     return replace(gpus, incidents=incidents, mended={**gpus.mended, uuid: number})
 
 
-# --------------------------------------------------------------------------------------------------------- the controller
+# ------------------------------------------------------------------------------------------------------- the controller
 
 
 class Step(Struct, frozen=True):

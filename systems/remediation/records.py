@@ -34,7 +34,7 @@ class IncidentState(StrEnum):
 
 
 class Incident(Struct, frozen=True):
-    """A GPU that broke: the ``number`` of the time, why, when (unix s), where; the uids of the pods that used it since."""
+    """A GPU that broke: the ``number`` of the time, why, when (unix s), where; uids of the pods that used it since."""
 
     number: int
     state: IncidentState

@@ -41,9 +41,9 @@ OUTCOMES = {
 }
 
 
-def tasks(seeds: int) -> list[int]:
+def tasks(seeds: range) -> list[int]:
     """A sequence of pods a seed."""
-    return list(range(1, seeds + 1))
+    return list(seeds)
 
 
 def run(seed: int) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def _outcomes(seed: int, by_sum: bool, choose: Choose) -> dict[str, int]:
     return counts
 
 
-def rows(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One a way and seed."""
     return [row for result in results for row in result]
 

@@ -99,14 +99,14 @@ def document(story: str, mode: str, gpus: int, seed: int) -> dict[str, Any]:
     }
 
 
-def tasks(seeds: int) -> list[ScenarioTask]:
+def tasks(seeds: range) -> list[ScenarioTask]:
     """Every story in both modes, where GPUs are scarce and where they are not; the same arrivals in all four."""
     return [
         task_of(story, mode, gpus, seed)
         for story, assumed in STORIES.items()
         for mode in MODES
         for gpus in (SCARCE, assumed.pods)
-        for seed in range(1, seeds + 1)
+        for seed in seeds
     ]
 
 
@@ -146,7 +146,7 @@ def _occupied(lines: Iterable[Line], gib: int) -> tuple[int, float, float]:
     return peak, used_s, needed_s
 
 
-def rows(seeds: int, results: Sequence[Row]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Row]) -> list[Row]:
     """One a run."""
     return list(results)
 

@@ -30,7 +30,7 @@ FIG4_BATCH, FIG4_CORES = 256, 2
 WORKERS = tuple(range(1, 9))
 
 
-def fig4_tasks(seeds: int) -> list[str]:
+def fig4_tasks(seeds: range) -> list[str]:
     """The models; nothing here is left to chance."""
     return list(MODELS)
 
@@ -46,7 +46,7 @@ def fig4_run(model: str) -> list[dict[str, Any]]:
     return found
 
 
-def flat(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def flat(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """All rows."""
     return [row for result in results for row in result]
 
@@ -103,12 +103,12 @@ SHOWN = {"kod2": "KOD2", "random": "tf-operator, random", "default": "tf-operato
 Fig7Task = tuple[str, int, int, tuple[str, ...], Assumptions]
 
 
-def fig7_tasks(given: Assumptions, seeds: int) -> list[Fig7Task]:
+def fig7_tasks(given: Assumptions, seeds: range) -> list[Fig7Task]:
     """Every cell with every seed, the operator and both baselines."""
-    return [(m, batch, seed, tuple(SHOWN), given) for m, batch in cells() for seed in range(1, seeds + 1)]
+    return [(m, batch, seed, tuple(SHOWN), given) for m, batch in cells() for seed in seeds]
 
 
-def fig7_rows(given: Assumptions, seeds: int, results: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[Row]:
+def fig7_rows(given: Assumptions, seeds: range, results: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[Row]:
     """One a run."""
     found: list[Row] = []
     for (model, batch, seed, names, _), result in zip(fig7_tasks(given, seeds), results, strict=True):
@@ -238,9 +238,9 @@ AROUND = 10
 """Minutes before and after a death over which utilisation is compared."""
 
 
-def fig8_tasks(seeds: int) -> list[tuple[str, int]]:
+def fig8_tasks(seeds: range) -> list[tuple[str, int]]:
     """Every model with every seed."""
-    return [(model, seed) for model in MODELS for seed in range(1, seeds + 1)]
+    return [(model, seed) for model in MODELS for seed in seeds]
 
 
 def fig8_run(task: tuple[str, int]) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def _shape(busy: Sequence[float], deaths: Sequence[int]) -> dict[str, float | No
     return {"start": start, "before": None, "after": None, "then": None}
 
 
-def fig8_rows(seeds: int, results: Sequence[Row]) -> list[Row]:
+def fig8_rows(seeds: range, results: Sequence[Row]) -> list[Row]:
     """One a run."""
     return list(results)
 

@@ -22,17 +22,17 @@ Task = tuple[str, int, int, tuple[str, ...], Assumptions]
 Numbers = Mapping[str, Mapping[str, Any]]
 
 
-def cell_tasks(seeds: int) -> list[Task]:
+def cell_tasks(seeds: range) -> list[Task]:
     """Every cell with every seed, in all ways to schedule."""
     names, given = tuple(VARIANTS), Assumptions()
-    return [(model, batch, seed, names, given) for model, batch in cells() for seed in range(1, seeds + 1)]
+    return [(model, batch, seed, names, given) for model, batch in cells() for seed in seeds]
 
 
-def cell_rows(seeds: int, results: Sequence[Numbers]) -> list[Row]:
+def cell_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
     """Every cell and variant: rows with model, batch, variant, the means over the seeds and how sure they are."""
     rows: list[Row] = []
     for number, (model, batch) in enumerate(cells()):
-        of_cell = results[number * seeds : (number + 1) * seeds]
+        of_cell = results[number * len(seeds) : (number + 1) * len(seeds)]
         for name in VARIANTS:
             runs = [run[name] for run in of_cell]
             rows.append({"model": model, "batch": batch, "variant": name, **mean_of(runs), **intervals_of(runs)})
@@ -48,20 +48,20 @@ def _assumed() -> list[tuple[str, float, Assumptions]]:
     ]
 
 
-def sensitivity_tasks(seeds: int) -> list[Task]:
+def sensitivity_tasks(seeds: range) -> list[Task]:
     """The elastic run and the random baseline at both batch sizes, under each pair of assumptions."""
     return [
         (model, batch, seed, ("kod2", "random"), given)
         for _, _, given in _assumed()
         for batch in (LARGE, MEDIUM)
         for model in MODELS
-        for seed in range(1, seeds + 1)
+        for seed in seeds
     ]
 
 
-def sensitivity_rows(seeds: int, results: Sequence[Numbers]) -> list[Row]:
+def sensitivity_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
     """How the reduction at batch 128 and the utilisation at batch 64 hang on the two assumptions."""
-    each = len(MODELS) * seeds
+    each = len(MODELS) * len(seeds)
     rows: list[Row] = []
     for number, (size, deadline_s, _) in enumerate(_assumed()):
         large = results[2 * number * each : (2 * number + 1) * each]
@@ -83,23 +83,23 @@ def _effect(large: Numbers, medium: Numbers) -> dict[str, float]:
     }
 
 
-def speed_tasks(seeds: int) -> list[Task]:
+def speed_tasks(seeds: range) -> list[Task]:
     """All cells, the elastic run and the random baseline, for each speed of a core and each deadline."""
     return [
         (model, batch, seed, ("kod2", "random"), replace(Assumptions(), core_gflops=core, deadline_s=deadline_s))
         for core in CORES_GFLOPS
         for deadline_s in DEADLINES_S
         for model, batch in cells()
-        for seed in range(1, seeds + 1)
+        for seed in seeds
     ]
 
 
-def speed_rows(seeds: int, results: Sequence[Numbers]) -> list[Row]:
+def speed_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
     """In how many cells the elastic run is faster, and by how much where the paper says a number."""
     left, rows = iter(results), list[Row]()
     for core in CORES_GFLOPS:
         for deadline_s in DEADLINES_S:
-            means = {cell: _means([next(left) for _ in range(seeds)]) for cell in cells()}
+            means = {cell: _means([next(left) for _ in seeds]) for cell in cells()}
             row: dict[str, Any] = {"core_gflops": core, "deadline_s": deadline_s, "cells": len(means)}
             for key, name in (("jct_s", "completed"), ("jct_all_s", "all")):
                 saved = {cell: reduction(of["kod2"][key], of["random"][key]) for cell, of in means.items()}

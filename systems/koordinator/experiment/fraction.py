@@ -35,9 +35,9 @@ METRICS = {
 }
 
 
-def tasks(seeds: int) -> list[int]:
+def tasks(seeds: range) -> list[int]:
     """A sequence of pods a seed."""
-    return list(range(1, seeds + 1))
+    return list(seeds)
 
 
 def run(seed: int) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def _touched(use: NodeUse) -> int:
     return sum(bool(use.users.get((GPU, device.minor))) for device in use.report.of_type(GPU))
 
 
-def rows(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One a way and seed."""
     return [row for result in results for row in result]
 

@@ -33,9 +33,9 @@ TAKEN = (0, 1, 2, 3, 4)
 """How many of the eight GPUs others have."""
 
 
-def tasks(seeds: int) -> list[int]:
+def tasks(seeds: range) -> list[int]:
     """Which GPUs others have, and which the kubelet takes, hang on the seed."""
-    return list(range(1, seeds + 1))
+    return list(seeds)
 
 
 def run(seed: int) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def _ask(count: int) -> DeviceAsk:
     return ask
 
 
-def rows(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One a choice."""
     return [row for result in results for row in result]
 

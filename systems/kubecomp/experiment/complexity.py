@@ -38,7 +38,7 @@ TIMED = (SELECTION, UPDATE, SCORING)
 TimedTask = tuple[str, int]
 
 
-def timed_tasks(seeds: int) -> list[TimedTask]:
+def timed_tasks(seeds: range) -> list[TimedTask]:
     """Each decision at each number of nodes."""
     return [(decision, nodes) for decision in TIMED for nodes in NODES]
 
@@ -66,7 +66,7 @@ def _select(names: Sequence[str]) -> dict[str, int]:
     return policy.normalise({name: policy.score(3, policy.available(GPUS_PER_NODE, [2])) for name in there})
 
 
-def timed_rows(seeds: int, results: Sequence[float]) -> list[Row]:
+def timed_rows(seeds: range, results: Sequence[float]) -> list[Row]:
     """One a decision and number of nodes."""
     return [
         {"decision": decision, "nodes": nodes, "cpu_s": spent_s}
@@ -74,7 +74,7 @@ def timed_rows(seeds: int, results: Sequence[float]) -> list[Row]:
     ]
 
 
-def tasks(seeds: int) -> list[ScenarioTask]:
+def tasks(seeds: range) -> list[ScenarioTask]:
     """One to eight GPUs moved, by the corrected components, which move them in one reconfiguration."""
     found = []
     for task in table3.tasks(seeds):
@@ -88,7 +88,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
     return {**task.about, "moved_gpus": played.metrics["moved_gpus"], **played.metrics["phase_seconds"]}
 
 
-def rows(seeds: int, results: Sequence[Row]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Row]) -> list[Row]:
     """One a run."""
     return list(results)
 

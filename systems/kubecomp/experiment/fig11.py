@@ -50,9 +50,9 @@ class Fig11Assumptions(Struct, frozen=True):
 Task = tuple[Fig11Assumptions, str, int]
 
 
-def tasks(assumed: Fig11Assumptions, seeds: int) -> list[Task]:
+def tasks(assumed: Fig11Assumptions, seeds: range) -> list[Task]:
     """Every mix with every seed."""
-    return [(assumed, mix, seed) for mix in MIXES for seed in range(1, seeds + 1)]
+    return [(assumed, mix, seed) for mix in MIXES for seed in seeds]
 
 
 def run(task: Task) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def run(task: Task) -> list[dict[str, Any]]:
     return found
 
 
-def flat(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def flat(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One row a run."""
     return [row for result in results for row in result]
 

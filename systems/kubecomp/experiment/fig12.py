@@ -124,8 +124,8 @@ def load_of(log: RecordedJobs) -> float:
     return asked / (sum(FIXED) * max(log.arrival_s[there[-1]] - log.arrival_s[there[0]], 1.0))
 
 
-def _tasks(assumed: Fig12Assumptions, seeds: int) -> list[Fig12Task]:
-    return [Fig12Task(assumed, seed, s, count) for seed in range(1, seeds + 1) for s in SETTINGS for count in POOLS]
+def _tasks(assumed: Fig12Assumptions, seeds: range) -> list[Fig12Task]:
+    return [Fig12Task(assumed, seed, s, count) for seed in seeds for s in SETTINGS for count in POOLS]
 
 
 def run(task: Fig12Task) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def run(task: Fig12Task) -> dict[str, Any]:
     return {**row, "mean_wait_s": wait_s, "moved_gpus": sum(job.moved for job in done)}
 
 
-def rows(seeds: int, results: Sequence[Row]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Row]) -> list[Row]:
     """One a run, its wait also over that of one fixed pool with the same jobs; None where nobody waits there."""
     base_s = {row["seed"]: row["mean_wait_s"] for row in picked(results, setting="fixed", pools=1)}
     return [

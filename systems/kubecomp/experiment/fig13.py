@@ -25,9 +25,9 @@ AXES = (Axis("move", "seconds to move a GPU", MOVE_S, (0.0, 10.0, MOVE_S, 60.0),
 Task = tuple[float, int, int]
 
 
-def tasks(move_s: float, seeds: int) -> list[Task]:
+def tasks(move_s: float, seeds: range) -> list[Task]:
     """Every interval with every seed."""
-    return [(move_s, interval_s, seed) for interval_s in INTERVALS_S for seed in range(1, seeds + 1)]
+    return [(move_s, interval_s, seed) for interval_s in INTERVALS_S for seed in seeds]
 
 
 def run(task: Task) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def run(task: Task) -> list[dict[str, Any]]:
     return found
 
 
-def flat(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def flat(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One row a run."""
     return [row for result in results for row in result]
 

@@ -50,9 +50,9 @@ def document() -> dict[str, Any]:
     }
 
 
-def tasks(seeds: int) -> list[ScenarioTask]:
+def tasks(seeds: range) -> list[ScenarioTask]:
     """One run a seed."""
-    return [ScenarioTask(document(), seed, about={"seed": seed}, cpu_every_s=EVERY_S) for seed in range(1, seeds + 1)]
+    return [ScenarioTask(document(), seed, about={"seed": seed}, cpu_every_s=EVERY_S) for seed in seeds]
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
     return [row for row in found if row["component"] in PAPER]
 
 
-def rows(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One an interval and instance."""
     return [row for result in results for row in result]
 

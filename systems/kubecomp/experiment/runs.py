@@ -32,9 +32,9 @@ SEEDS = 5
 CELLS: tuple[Cell, ...] = tuple((workload, setting) for workload in WORKLOADS for setting in SETTINGS)
 
 
-def tasks(seeds: int) -> list[ScenarioTask]:
+def tasks(seeds: range) -> list[ScenarioTask]:
     """Every workload in every setting with every seed; of a drawn one all settings get the same jobs."""
-    return [task_of(workload, setting, seed) for workload, setting in CELLS for seed in range(1, seeds + 1)]
+    return [task_of(workload, setting, seed) for workload, setting in CELLS for seed in seeds]
 
 
 def task_of(workload: str, setting: str, seed: int) -> ScenarioTask:
@@ -97,7 +97,7 @@ def _start_s(idle: int) -> float:
     return ROOM_S + BASE_S + PER_IDLE_GPU_S * idle
 
 
-def rows(seeds: int, results: Sequence[Mapping[str, Any]]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Mapping[str, Any]]) -> list[Row]:
     """One a run."""
     return list(results)
 

@@ -99,12 +99,12 @@ def document(gpus: int) -> dict[str, Any]:
     }
 
 
-def tasks(seeds: int) -> list[ScenarioTask]:
+def tasks(seeds: range) -> list[ScenarioTask]:
     """Every number of GPUs so many times, each with chances of its own."""
     return [
         ScenarioTask(document(gpus), (seed - 1) * GPUS + gpus, about={"asked": gpus, "seed": seed})
         for gpus in range(1, GPUS + 1)
-        for seed in range(1, seeds + 1)
+        for seed in seeds
     ]
 
 
@@ -129,7 +129,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
     return found
 
 
-def rows(seeds: int, results: Sequence[Sequence[Row]]) -> list[Row]:
+def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
     """One a reconfiguration."""
     return [row for result in results for row in result]
 

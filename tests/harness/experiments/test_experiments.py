@@ -26,6 +26,7 @@ from mews.kube.system.experiment import (
     ScenarioPart,
     ScenarioTask,
     Series,
+    first_seeds,
 )
 from mews.kube.system.sweeping import with_curves
 
@@ -35,15 +36,15 @@ def squared(task):
 
 
 def rows_of(seeds, results):
-    return [{"seeds": seeds, "sum": sum(results), "all": list(results)}]
+    return [{"seeds": len(seeds), "sum": sum(results), "all": list(results)}]
 
 
 TOY = Experiment(
     name="toy",
     summary="squares",
     parts=(
-        ExperimentPart("squares", "", 3, lambda seeds: list(range(seeds)), squared, rows_of),
-        ExperimentPart("more", "", 1, lambda seeds: [10] * seeds, squared, rows_of),
+        ExperimentPart("squares", "", 3, lambda seeds: [seed - 1 for seed in seeds], squared, rows_of),
+        ExperimentPart("more", "", 1, lambda seeds: [10 for _ in seeds], squared, rows_of),
     ),
     title="Squares",
     notes=("{squares} seeds, {more} more.",),
@@ -71,7 +72,7 @@ def toy(monkeypatch):
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_rows_come_in_the_order_of_the_tasks_however_many_processes_run_them(processes):
-    tables = run_experiment(TOY, {"squares": 4}, processes=processes)
+    tables = run_experiment(TOY, {"squares": first_seeds(4)}, processes=processes)
     assert tables["squares"] == [{"seeds": 4, "sum": 14, "all": [0, 1, 4, 9]}]
     assert tables["more"] == [{"seeds": 1, "sum": 100, "all": [100]}]
 
@@ -95,6 +96,30 @@ def test_a_folder_gets_the_comparison_the_tables_and_a_page(toy, tmp_path):
     assert "sum 5 of 3" in (made / "index.html").read_text()
 
 
+def test_any_seeds_may_be_chosen(tmp_path, toy):
+    out = tmp_path / "toy.json"
+    assert exit_code(["experiment", "toy", "--seeds", "2001-2003", "--seeds", "more=7-8", "--json", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert found["squares"] == [{"seeds": 3, "sum": 2000**2 + 2001**2 + 2002**2, "all": [2000**2, 2001**2, 2002**2]}]
+    assert (found["seeds"], found["first_seed"], found["more_seeds"], found["more_first_seed"]) == (3, 2001, 2, 7)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "why"),
+    [
+        ("5-3", "the first must not be above the last"),
+        ("0-3", "must be N or A-B"),
+        ("1-", "must be N or A-B"),
+        ("-3", "must be N or A-B"),
+        ("1-2-3", "must be N or A-B"),
+        ("more=x", "must be N or A-B"),
+    ],
+)
+def test_seeds_that_are_none_are_refused_in_one_line(seeds, why, toy, capsys):
+    assert exit_code(["experiment", "toy", "--seeds", seeds]) == 2
+    assert capsys.readouterr().err.startswith(f"--seeds {seeds}: {why}")
+
+
 @pytest.mark.parametrize("arguments", [["none"], ["toy", "--seeds", "0"], ["toy", "--seeds", "less=2"], []])
 def test_what_cannot_be_run_is_refused_in_one_line(toy, arguments, capsys):
     assert exit_code(["experiment", *arguments]) == 2
@@ -114,7 +139,7 @@ def asking_for(scenario, **overrides):
         "runs",
         "",
         1,
-        lambda seeds: [ScenarioTask(scenario, seed, overrides, {"seed": seed}) for seed in range(1, seeds + 1)],
+        lambda seeds: [ScenarioTask(scenario, seed, overrides, {"seed": seed}) for seed in seeds],
         verdict_kept,
         lambda seeds, results: list(results),
     )
@@ -227,7 +252,7 @@ SWEPT = Experiment(
 
 def scaled(factor):
     def tasks(seeds):
-        return [factor * seed for seed in range(seeds)]
+        return [factor * (seed - 1) for seed in seeds]
 
     return ExperimentPart("squares", "", 3, tasks, squared, rows_of)
 
@@ -247,7 +272,7 @@ def test_a_sweep_has_a_point_for_each_value_and_a_value_may_be_set_alone(monkeyp
 
 def test_curves_beside_an_experiment_are_of_the_shipped_values_with_the_papers_band():
     both = with_curves(SWEPT, 2)
-    tables = run_experiment(both, {"squares": 3}, processes=1)
+    tables = run_experiment(both, {"squares": first_seeds(3)}, processes=1)
     (figure,) = both.figures(tables)
     (panel,) = figure.panels
     assert panel.series[0].at == (1.0, 2.0)

@@ -4,6 +4,7 @@ import pytest
 
 from mews.harness.experiments.playing import play
 from mews.kube.system.comparing import report
+from mews.kube.system.experiment import first_seeds
 from mews.kube.system.journal import Line
 from mews.systems.gpushare.experiment import binpack, sharing
 from mews.systems.gpushare.experiment.all import EXPERIMENTS
@@ -21,7 +22,7 @@ def test_on_the_components_sharing_shortens_the_wait_and_needs_fewer_gpus(monkey
     monkeypatch.setitem(sharing.STORIES, "development", sharing.SharingStory(6, 4, 300.0, 30.0))
     monkeypatch.setattr(sharing, "SCARCE", 2)
     tasks = [sharing.task_of("development", mode, gpus, 1) for mode in sharing.MODES for gpus in (2, 6)]
-    rows = sharing.rows(1, [play(sharing.keep, task) for task in tasks])
+    rows = sharing.rows(first_seeds(1), [play(sharing.keep, task) for task in tasks])
     needed = {mode: sharing.values(rows, "development", mode, "gpus_needed") for mode in sharing.MODES}
     wait = {mode: sharing.values(rows, "development", mode, "mean_wait_s") for mode in sharing.MODES}
     use = {mode: sharing.values(rows, "development", mode, "utilisation") for mode in sharing.MODES}
@@ -47,7 +48,7 @@ def test_gpus_in_use_are_counted_from_allocations_and_ends():
 
 
 def test_by_sum_pods_are_sent_where_no_gpu_can_hold_them_and_per_device_they_are_refused():
-    rows = binpack.rows(3, [binpack.run(seed) for seed in binpack.tasks(3)])
+    rows = binpack.rows(first_seeds(3), [binpack.run(seed) for seed in binpack.tasks(first_seeds(3))])
     found = by_name(binpack.BINPACK.comparisons({"rows": rows}))
     broken, refused = binpack.OUTCOMES["broken"], binpack.OUTCOMES["refused"]
     assert found[f"sum: {broken}, %"].ours == found[f"per device, best fit: {refused}, %"].ours > 0
@@ -56,4 +57,4 @@ def test_by_sum_pods_are_sent_where_no_gpu_can_hold_them_and_per_device_they_are
     for row in rows:
         assert sum(row[outcome] for outcome in binpack.OUTCOMES) == binpack.PODS
     assert binpack.BINPACK.figures({"rows": rows})[0].name == "gpushare-binpack"
-    assert "| sum: " in report(binpack.BINPACK, {"rows": rows}, {"rows": 3})
+    assert "| sum: " in report(binpack.BINPACK, {"rows": rows}, {"rows": first_seeds(3)})

@@ -21,11 +21,11 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Context
 from mews.kube.deviceplugin.release import DeviceAnswer, ReleaseState
+from mews.kube.system.cgroups import pod_of_cgroup
 from mews.systems.gpushare import evictions, extender
 from mews.systems.gpushare.evictions import protection
 from mews.systems.gpushare.ledger import NodeLedgers, Sharing
 from mews.systems.gpushare.node_plugin import GpuShareNodePlugin
-from mews.kube.system.cgroups import pod_of_cgroup
 from mews.systems.gpushare.over_use import MemoryUse
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import LedgerEntry

@@ -4,6 +4,7 @@ import functools
 
 import pytest
 
+from mews.kube.system.experiment import first_seeds
 from mews.kube.system.statistics import sign_test
 from mews.systems.kod2.experiment.cells import Assumptions
 from mews.systems.kod2.experiment.figures import figures
@@ -103,19 +104,19 @@ def test_the_figures_can_be_drawn(tmp_path):
 
 
 def test_tasks_and_rows_of_the_sensitivity_belong_together():
-    tasks = sensitivity_tasks(2)
+    tasks = sensitivity_tasks(first_seeds(2))
     assert len(tasks) == len(set(tasks)) == 9 * 2 * 4 * 2
     numbers = [{name: {"jct_s": 1.0, "jct_all_s": 2.0, "dead": 0, "utilisation_in_span": 0.5, "end_s": float(n)}
                 for name in ("kod2", "random")} for n in range(len(tasks))]  # fmt: skip
     for number, (_, batch, *_) in enumerate(tasks):
         numbers[number]["kod2"]["jct_s"] = 0.5 if batch == 128 else 1e9
-    found = sensitivity_rows(2, numbers)
+    found = sensitivity_rows(first_seeds(2), numbers)
     assert [(row["workers"], row["deadline_s"]) for row in found][:2] == [("2-5", 3600.0), ("2-5", 7200.0)]
     assert {row["reduction"] for row in found} == {0.5}
 
 
 def test_the_speeds_of_a_core_are_counted_over_all_cells():
-    tasks = speed_tasks(1)
+    tasks = speed_tasks(first_seeds(1))
     assert len(tasks) == len(set(tasks)) == 5 * 3 * 20
     # KOD2 is slower in CNN-rand's cells where jobs hang for an hour, and nowhere else.
     numbers = [
@@ -123,7 +124,7 @@ def test_the_speeds_of_a_core_are_counted_over_all_cells():
          "random": {"jct_s": 1.0, "jct_all_s": 1.0}}
         for model, _, _, _, given in tasks
     ]  # fmt: skip
-    found = speed_rows(1, numbers)
+    found = speed_rows(first_seeds(1), numbers)
     assert [row["faster_completed"] for row in found] == [15, 20, 20] * 5
     assert {(row["change_completed"], row["change_all"], row["faster_all"]) for row in found} == {(-0.5, None, 0)}
     assert [(row["core_gflops"], row["deadline_s"]) for row in found][2:4] == [(15.0, 10800.0), (30.0, 3600.0)]

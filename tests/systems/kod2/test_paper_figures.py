@@ -1,5 +1,6 @@
 """Figs. 4, 7 and 8 of the paper in a smaller form."""
 
+from mews.kube.system.experiment import first_seeds
 from mews.systems.kod2.experiment import paper
 from mews.systems.kod2.experiment.cells import BATCHES, MODELS, Assumptions
 from mews.systems.kod2.system import SYSTEM
@@ -14,7 +15,7 @@ def test_all_of_them_have_their_names_beside_the_whole_experiment():
 
 
 def test_fig_4_training_time_falls_with_every_worker():
-    rows = paper.flat(1, [paper.fig4_run(model) for model in paper.fig4_tasks(1)])
+    rows = paper.flat(first_seeds(1), [paper.fig4_run(model) for model in paper.fig4_tasks(first_seeds(1))])
     found = by_name(paper.FIG4.comparisons({"rows": rows}))
     assert found["models whose time falls with every worker"].ours == 4
     assert 0.1 < found["VGG-16: time with 8 workers over 1"].ours < 0.3
@@ -50,16 +51,16 @@ def test_the_papers_84_percent_stands_beside_vgg_16_at_batch_128_and_nothing_els
 
 
 def test_fig_7_is_swept_by_the_speed_of_a_core_and_by_when_a_job_that_hangs_is_ended():
-    given = {task[-1] for task in paper.FIG7.at({"core": 120.0}).at({"deadline": 60.0}).parts[0].tasks(1)}
+    given = {task[-1] for task in paper.FIG7.at({"core": 120.0}).at({"deadline": 60.0}).parts[0].tasks(first_seeds(1))}
     assert [(each.core_gflops, each.deadline_s) for each in given] == [(120.0, 60.0)]
     assert {axis.name: axis.shipped for axis in paper.FIG7.axes} == {"core": 30.0, "deadline": 10800.0}
 
 
 def test_fig_7_is_of_every_cell_with_both_baselines():
-    tasks = paper.fig7_tasks(Assumptions(), 2)
+    tasks = paper.fig7_tasks(Assumptions(), first_seeds(2))
     assert len(tasks) == 40
     numbers = {name: {"jct_s": 1.0, "jct_all_s": 2.0, "dead": 0, "end_s": 3.0} for name in paper.SHOWN}
-    assert len(paper.fig7_rows(Assumptions(), 2, [numbers] * 40)) == 120
+    assert len(paper.fig7_rows(Assumptions(), first_seeds(2), [numbers] * 40)) == 120
 
 
 def test_fig_8_names_start_jump_fall_and_tail_of_the_baselines_curve():
@@ -72,7 +73,7 @@ def test_fig_8_names_start_jump_fall_and_tail_of_the_baselines_curve():
 
 
 def test_fig_8_the_operator_keeps_more_cores_busy_than_the_baseline():
-    rows = paper.fig8_rows(1, [paper.fig8_run((model, 3)) for model in MODELS])
+    rows = paper.fig8_rows(first_seeds(1), [paper.fig8_run((model, 3)) for model in MODELS])
     found = by_name(paper.FIG8.comparisons({"rows": rows}))
     assert found["change of CPU utilisation: VGG-16"].ours > 0
     assert found["change of CPU utilisation: VGG-16"].paper == 0.92

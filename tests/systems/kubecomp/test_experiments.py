@@ -9,7 +9,7 @@ import pytest
 from mews.harness.experiments.playing import play
 from mews.harness.experiments.timing import cpu_seconds
 from mews.kube.system.comparing import report
-from mews.kube.system.experiment import RecordedJobs
+from mews.kube.system.experiment import RecordedJobs, first_seeds
 from mews.kube.system.journal import Line
 from mews.kube.system.sweeping import CURVES, swept
 from mews.systems.kubecomp.experiment import complexity, fig11, fig12, fig13, overhead, runs, table3
@@ -45,7 +45,7 @@ def test_a_drawn_workload_runs_on_the_testbeds_components_with_the_jobs_of_table
     assert 300 < kept["mean_jct_s"] - kept["mean_wait_s"] < 330
     assert kept["gpu_used_cdf"][-1][1] == 1.0
     assert kept["simulated_jct_s"] == pytest.approx(kept["mean_jct_s"], rel=0.15)
-    assert {task.about["setting"] for task in runs.tasks(1)} == {"pool", "4-4", "0-8"}
+    assert {task.about["setting"] for task in runs.tasks(first_seeds(1))} == {"pool", "4-4", "0-8"}
 
 
 @pytest.mark.parametrize("setting", runs.SETTINGS)
@@ -66,7 +66,7 @@ def test_fig_8_compares_with_the_measured_runs_and_the_papers_reduction():
     assert found["W4: how much longer the wait is with 0-8"].paper == 0.25
     (figure,) = FIG8.figures({"runs": played()})
     assert [series.label for series in figure.panels[0].series] == ["pool", "4-4", "0-8"]
-    assert "| mean wait, s: W3, 4-4 |" in report(FIG8, {"runs": played()}, {"runs": 1})
+    assert "| mean wait, s: W3, 4-4 |" in report(FIG8, {"runs": played()}, {"runs": first_seeds(1)})
 
 
 def test_a_replayed_run_brings_what_was_measured():
@@ -133,7 +133,8 @@ def test_a_fixed_split_moves_nothing_and_a_job_too_large_for_it_never_runs():
 
 def run_part(experiment, seeds):
     (part, *_) = experiment.parts
-    return {part.name: part.rows(seeds, [part.run(task) for task in part.tasks(seeds)])}
+    wanted = first_seeds(seeds)
+    return {part.name: part.rows(wanted, [part.run(task) for task in part.tasks(wanted)])}
 
 
 def test_a_gated_job_comes_when_the_one_before_it_runs():
@@ -224,7 +225,7 @@ def test_a_shipped_value_of_an_axis_is_among_those_of_its_curve_and_changes_noth
         assert axis.shipped in axis.values
         assert axis.least <= min(axis.values) <= max(axis.values) <= axis.most
         again = experiment.at({axis.name: axis.shipped}).parts[0]
-        task, same = part.tasks(1)[0], again.tasks(1)[0]
+        task, same = part.tasks(first_seeds(1))[0], again.tasks(first_seeds(1))[0]
         first, second = part.run(task), again.run(same)
         assert second == (first[: len(second)] if isinstance(first, list) else first)
 
@@ -234,8 +235,8 @@ def test_a_shipped_value_of_an_axis_is_among_those_of_its_curve_and_changes_noth
 
 @functools.cache
 def reconfigurations():
-    tasks = [task for task in table3.tasks(1) if task.about["asked"] in (1, 2, 5)]
-    return table3.rows(1, [play(table3.keep, task) for task in tasks])
+    tasks = [task for task in table3.tasks(first_seeds(1)) if task.about["asked"] in (1, 2, 5)]
+    return table3.rows(first_seeds(1), [play(table3.keep, task) for task in tasks])
 
 
 def test_table_iii_has_all_six_rows_and_reallocation_alone_grows_with_the_gpus_moved():
@@ -255,11 +256,11 @@ def test_the_coefficient_is_none_where_nothing_varies():
 
 
 def test_a_pod_that_an_orphaned_gpu_keeps_from_its_node_is_counted_and_ends_nothing():
-    [task] = [task for task in table3.tasks(92) if task.seed == 736]
+    [task] = [task for task in table3.tasks(first_seeds(92)) if task.seed == 736]
     kept = play(table3.keep, task, may_fail=True)
     assert [row["bound"] for row in kept] == [False]
     assert kept[0][table3.TOTAL] is None
-    text = report(table3.TABLE3, {"reconfigurations": kept}, {"reconfigurations": 92})
+    text = report(table3.TABLE3, {"reconfigurations": kept}, {"reconfigurations": first_seeds(92)})
     assert "1 of the 736 pods were never bound" in text
 
 
@@ -285,7 +286,7 @@ def test_decisions_grow_linearly_with_the_nodes():
 
 
 def test_complexity_is_drawn_from_both_tables():
-    timed = complexity.timed_rows(1, [0.001 * n for _, n in complexity.timed_tasks(1)])
+    timed = complexity.timed_rows(first_seeds(1), [0.001 * n for _, n in complexity.timed_tasks(first_seeds(1))])
     moved = [
         {"moved_gpus": m, "allocation_retrieval": 3.0, "reallocation": 20.0 * m, "detection_binding": 5.0}
         for m in (1, 2, 4, 8)
@@ -302,7 +303,7 @@ def test_the_overhead_of_each_component_is_measured_in_wall_clock_time(monkeypat
     monkeypatch.setattr(overhead, "EVERY_S", 1.0)
     monkeypatch.setattr(overhead, "JOBS", ("D",))
     monkeypatch.setattr(overhead, "JOB_S", 2)
-    rows = overhead.rows(1, [play(overhead.keep, task) for task in overhead.tasks(1)])
+    rows = overhead.rows(first_seeds(1), [play(overhead.keep, task) for task in overhead.tasks(first_seeds(1))])
     found = by_name(overhead.OVERHEAD.comparisons({"intervals": rows}))
     for component in overhead.PAPER:
         assert 0 < found[f"CPUs, mean of 1 s: {component}"].ours < 1

@@ -28,7 +28,7 @@ from mews.emulator.nvml.requests import (
     Release,
     Remove,
     Request,
-    Reset,
+    ResetGpu,
     Return,
     decode_request,
     encode_reply,
@@ -122,9 +122,9 @@ class _Session:
                     self._hold(request, now_s)
                 case Release():
                     rack.host(host).release(self._key, now_s)
-                case Drain() | Remove() | Reset() | Persistence():
+                case Drain() | Remove() | ResetGpu() | Persistence():
                     call = partial(self._call, request)
-                    removal = isinstance(request, Remove | Reset)
+                    removal = isinstance(request, Remove | ResetGpu)
                     pending = operator.called("call of NVML", call, now_s, removal=removal)
                 case Discover():
                     pending = operator.discover(now_s, request.bus_id)
@@ -132,7 +132,7 @@ class _Session:
             rack.wait(pending)
         return NvmlReply(Return.SUCCESS)
 
-    def _call(self, request: Drain | Remove | Reset | Persistence) -> None:
+    def _call(self, request: Drain | Remove | ResetGpu | Persistence) -> None:
         """The call itself; whoever lets it happen has the rack."""
         host, operator = self._rack.host(self._host), self._rack.tree(self._host).operator
         match request:
@@ -140,7 +140,7 @@ class _Session:
                 operator.drain(request.bus_id, request.draining, host.now_s)
             case Persistence():
                 operator.persistence(request.bus_id, request.enabled, host.now_s)
-            case Reset():
+            case ResetGpu():
                 operator.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
             case Remove():
                 operator.remove_gpu(

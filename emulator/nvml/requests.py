@@ -79,7 +79,7 @@ class Remove(Struct, frozen=True):
     shut_link: bool
 
 
-class Reset(Struct, frozen=True):
+class ResetGpu(Struct, frozen=True):
     """What ``nvidia-smi --gpu-reset`` asks: NVML has no call for it."""
 
     bus_id: str
@@ -98,7 +98,7 @@ class Persistence(Struct, frozen=True):
     enabled: bool
 
 
-Request = Hold | Release | Drain | Remove | Reset | Discover | Persistence
+Request = Hold | Release | Drain | Remove | ResetGpu | Discover | Persistence
 
 
 class NvmlReply(Struct, frozen=True):
@@ -128,7 +128,7 @@ def _words(request: Request) -> tuple[str, ...]:
             return ("drain", bus_id, _bit(draining))
         case Remove(bus_id, detach, shut_link):
             return ("remove", bus_id, _bit(detach), _bit(shut_link))
-        case Reset(bus_id):
+        case ResetGpu(bus_id):
             return ("reset", bus_id)
         case Discover(bus_id):
             return ("discover", bus_id or "all")
@@ -155,7 +155,7 @@ def decode_request(line: bytes) -> Request:
         case "remove", [bus_id, detach, link]:
             return Remove(_bus_id(bus_id), _flag(detach), _flag(link))
         case "reset", [bus_id]:
-            return Reset(_bus_id(bus_id))
+            return ResetGpu(_bus_id(bus_id))
         case "discover", ["all"]:
             return Discover(None)
         case "discover", [bus_id]:

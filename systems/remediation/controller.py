@@ -30,7 +30,7 @@ from mews.kube.pulse import Pulse
 from mews.systems.remediation import policy
 from mews.systems.remediation.config import ALLOW_COMPLETION, DELETE_AFTER_TIMEOUT, RemediationConfig
 from mews.systems.remediation.names import EVICTED_FOR, GPUS, WORK
-from mews.systems.remediation.policy import Step
+from mews.systems.remediation.policy import NodeStep
 from mews.systems.remediation.records import (
     Cordon,
     Incident,
@@ -148,7 +148,7 @@ class RemediationController:
         self._events.event(node_reference(name), "Warning", HELD, f"GPU is broken, and the node is left alone: {text}")
         record(self._context.log, "held", node=name)
 
-    async def _write(self, node: Object, step: Step) -> bool:
+    async def _write(self, node: Object, step: NodeStep) -> bool:
         """Mark and cordon in one write; False where the node has changed since it was read."""
         name = name_of(node)
         metadata: dict[str, Any] = {"annotations": work_annotation(step.work)}

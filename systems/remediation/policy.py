@@ -88,7 +88,7 @@ def mended(gpus: NodeGpus, uuid: str) -> NodeGpus:
 # ------------------------------------------------------------------------------------------------------- the controller
 
 
-class Step(Struct, frozen=True):
+class NodeStep(Struct, frozen=True):
     """What is to be written onto a node: the work, and whether it takes pods (None: as it does). ``held``: nothing is,
     for as many nodes as may be are worked on."""
 
@@ -105,24 +105,24 @@ def next_step(
     unschedulable: bool,
     gone: Collection[str],
     may_begin: bool,
-) -> Step:
+) -> NodeStep:
     """``unschedulable``: the node is; ``gone``: the UUIDs of broken GPUs from which all have gone who have to;
     ``may_begin``: fewer nodes are worked on than may be."""
     keys = {incident_key(uuid, each.number) for uuid, each in gpus.open.items()}
     if not keys:
-        return Step(None, False if work is not None and work.cordon is Cordon.OURS and unschedulable else None)
+        return NodeStep(None, False if work is not None and work.cordon is Cordon.OURS and unschedulable else None)
     if work is None:
         if not may_begin:
-            return Step(None, held=True)
+            return NodeStep(None, held=True)
         cordon = Cordon.NONE if config.scope == DEVICE else Cordon.FOREIGN if unschedulable else Cordon.OURS
-        return Step(NodeWork(tuple(sorted(keys)), cordon), True if cordon is Cordon.OURS else None)
+        return NodeStep(NodeWork(tuple(sorted(keys)), cordon), True if cordon is Cordon.OURS else None)
     cordon, wanted = work.cordon, None
     if cordon is Cordon.OURS and not unschedulable:
         cordon = Cordon.BY_HAND
     if cordon is Cordon.BY_HAND and not keys <= set(work.incidents):
         cordon, wanted = Cordon.OURS, True
     reset = {uuid: each.number for uuid, each in gpus.open.items() if uuid in gone or uuid in work.reset}
-    return Step(NodeWork(tuple(sorted({*work.incidents, *keys})), cordon, reset), wanted)
+    return NodeStep(NodeWork(tuple(sorted({*work.incidents, *keys})), cordon, reset), wanted)
 
 
 def to_go(config: RemediationConfig, incident: Incident, on_node: Iterable[Object]) -> list[Object]:

@@ -1,0 +1,1 @@
+"""Koordinator's own components in the place of ours."""

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.emulator.host.act import begin
-from mews.emulator.host.errors import DeviceInUse, DriverFailed, NoSuchDevice
+from mews.emulator.host.errors import DeviceInUse, DeviceLost, DriverFailed, NoSuchDevice
 from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from tests.emulator.host.bench import Pair
@@ -130,3 +130,18 @@ def test_a_machine_that_is_switched_tells_so_once(pair):
     begin(pair.tree, {"do": "machine-power", "on": True}, pair.t)
     told = [(event.host, event.event) for event in pair.told if event.event.startswith("powered")]
     assert told == [("host-1", "powered-off"), ("host-1", "powered-on")]
+
+
+def test_a_reset_takes_the_driver_off_and_on_and_is_refused_where_the_gpu_is_open_or_lost(pair):
+    function = pair.device("000001")
+    pair.hold("000001", "nvml/1")
+    with pytest.raises(DeviceInUse):
+        pair.operator.reset_gpu(function.bdf, pair.t)
+    before = function.stage
+    pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])
+    pair.later(30.0)
+    assert [event.kind for event in pair.host.driver_events.last()][-2:] == ["unbind", "bind"]
+    assert (function.stage, function.healthy) == (before, True)
+    pair.host.fall(function)
+    with pytest.raises(DeviceLost):
+        pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])

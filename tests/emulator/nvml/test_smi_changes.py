@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.emulator.nvml.requests import Drain, Hold, Persistence, Remove, Return
+from mews.emulator.nvml.requests import Drain, Hold, Persistence, Remove, ResetGpu, Return
 from tests.emulator.nvml.hosts import gpu, uuid_of
 from tests.emulator.nvml.test_hotplug import Driver
 
@@ -10,7 +10,7 @@ BUS = "00000000:10:00.0"
 
 
 def changes(driver):
-    return [request for request in driver.asked if isinstance(request, Drain | Remove | Persistence)]
+    return [request for request in driver.asked if isinstance(request, Drain | Remove | ResetGpu | Persistence)]
 
 
 def test_persistence_mode(host):
@@ -55,3 +55,23 @@ def test_refusals_are_told(host, answer, code):
 def test_an_unknown_gpu_is_not_found(host):
     host.show(gpu(0))
     assert host.smi("drain", "-p", "0000:99:00.0", "-q")[0] == 6
+
+
+@pytest.mark.parametrize("option", ["-r", "--gpu-reset"])
+def test_a_reset_is_asked_of_the_host(host, option):
+    host.show(gpu(0))
+    with Driver(host) as driver:
+        code, told = host.smi(option, "-i", "0000:10:00.0")
+    assert (code, told) == (0, f"GPU {BUS} was successfully reset.\nAll done.\n")
+    assert changes(driver) == [ResetGpu("0000:10:00.0")]
+
+
+@pytest.mark.parametrize(("answer", "code", "why"), [
+    (Return.IN_USE, 255, "In use by another client"), (Return.GPU_IS_LOST, 15, "GPU is lost"),
+])  # fmt: skip
+def test_a_refused_reset_says_why(host, answer, code, why):
+    host.show(gpu(0))
+    with Driver(host, {ResetGpu: answer}):
+        got, told = host.smi("-r", "-i", "0")
+    assert got == code
+    assert f"couldn't run for GPU {BUS}: {why}\n" in told

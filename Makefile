@@ -108,7 +108,7 @@ fuzz: $(BIN)/.installed
 
 # Every component killed at every line of scenarios of a system, pairs of crashes with a fault between them, and random
 # schedules before the oracle (of kubecomp also faults in pairs); seeded samples are among the tests.
-# SYSTEM=kubecomp (default), gpushare, koordinator, kod2, or mixed: pods of all four in one cluster
+# SYSTEM=kubecomp (default), gpushare, koordinator, remediation, kod2, or mixed: pods of all four systems in one cluster
 crash-points: SYSTEM ?= kubecomp
 crash-points: $(BIN)/.installed
 	$(BIN)/python -m tests.crash_points --system "$(SYSTEM)" --pairs 2000

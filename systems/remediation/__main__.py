@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         help="read the host's files in this folder; agent; default: the configuration's",
     )
     made.add_argument(
-        "--nvidia-smi", metavar="FILE", help="reset GPUs by this program; agent; default: the configuration's"
+        "--nvidia-smi", metavar="FILE", help="run this program to reset GPUs; agent; default: the configuration's"
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

@@ -32,6 +32,7 @@ from mews.systems.koordinator.names import (
     MEMORY,
     RATIO,
     SEED_NAMES,
+    SHARED,
     WHOLE,
 )
 
@@ -174,13 +175,14 @@ def _departed(
 
 def node_amounts(devices: Iterable[NodeDevice], kinds: Iterable[DeviceKind] = ()) -> Amounts:
     """What the node has of each resource: the sums over its healthy devices, 0 of a kind whose devices are all broken;
-    kinds of which it has no device are left out."""
+    kinds of which it has no device are left out. ``koordinator.sh/gpu`` and ``koordinator.sh/gpu.shared`` are 100 for
+    each GPU (v1.6.0, pkg/slo-controller/noderesource/plugins/gpudeviceresource/plugin.go, calculate)."""
     names = {kind.resource_name for kind in kinds}
     found: dict[str, int] = {}
     for device in devices:
         if device.type == GPU:
-            found.setdefault(WHOLE, 0)
-            found[WHOLE] += FULL if device.health else 0
+            for name in (WHOLE, SHARED):
+                found[name] = found.get(name, 0) + (FULL if device.health else 0)
         for name, amount in device.resources.items():
             if device.type == GPU or name in names or name.startswith(DOMAIN):
                 found[name] = found.get(name, 0) + (amount if device.health else 0)
@@ -191,7 +193,7 @@ def node_resources(
     wanted: Amounts, there: Iterable[str], kinds: Iterable[DeviceKind], *, seed_names: bool
 ) -> dict[str, str]:
     """The node's resources as its status has them; those of ours that it shows (``there``) and has no more are 0."""
-    ours = {*SEED_NAMES, *(kind.resource_name for kind in kinds)}
+    ours = {*SEED_NAMES, SHARED, *(kind.resource_name for kind in kinds)}
     given = quantities({**{name: 0 for name in there if name in ours and name not in wanted}, **wanted})
     if seed_names:
         given |= {SEED_NAMES[name]: value for name, value in list(given.items()) if name in SEED_NAMES}

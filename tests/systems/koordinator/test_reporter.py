@@ -36,6 +36,7 @@ def test_the_seed_s_node_of_four_gpus_has_its_numbers() -> None:
             for part in ("capacity", "allocatable"):
                 assert await bench.resources(part) == {
                     "koordinator.sh/gpu": "400",
+                    "koordinator.sh/gpu.shared": "400",
                     "koordinator.sh/gpu-core": "400",
                     "koordinator.sh/gpu-memory": "32Gi",
                     "koordinator.sh/gpu-memory-ratio": "400",
@@ -70,7 +71,7 @@ def test_names_of_the_seed_are_not_published_unasked_and_nvidia_s_never() -> Non
         async with bench.running():
             await asyncio.sleep(2)
             found = await bench.resources()
-            assert set(found) == {names.WHOLE, names.CORE, names.MEMORY, names.RATIO}
+            assert set(found) == {names.WHOLE, names.CORE, names.MEMORY, names.RATIO, names.SHARED}
 
     run_virtual(main)
 
@@ -194,11 +195,18 @@ def test_a_rule_that_says_too_little_or_too_much_is_one_line(given: list[Any], t
 def test_the_node_has_what_its_healthy_gpus_have() -> None:
     assert node_amounts(gpus(True, False, True, True)) == {
         names.WHOLE: 300,
+        names.SHARED: 300,
         names.CORE: 300,
         names.MEMORY: 24 * GIB,
         names.RATIO: 300,
     }
-    assert node_amounts(gpus(False)) == {names.WHOLE: 0, names.CORE: 0, names.MEMORY: 0, names.RATIO: 0}
+    assert node_amounts(gpus(False)) == {
+        names.WHOLE: 0,
+        names.CORE: 0,
+        names.MEMORY: 0,
+        names.RATIO: 0,
+        names.SHARED: 0,
+    }
     assert node_amounts([]) == {}
 
 

@@ -26,6 +26,7 @@ from mews.systems.koordinator.names import (
     RATIO,
     RDMA_RESOURCE,
     SHARED,
+    VENDORS,
     WHOLE,
     today,
     type_of_resource,
@@ -50,11 +51,11 @@ def _is_device(name: str) -> bool:
 def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
     """The pod as it is to be created; the very same where it asks for no device and bears no allocation.
 
-    Its scheduler is ours, names are today's, limits are requests, ``koordinator.sh/gpu`` and ``nvidia.com/gpu`` are
-    written as core and ratio. Where GPUs are asked for by Koordinator's names, ``koordinator.sh/gpu.shared`` says their
-    number. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays beside them. An
-    allocation that it is created with, being a copy of another pod, is not its own and goes. What a kubelet shows of a
-    pod of its own files stays: it runs already.
+    Its scheduler is ours, names are today's, limits are requests, ``koordinator.sh/gpu`` and names of vendors
+    (``nvidia.com/gpu``) are written as core and ratio. Where GPUs are asked for by Koordinator's names,
+    ``koordinator.sh/gpu.shared`` says their number. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays
+    beside them. An allocation that it is created with, being a copy of another pod, is not its own and goes. What a
+    kubelet shows of a pod of its own files stays: it runs already.
 
     Raises InvalidRequest where a container says an amount twice and differently, or under two names, and where
     somebody has placed the pod.
@@ -135,13 +136,14 @@ def _translated(amounts: Mapping[str, int], *, device_plugin: bool) -> dict[str,
     if asked == {WHOLE}:
         hundredths = found.pop(WHOLE)
         found |= {CORE: hundredths, RATIO: hundredths}
-    elif asked in ({NVIDIA}, {NVIDIA, CORE, RATIO}):
-        hundredths = found[NVIDIA] * _FULL
+    vendor = next((name for name in VENDORS if name in asked), None)
+    if vendor is not None and asked in ({vendor}, {vendor, CORE, RATIO}):
+        hundredths = found[vendor] * _FULL
         if found.get(CORE, hundredths) == found.get(RATIO, hundredths) == hundredths:
             found |= {CORE: hundredths, RATIO: hundredths}
-            if not device_plugin:
-                del found[NVIDIA]
-    number = _number_of_gpus(found) if asked and NVIDIA not in asked else 0
+            if not (device_plugin and vendor == NVIDIA):
+                del found[vendor]
+    number = _number_of_gpus(found) if asked and vendor is None else 0
     return quantities(found | {SHARED: number} if number else found)
 
 

@@ -47,6 +47,10 @@ class DevicePlace(Struct, frozen=True):
     pcie: str = ""
     bus: str = ""
 
+    def may_be_near(self, other: DevicePlace) -> bool:
+        """Whether both are below one switch, for all that is known: a place that is not known may be any."""
+        return self.pcie == other.pcie or not (self.pcie and other.pcie)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeVirtualFunction:

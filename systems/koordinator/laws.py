@@ -351,8 +351,8 @@ def _disturbed(alone: AllocatedPod, other: AllocatedPod, report: DeviceReport) -
             [found for each in pod.allocations if each.type == kind and (found := report.device(each)) is not None]
             for pod in (alone, other)
         )
-        switches = {each.place.pcie for each in mine if each.place.pcie and hint.exclusive == "PCIeLevel"}
-        if any(each in mine or each.place.pcie in switches for each in theirs):
+        near = mine if hint.exclusive == "PCIeLevel" else []
+        if any(each in mine or any(each.place.may_be_near(one.place) for one in near) for each in theirs):
             yield kind
 
 

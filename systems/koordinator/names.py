@@ -21,10 +21,13 @@ GPU, RDMA, FPGA = "gpu", "rdma", "fpga"
 
 NVIDIA = "nvidia.com/gpu"
 """A name to request by. The reporter never writes it to a node."""
+AMD, HYGON = "amd.com/gpu", "dcu.com/gpu"
+VENDORS = (NVIDIA, AMD, HYGON)
+"""Names of vendors' device plugins, each of which asks for whole GPUs (v1.6.0, apis/extension/device_share.go)."""
 WHOLE = DOMAIN + "gpu"
 CORE, MEMORY, RATIO = DOMAIN + "gpu-core", DOMAIN + "gpu-memory", DOMAIN + "gpu-memory-ratio"
 SHARED = DOMAIN + "gpu.shared"
-GPU_NAMES = (NVIDIA, WHOLE, CORE, MEMORY, RATIO, SHARED)
+GPU_NAMES = (*VENDORS, WHOLE, CORE, MEMORY, RATIO, SHARED)
 """What a pod may say of GPUs."""
 RDMA_RESOURCE, FPGA_RESOURCE = DOMAIN + RDMA, DOMAIN + FPGA
 
@@ -76,6 +79,11 @@ GPU_PRODUCT = "nvidia.com/gpu.product"
 PARTITION_POLICY = "node.koordinator.sh/gpu-partition-policy"
 WELL_PLANNED = "node.koordinator.sh/secondary-device-well-planned"
 """On a Device, "true": where the first type of devices that belong together has room, the others have, too."""
+RESERVE_POD = GROUP + "/reserve-pod"
+"""Annotation of the pods that stand for a Reservation in upstream's scheduler; nobody else may set it."""
+QUOTAS = "quota." + GROUP + "/"
+"""Labels by which a pod belongs to an ElasticQuota (v1.6.0, apis/extension/elastic_quota.go)."""
+PREEMPTIBLE = QUOTAS + "preemptible"
 ISOLATION, HAMI_CORE = DOMAIN + "gpu-isolation-provider", "HAMi-core"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 

@@ -127,9 +127,7 @@ class NodeChoice:
         """Whether nobody's wish to be alone is in the way, this pod's or another's."""
         if self._use.exclusive(device) or (hint.exclusive and self._used(device)):
             return False
-        if not device.place.pcie:
-            return hint.exclusive != "PCIeLevel"  # nobody knows who is near
-        near = [d for d in self._use.report.of_type(device.type) if d.place.pcie == device.place.pcie]
+        near = [each for each in self._use.report.of_type(device.type) if each.place.may_be_near(device.place)]
         if any("PCIeLevel" in self._use.exclusive(other) for other in near):
             return False
         return hint.exclusive != "PCIeLevel" or not any(self._used(other) for other in near)

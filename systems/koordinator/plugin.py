@@ -38,7 +38,7 @@ from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
 from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang_key, one_node, refusal
 from mews.systems.koordinator.gangs import GangPlacement, place_gang
 from mews.systems.koordinator.left_allocations import LeftAllocations
-from mews.systems.koordinator.names import DEVICES, DOMAIN, NVIDIA, today
+from mews.systems.koordinator.names import DEVICES, DOMAIN, VENDORS, today
 from mews.systems.koordinator.offers import still_offered
 from mews.systems.koordinator.pod_notes import DeviceNotes
 from mews.systems.koordinator.policy import NoDevices, insufficient
@@ -48,7 +48,7 @@ from mews.systems.koordinator.unsupported import unsupported
 from mews.systems.koordinator.usage import NodeUse, PodUse
 
 NAME = "DeviceShare"
-COUNTED_GROUPS = tuple(name.partition("/")[0] for name in (DOMAIN, NVIDIA))
+COUNTED_GROUPS = tuple(name.partition("/")[0] for name in (DOMAIN, *VENDORS))
 """Groups of extended resources whose sums this plugin looks at, in NodeResourcesFit's place."""
 _LINK_STEP = 1_000_000
 """What one MB/s of the slowest link outweighs: far more than the scores of all types of devices together."""

@@ -32,13 +32,14 @@ from mews.systems.koordinator.names import (
     NVIDIA,
     RATIO,
     SHARED,
+    VENDORS,
     WHOLE,
     today,
     type_of_resource,
 )
 
 _COMBINATIONS = (
-    frozenset({NVIDIA}),
+    *(frozenset({vendor}) for vendor in VENDORS),
     frozenset({WHOLE}),
     frozenset({MEMORY}),
     frozenset({RATIO}),
@@ -50,7 +51,7 @@ _COMBINATIONS = (
     frozenset({SHARED, CORE, MEMORY}),
     frozenset({SHARED, CORE, RATIO}),
     frozenset({SHARED, CORE, RATIO, MEMORY}),
-    frozenset({NVIDIA, CORE, RATIO}),
+    *(frozenset({vendor, CORE, RATIO}) for vendor in VENDORS),
 )
 
 
@@ -176,11 +177,12 @@ def _gpu_demand(asked: Amounts) -> DeviceDemand:
     names = frozenset(asked)
     if names not in _COMBINATIONS:
         raise _combination(asked)
-    if NVIDIA in names:
-        total = asked[NVIDIA] * 100
+    vendor = next((name for name in VENDORS if name in names), None)
+    if vendor is not None:
+        total = asked[vendor] * 100
         if len(names) > 1 and (asked[CORE], asked[RATIO]) != (total, total):
             raise _combination(asked)
-        return DeviceDemand(GPU, asked[NVIDIA], {CORE: 100, RATIO: 100}, asked[NVIDIA])
+        return DeviceDemand(GPU, asked[vendor], {CORE: 100, RATIO: 100}, asked[vendor])
     if WHOLE in names:
         _check_unit(WHOLE, asked[WHOLE])
         asked = {CORE: asked[WHOLE], RATIO: asked[WHOLE]}

@@ -134,6 +134,10 @@ REQUESTS = (
     # nvidia beside its own translation, and beside anything else
     _gpu({N: "2", C: "200", R: "200"}, 2, 100, EIGHT, 100),
     _gpu({N: "1", C: "100", R: "100"}, 1, 100, EIGHT, 100),
+    _gpu({"amd.com/gpu": "2"}, 2, 100, EIGHT, 100),
+    _gpu({"dcu.com/gpu": "1", C: "100", R: "100"}, 1, 100, EIGHT, 100),
+    _bad({"dcu.com/gpu": "1", "amd.com/gpu": "1"}, COMBINATION),
+    _bad({"dcu.com/gpu": "2", C: "100", R: "200"}, COMBINATION),
     _bad({N: "2", C: "100", R: "200"}, COMBINATION),
     _bad({N: "2", C: "100", R: "100"}, COMBINATION),
     _bad({N: "1", R: "100"}, COMBINATION),

@@ -252,6 +252,16 @@ def test_a_pod_bound_beside_one_that_is_to_be_alone_is_reported_with_that_bindin
     assert found(57, [NEAR, *alone, pod(1, "a", "phase", phase="Failed", reason=""), *other]) == []
 
 
+@pytest.mark.parametrize(("level", "breaches"), [("PCIeLevel", [(7, 4)]), ("DeviceLevel", [])])
+def test_a_device_of_which_nobody_knows_the_switch_may_be_beside_any_other(
+    level: str, breaches: list[tuple[int, int | None]]
+) -> None:
+    there = published(0, device(0), device(1, pcie="x"))
+    alone = [created(1, "a"), wants_alone(1, "a", level), given(1, "a", 0, core=10), bound(1, "a")]
+    other = [created(2, "b"), given(2, "b", 1, core=10), bound(2, "b")]
+    assert found(57, [there, *alone, *other]) == breaches
+
+
 def test_a_device_that_names_an_error_and_is_shown_as_healthy_is_reported() -> None:
     broken = {**device(0), "labels": {XID: "48"}}
     assert found(56, [TWO, published(1, broken)]) == [(1, None)]

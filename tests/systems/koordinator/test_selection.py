@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import DeviceAllocation
-from mews.systems.koordinator.devices import DeviceLink, NodeDeviceReport
+from mews.systems.koordinator.devices import DeviceLink, DevicePlace, NodeDevice, NodeDeviceReport
 from mews.systems.koordinator.experiment.nodes import cube_mesh, nvswitch, pcie_only
 from mews.systems.koordinator.names import HINT, JOINT
 from mews.systems.koordinator.requests import ask_of
@@ -139,3 +140,19 @@ def test_all_within_one_numa_node_where_the_hint_says_so() -> None:
 def test_an_exclusive_pod_gets_a_device_that_nobody_uses() -> None:
     alone = {HINT: '{"gpu":{"exclusivePolicy":"DeviceLevel"}}'}
     assert minors(given(cube_mesh(), {"koordinator.sh/gpu": 10}, alone, a=0)) == [1]
+
+
+def placeless(device: NodeDevice) -> NodeDevice:
+    return dataclasses.replace(device, place=DevicePlace())
+
+
+def test_below_a_switch_that_is_not_known_a_pod_is_alone_only_where_nobody_uses_any_device_of_the_type() -> None:
+    alone = {HINT: '{"gpu":{"exclusivePolicy":"PCIeLevel"}}'}
+    mesh = cube_mesh()
+    unknown = replace(mesh, devices=tuple(map(placeless, mesh.devices)), links=())
+    assert minors(given(unknown, {"koordinator.sh/gpu": 10}, alone)) == [0]
+    assert isinstance(given(unknown, {"koordinator.sh/gpu": 10}, alone, a=7), policy.NoDevices)
+    first, *others = mesh.devices
+    one_unknown = replace(mesh, devices=(placeless(first), *others))
+    assert isinstance(given(one_unknown, {"koordinator.sh/gpu": 10}, alone, a=0), policy.NoDevices)
+    assert minors(given(mesh, {"koordinator.sh/gpu": 10}, alone, a=0)) == [3]

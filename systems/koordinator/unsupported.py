@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mews.systems.koordinator.names import GROUP
+from mews.systems.koordinator.names import GROUP, QUOTAS
 
-QUOTAS = "quota.scheduling.koordinator.sh/"
-"""Labels by which a pod belongs to an ElasticQuota (v1.6.0, apis/extension/elastic_quota.go)."""
 RESERVATIONS = tuple(
     f"{GROUP}/{name}"
     for name in (

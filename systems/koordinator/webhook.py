@@ -18,8 +18,9 @@ from mews.listening.reading import read_like_go
 from mews.systems.koordinator.admission import json_patch, mutated, refused_binding
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.validation import refusal_of
 
-MUTATE, BIND = "/mutate-pod", "/validate-binding"
+MUTATE, VALIDATE, BIND = "/mutate-pod", "/validate-pod", "/validate-binding"
 _GROUP, _V1 = "admissionregistration.k8s.io", "v1"
 MUTATING = Resource(
     _GROUP, _V1, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False
@@ -36,8 +37,9 @@ _KNOWN_IN_S = 2.0
 class KoordWebhook:
     """One incarnation. Its configurations stand in the API, so that what it answers for waits while it is away.
 
-    A pod that cannot be rewritten while nobody answers is created as it is (``failurePolicy: Ignore``): it asks for
-    nothing that our scheduler does not understand. A binding is refused then (``Fail``): it may be a foreign one.
+    A pod that cannot be rewritten or judged while nobody answers is created as it is (``failurePolicy: Ignore``): it
+    asks for nothing that our scheduler does not understand, or refuses itself. A binding is refused then (``Fail``): it
+    may be a foreign one.
     """
 
     def __init__(self, context: Context, config: KoordinatorConfig, service: ServicePort) -> None:
@@ -51,24 +53,24 @@ class KoordWebhook:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._service.serve(self.handle))
             await self._service.reached()  # before anybody is sent there
-            for kind, hook in self._hooks().items():
-                group.create_task(self._register(kind, hook))
+            for kind, hooks in self._hooks().items():
+                group.create_task(self._register(kind, hooks))
             group.create_task(self._renew_on())
 
-    def _hooks(self, *, trusting: str = "") -> dict[Resource, dict[str, Any]]:
-        """Both, and whom to trust for them: also ``trusting``, as a caBundle."""
+    def _hooks(self, *, trusting: str = "") -> dict[Resource, list[dict[str, Any]]]:
+        """All of them, and whom to trust for them: also ``trusting``, as a caBundle."""
         namespace = self._config.namespace
+        mutate, validate, bind = (self._service.client_config(namespace, path) for path in (MUTATE, VALIDATE, BIND))
+        writes = ("CREATE", "UPDATE")  # as upstream (pkg/webhook/pod/validating/webhooks.go)
         hooks = {
-            MUTATING: _hook("mutate-pod", self._service.client_config(namespace, MUTATE), "pods", policy="Ignore"),
-            VALIDATING: _hook(
-                "validate-binding",
-                self._service.client_config(namespace, BIND),
-                "pods/binding",
-                "bindings",  # the same by its older path
-                policy="Fail",
-            ),
+            MUTATING: [_hook("mutate-pod", mutate, "pods", policy="Ignore")],
+            VALIDATING: [
+                _hook("validate-pod", validate, "pods", policy="Ignore", operations=writes),
+                # the second is the same by its older path
+                _hook("validate-binding", bind, "pods/binding", "bindings", policy="Fail"),
+            ],
         }
-        for hook in hooks.values():
+        for hook in (*hooks[MUTATING], *hooks[VALIDATING]):
             hook["namespaceSelector"] = _elsewhere(namespace)
             bundle = hook["clientConfig"].get("caBundle", "")
             if trusting and trusting != bundle:
@@ -83,13 +85,13 @@ class KoordWebhook:
             await self._service.superseded()
             try:
                 hooks = self._hooks(trusting=trusted)
-                for kind, hook in hooks.items():
-                    await self._register(kind, hook)
+                for kind, known in hooks.items():
+                    await self._register(kind, known)
                 await rest(_KNOWN_IN_S)
                 self._service.renew()
                 trusted = self._bundle()
-                for kind, hook in self._hooks().items():
-                    await self._register(kind, hook)
+                for kind, known in self._hooks().items():
+                    await self._register(kind, known)
                 record(self._context.log, "certificate-renewed")
             except (OSError, ValueError) as error:  # it is being replaced: both files are not there yet
                 record(self._context.log, "certificate-not-renewed", error=str(error))
@@ -99,14 +101,14 @@ class KoordWebhook:
         found = self._service.client_config(self._config.namespace, MUTATE).get("caBundle", "")
         return str(found)
 
-    async def _register(self, kind: Resource, hook: Mapping[str, Any]) -> None:
-        body = {"metadata": {"name": NAME}, "webhooks": [dict(hook)]}
+    async def _register(self, kind: Resource, hooks: list[dict[str, Any]]) -> None:
+        body = {"metadata": {"name": NAME}, "webhooks": hooks}
         while True:
             try:
                 try:
                     await self._context.kube.create(kind, body)
                 except Conflict:
-                    await self._context.kube.patch(kind, NAME, {"webhooks": [dict(hook)]})
+                    await self._context.kube.patch(kind, NAME, {"webhooks": hooks})
                 record(self._context.log, "webhook-registered", kind=kind.kind)
                 return
             except (ApiError, Unavailable) as error:
@@ -122,12 +124,14 @@ class KoordWebhook:
         except (KeyError, TypeError, ValueError):
             return ServiceReply(400, b'{"error": "the body must be an AdmissionReview of admission.k8s.io/v1"}')
         where = path.partition("?")[0]
-        if method != "POST" or where not in (MUTATE, BIND):
-            return ServiceReply(
-                404, json.dumps({"error": f"{method} {where}: must be POST {MUTATE} or {BIND}"}).encode()
-            )
+        if method != "POST" or where not in (MUTATE, VALIDATE, BIND):
+            text = f"{method} {where}: must be POST {MUTATE}, {VALIDATE} or {BIND}"
+            return ServiceReply(404, json.dumps({"error": text}).encode())
         try:
-            answer = self._mutate(request) if where == MUTATE else await self._bind(request)
+            if where == BIND:
+                answer = await self._bind(request)
+            else:
+                answer = self._mutate(request) if where == MUTATE else _validate(request)
             response = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": {"uid": uid, **answer}}
         except (AttributeError, LookupError, TypeError, ValueError) as error:  # an object that no API server sends
             text = f"the review's object cannot be read: {type(error).__name__}"
@@ -158,6 +162,12 @@ class KoordWebhook:
         return _forbidden(refusal) if refusal else {"allowed": True}
 
 
+def _validate(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Refused with the code of a bad request, as upstream (pkg/webhook/pod/validating/validating_handler.go)."""
+    refusal = refusal_of(request["object"], request.get("oldObject"))
+    return {"allowed": False, "status": {"code": 400, "message": refusal}} if refusal else {"allowed": True}
+
+
 def _forbidden(message: str) -> dict[str, Any]:
     return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": message}}
 
@@ -168,12 +178,18 @@ def _elsewhere(namespace: str) -> dict[str, Any]:
     return {"matchExpressions": [own]}
 
 
-def _hook(name: str, client: Mapping[str, Any], *resources: str, policy: str) -> dict[str, Any]:
+def _hook(
+    name: str,
+    client: Mapping[str, Any],
+    *resources: str,
+    policy: str,
+    operations: tuple[str, ...] = ("CREATE",),
+) -> dict[str, Any]:
     return {
         "name": f"{name}.koordinator.sh",
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": policy,
         "clientConfig": dict(client),
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*resources]}],
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": [*operations], "resources": [*resources]}],
     }

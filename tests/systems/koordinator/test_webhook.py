@@ -161,6 +161,50 @@ def test_a_contradictory_request_is_refused_in_one_line() -> None:
     run_virtual(main)
 
 
+async def refused(bench: WebhookBench, name: str, **requests: str) -> str:
+    with pytest.raises(ApiError) as found:
+        await bench.pod(name, **requests)
+    assert found.value.code == 400
+    return str(found.value)
+
+
+def test_a_pod_that_upstreams_webhook_refuses_is_refused_in_its_words_as_it_is_created_and_as_it_is_changed() -> None:
+    where = "pod.spec.containers[*].resources.requests"
+    denied = 'admission webhook "validate-pod.koordinator.sh" denied the request: '
+
+    async def main() -> None:
+        bench = WebhookBench()
+        reserve = {"metadata": {"annotations": {names.RESERVE_POD: "true"}}}
+        async with bench.running():
+            odd = {names.CORE: "2000", names.RATIO: "300", names.SHARED: "3"}
+            text = await refused(bench, "a", **odd)
+            assert text == f'{denied}{where}: Invalid value: "2k": the requested gpuCore must multiple of shared'
+            text = await refused(bench, "b", **{names.SHARED: "2"})
+            assert text == f"{denied}{where}: Forbidden: GPU memory and GPU memory ratio all is zero"
+            await bench.pod("c", cpu="1")
+            with pytest.raises(ApiError) as found:
+                await bench.kube("admin").patch(PODS, "c", reserve, namespace="default")
+            assert str(found.value) == (
+                f"{denied}annotations.{names.RESERVE_POD}: Forbidden: cannot set in annotations"
+            )
+        await bench.kube("admin").patch(PODS, "c", reserve, namespace="default")  # nobody answers
+
+    run_virtual(main)
+
+
+def test_an_elastic_quota_s_label_for_preemption_stays_as_it_is() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        async with bench.running():
+            await bench.pod("a", cpu="1")
+            labels = {"metadata": {"labels": {names.PREEMPTIBLE: "true"}}}
+            with pytest.raises(ApiError, match=r"Preemptible label is forbidden modify now\."):
+                await bench.kube("admin").patch(PODS, "a", labels, namespace="default")
+            await bench.kube("admin").patch(PODS, "a", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+
+    run_virtual(main)
+
+
 def test_while_nobody_answers_pods_are_created_and_nothing_is_bound() -> None:
     async def main() -> None:
         bench = WebhookBench()

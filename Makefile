@@ -8,7 +8,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
 
-.PHONY: constraints validate-redfish validation fuzz crash-points planted kills gpushare-sequences koordinator-upstream demo test test-nightly test-fuse test-containers \
+.PHONY: constraints validate-redfish validation fuzz crash-points planted kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
   test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
@@ -129,10 +129,10 @@ kills: $(BIN)/.installed
 gpushare-sequences: $(BIN)/.installed
 	MEWS_GPUSHARE_SEQUENCES=10000 $(BIN)/python -m benchmarks.gpushare sequences
 
-# 5,000 drawn nodes and pods put to Koordinator's own DeviceShare, built from its Go module, and to ours (SEED=N: others);
-# MEWS_WRITE=1 records the 300 answers that are among the tests anew
-koordinator-upstream: $(BIN)/.installed
-	$(BIN)/python -m tests.systems.koordinator.upstream --seed $(or $(SEED),1000000) $(if $(MEWS_WRITE),--write)
+# Thousands of drawn cases put to the published systems themselves and to ours (SEED=N: others). SYSTEM=koordinator,
+# koordinator-validating, koordinator-mutating, or all (default). MEWS_WRITE=1 records the answers that are among the tests anew
+oracles: $(BIN)/.installed
+	$(BIN)/python -m tests.upstream.oracles --system $(or $(SYSTEM),all) --seed $(or $(SEED),1000000) $(if $(MEWS_WRITE),--write)
 
 # The image of mews, on BASE= or $MEWS_BASE_IMAGE or python:3.12-slim
 image: $(BIN)/.installed

@@ -290,10 +290,9 @@ COUNTS: tuple[tuple[int, Mapping[str, Any] | None, int, int], ...] = (
 Four adapters are of type fakeW and one is of fakeS."""
 
 NOT_EQUAL: Mapping[str, str] = {
-    "dcu.com/gpu": "names of other vendors are not read",
     "tree: one beside one": "an adapter that is to be alone below its switch is not given beside another pod's",
     "tree: a half beside one": "likewise",
+    "table 0 of partitions": "a set of two GPUs listed below 0 is refused, as nothing could ever ask for it",
     "same: three beside others": "GPUs that are to be alone below their switches are looked for below others",
-    "same: four, switches are not known": "nobody knows who is near, so that nobody can be alone there",
 }
 """Upstream's situations in which ours decides otherwise, and why."""

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from pathlib import Path
-
 import pytest
 
 from mews.systems.koordinator import node_choice, policy, topology
 from mews.systems.koordinator.scoring import normalized
-from tests.systems.koordinator.upstream.comparing import ROWS, compared, ours, row_of
+from tests.systems.koordinator.upstream.comparing import ours
 from tests.systems.koordinator.upstream.drawing import drawn
-from tests.systems.koordinator.upstream.golden import SCORES, SEEDS, golden_answers
-from tests.systems.koordinator.upstream.harness import answers, built
+from tests.systems.koordinator.upstream.oracle import DEVICE_SHARE, SCORES
 from tests.upstream.building import NotBuilt
 
-PAGE = Path(__file__).parents[4] / "docs" / "koordinator.md"
-
-
-def differing(limit: int = len(SEEDS)) -> list[tuple[int, str]]:
-    """Of the recorded cases: seed and row of each difference."""
-    found = []
-    for seed, answer in zip(list(SEEDS)[:limit], golden_answers(), strict=False):
-        case = drawn(seed)
-        theirs, mine = compared(answer), ours(case)
-        if theirs != mine:
-            found.append((seed, row_of(case, theirs, mine)))
-    return found
+SEEDS = range(DEVICE_SHARE.recorded)
 
 
 def test_recorded_decisions_are_ours_or_of_the_table_of_differences() -> None:
-    found = differing()
-    assert [seed for seed, row in found if not row] == []
-    assert len(found) <= len(SEEDS) * 4 // 100
+    found = DEVICE_SHARE.compare_recorded()
+    assert found.wrong == {}
+    assert found.cases - found.equal <= found.cases * 4 // 100
 
 
 def test_recorded_decisions_are_of_every_kind() -> None:
-    verdicts = Counter(compared(answer)["verdict"] for answer in golden_answers()[: len(SEEDS)])
-    assert set(verdicts) == {"given", "filtered", "invalid", "unreserved"}
-    assert verdicts["given"] >= len(SEEDS) * 2 // 5
+    found = DEVICE_SHARE.compare_recorded()
+    assert set(found.verdicts) == {"given", "filtered", "invalid", "unreserved"}
+    assert found.verdicts["given"] >= found.cases * 2 // 5
 
 
 def test_scores_of_nodes_are_normalized_as_recorded() -> None:
-    recorded = [answer["normalized"] for answer in golden_answers()[len(SEEDS) :]]
+    recorded = [answer["normalized"] for answer in DEVICE_SHARE.recorded_answers()[len(SEEDS) :]]
     assert [list(normalized({str(n): s for n, s in enumerate(scores)}).values()) for scores in SCORES] == recorded
 
 
@@ -60,7 +43,7 @@ def test_a_fault_of_one_line_is_seen_in_the_recorded_decisions(fault: str, monke
         monkeypatch.setattr(policy, "score", lambda *_: 0)
     else:
         monkeypatch.setattr(policy, "_switches", lambda pick: frozenset())
-    assert any(not row for _, row in differing())
+    assert DEVICE_SHARE.compare_recorded().wrong
 
 
 def test_the_seeds_order_is_another_than_upstreams(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,22 +65,14 @@ def test_the_seeds_order_is_another_than_upstreams(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_page_has_the_rows_of_the_table_and_no_other() -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("## Beside upstream's scheduler")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| ([^|`-][^|]*) \|", section, re.MULTILINE)[1:] == list(ROWS)
+    assert DEVICE_SHARE.published_rows() == list(DEVICE_SHARE.rows)
 
 
 @pytest.mark.nightly
 def test_five_thousand_decisions_are_upstreams_or_of_the_table() -> None:
     try:
-        program = built()
+        found = DEVICE_SHARE.compare(range(1_000_000, 1_005_000))
     except NotBuilt as error:
         pytest.skip(f"upstream's DeviceShare cannot be built here: {error}")
-    cases = [drawn(seed) for seed in range(1_000_000, 1_005_000)]
-    rows = Counter[str]()
-    for case, answer in zip(cases, answers(program, cases), strict=True):
-        theirs, mine = compared(answer), ours(case)
-        if theirs != mine:
-            row = row_of(case, theirs, mine)
-            assert row, f"{json.dumps(case)}: upstream {theirs}, ours {mine}"
-            rows[row] += 1
-    assert sum(rows.values()) <= len(cases) * 3 // 100, rows
+    assert found.wrong == {}
+    assert found.cases - found.equal <= found.cases * 3 // 100, found.rows

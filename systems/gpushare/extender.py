@@ -10,6 +10,7 @@ from typing import Any
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
 from mews.kube.api.objects import Object, key_of, node_name_of, uid_of, version_of
+from mews.kube.api.quantities import whole
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
@@ -165,6 +166,8 @@ class GpuShareExtender:
         if name in self._remembered:
             return self._remembered[name]
         found = largest_free(self._gpus(name, given), self._uses(name))
+        if found is None and self._has_memory(name, given):
+            found = 0  # it shares GPUs, of which nobody says how many
         entries = self._ledgers.entries(name).values()
         # A promise to a pod that our watch has not shown yet is judged anew each time: nothing would tell of its end.
         if self._nodes.get(name) is not None and all(self._is_seen(entry) for entry in entries):
@@ -197,6 +200,10 @@ class GpuShareExtender:
         if not broken:
             return gpus
         return tuple(SharedGpu(g.index, g.uuid, g.memory, g.usable and g.index not in broken) for g in gpus)
+
+    def _has_memory(self, name: str, given: Object | None) -> bool:
+        node = self._nodes.get(name) or given or {}
+        return bool(whole(((node.get("status") or {}).get("capacity") or {}).get(self._config.memory_resource, 0)))
 
     def _config_map(self, name: str) -> Object | None:
         return self._config_maps.get(name, self._config.namespace)

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, is_deleting, phase_of, seconds
 from mews.systems.kod2.model import is_server, is_worker
@@ -26,7 +27,7 @@ class JobOutcome(Struct, frozen=True):
     """``ended``: Succeeded or Failed, with reason and message; tasks whose pod is to be made anew because the node
     refused it (or threw it out), or because its program failed in a way that may be tried again. ``events``: type and
     text of what people are told of the end, where it is more than the message; ``nothing_stays``: all pods go, whatever
-    the clean-up policy says."""
+    the clean-up policy says. ``was_running``: in the look that shows its end it is running, too."""
 
     ended: str = ""
     reason: str = ""
@@ -35,11 +36,14 @@ class JobOutcome(Struct, frozen=True):
     restarted: tuple[str, ...] = ()
     events: tuple[tuple[str, str], ...] = ()
     nothing_stays: bool = False
+    was_running: bool = False
 
 
 def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int, baseline: bool = False) -> JobOutcome:
     """Judge the pods of those tasks; ``restarts`` counts the pods made anew before. ``baseline``: as Kubeflow's
     operator does, to which a pod that its node refused is one that failed."""
+    if baseline and _is_past_backoff(job, tasks, pods):
+        return _too_often(job)
     if _has_succeeded(job, tasks, pods):
         return JobOutcome("Succeeded", "TFJobSucceeded", f"TFJob {job.key} successfully completed.")
     refused: list[str] = []
@@ -50,7 +54,7 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int,
         if pod is None:
             continue
         if is_deleting(pod):
-            if baseline and _was_taken_away(job, pod):
+            if baseline and (_was_taken_away(job, pod) or _has_failed_for_good(replicas.restart, pod)):
                 failed.setdefault(replicas.role, []).append(task)
         elif phase_of(pod) != "Failed":
             continue
@@ -66,16 +70,38 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int,
         return _too_often(job)
     judged = [role for role in _JUDGED if role in failed and not _may_lack(job, role)]
     if judged:
-        return _failure(job, {role: [pods[task] for task in failed[role]] for role in judged})
-    total = restarts + sum(_restarts_in_place(job, task, pods[task]) for task in tasks if task in pods)
+        found = _failure(job, {role: [pods[task] for task in failed[role]] for role in judged})
+        return replace(found, was_running=baseline and _runs_first(job, tasks, pods, judged[0]))
+    total = restarts + _all_in_place(job, tasks, pods)
     if job.backoff_limit is not None and total >= max(1, job.backoff_limit):
         return _too_often(job)
     return JobOutcome(refused=tuple(refused), restarted=tuple(restarted))
 
 
+def overdue(job: TFJob, pods: Pods, *, baseline: bool = False) -> JobOutcome:
+    """The end of a job that took too long. ``baseline``: a back-off limit that is reached, too, is what is told."""
+    if baseline and _is_past_backoff(job, job.all_tasks(), pods):
+        return _too_often(job)
+    return _over_a_limit(f"Job {job.name} has failed because it was active longer than specified deadline")
+
+
+def _is_past_backoff(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
+    """What Kubeflow's operator looks at before anything else of a job: restarts in place, and without any allowed the
+    first pod that failed."""
+    if job.backoff_limit is None:
+        return False
+    failed = any(task in pods and phase_of(pods[task]) == "Failed" for task in tasks)
+    return _all_in_place(job, tasks, pods) >= max(1, job.backoff_limit) or (job.backoff_limit == 0 and failed)
+
+
 def _was_taken_away(job: TFJob, pod: Object) -> bool:
     """Whether somebody deletes a pod that runs, which to Kubeflow's operator is one that failed."""
     return phase_of(pod) == "Running" and not job.restart_on_resize
+
+
+def _has_failed_for_good(policy: RestartPolicy, pod: Object) -> bool:
+    """Whether a pod has failed that is not tried again: to Kubeflow's operator also while it is on its way out."""
+    return phase_of(pod) == "Failed" and not _is_retried(policy, pod)
 
 
 def _may_lack(job: TFJob, role: Role) -> bool:
@@ -87,13 +113,14 @@ _JUDGED = (Role.CHIEF, Role.EVALUATOR, Role.MASTER, Role.PS, Role.WORKER)
 """In this order Kubeflow's operator looks at them; the first that failed is named."""
 
 
-def over_a_limit(text: str) -> JobOutcome:
+def _over_a_limit(text: str) -> JobOutcome:
     """The end of a job that took too long, or was tried too often."""
     return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),), nothing_stays=True)
 
 
 def _too_often(job: TFJob) -> JobOutcome:
-    return over_a_limit(f"Job {job.name} has failed because it has reached the specified backoff limit")
+    """The end of a job that has reached its back-off limit."""
+    return _over_a_limit(f"Job {job.name} has failed because it has reached the specified backoff limit")
 
 
 def _failure(job: TFJob, failed: Mapping[Role, Collection[Object]]) -> JobOutcome:
@@ -162,6 +189,10 @@ def _terminated(pod: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(container.get("name")), ended
 
 
+def _all_in_place(job: TFJob, tasks: Collection[str], pods: Pods) -> int:
+    return sum(_restarts_in_place(job, task, pods[task]) for task in tasks if task in pods)
+
+
 def _restarts_in_place(job: TFJob, task: str, pod: Object) -> int:
     """How often its kubelet restarted the containers of a pod that runs."""
     if phase_of(pod) != "Running" or job.role_of(task).restart is RestartPolicy.NEVER:
@@ -169,6 +200,21 @@ def _restarts_in_place(job: TFJob, task: str, pod: Object) -> int:
     status = pod.get("status") or {}
     lists = (status.get(key) or () for key in ("initContainerStatuses", "containerStatuses"))
     return sum(int(container.get("restartCount") or 0) for each in lists for container in each)
+
+
+def _runs_first(job: TFJob, tasks: Collection[str], pods: Pods, failed: Role) -> bool:
+    """Whether Kubeflow's operator finds a job running before it comes to the role that failed: roles are judged one
+    after the other, and one whose exit code is final has failed before all of them."""
+    lead = job.lead if job.lead is not None else Role.WORKER
+    final = any(
+        replicas.restart is RestartPolicy.EXIT_CODE
+        and phase_of(pods[task]) == "Failed"
+        and not _is_retried(replicas.restart, pods[task])
+        for task in tasks
+        if task in pods and (replicas := job.role_of(task))
+    )
+    staying = {task: pod for task, pod in pods.items() if not is_deleting(pod)}
+    return not final and _JUDGED.index(lead) <= _JUDGED.index(failed) and is_running(job, tasks, staying)
 
 
 def is_training(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:

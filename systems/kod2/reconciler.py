@@ -29,7 +29,7 @@ from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
 from mews.systems.kod2.model import Mode, State, is_worker
-from mews.systems.kod2.outcome import JobOutcome, is_running, is_training, outcome_of, over_a_limit
+from mews.systems.kod2.outcome import JobOutcome, is_running, is_training, outcome_of, overdue
 from mews.systems.kod2.pod_events import PodEventWriter
 from mews.systems.kod2.podspec import listed_tasks, pod_of_task, service_of_task, tf_config
 from mews.systems.kod2.status import Status
@@ -179,6 +179,9 @@ class Reconciler:
         for task, pod in sorted(pods.items()):
             if task not in tasks:
                 await self._remove(tfjob, task, pod)
+        for task, service in self._cache.services_of(uid_of(tfjob)).items() if self._is_baseline else ():
+            if task not in tasks and task not in pods:
+                await self._writer.delete(SERVICES, service)
         await self._restart_resized(tfjob, job, tasks, pods)
         try:
             for task in (*outcome.refused, *outcome.restarted):
@@ -203,8 +206,8 @@ class Reconciler:
         if left_s > 0:
             self._again(job.key, left_s)
             return False
-        text = f"Job {job.name} has failed because it was active longer than specified deadline"
-        await self._end(tfjob, status, over_a_limit(text))
+        outcome = overdue(job, self._cache.pods_of(uid_of(tfjob)), baseline=self._is_baseline)
+        await self._end(tfjob, status, outcome)
         return True
 
     def _start_left_s(self, job: TFJob, status: Status) -> float | None:
@@ -230,7 +233,7 @@ class Reconciler:
                 status = statuses.with_condition(status, statuses.RESTARTING, "TFJobRestarting", text, now_s=now_s)
                 await self._events.emit(tfjob, "Warning", "TFJobRestarting", text)
         elif not was_running and is_running(job, tasks, pods):
-            text = f"TFJob {job.key} is running."
+            text = _runs(job)
             status = statuses.with_condition(status, statuses.RUNNING, "TFJobRunning", text, now_s=now_s)
             await self._events.emit(tfjob, "Normal", "TFJobRunning", text)
         if self._is_baseline and statuses.state_of(status) != State.RUNNING and is_training(job, tasks, pods):
@@ -392,6 +395,8 @@ class Reconciler:
             status = statuses.with_replicas(
                 status, job, {t: p for t, p in pods.items() if t in tasks}, baseline=self._is_baseline
             )
+        if outcome.was_running and job is not None:
+            status = statuses.with_condition(status, statuses.RUNNING, "TFJobRunning", _runs(job), now_s=now_s)
         since_s = statuses.waiting_since_s(status)
         status = statuses.finished(status, outcome.ended, outcome.reason, outcome.message, now_s=now_s)
         tfjob = await self._cache.write_status(tfjob, status)
@@ -436,3 +441,7 @@ class Reconciler:
         self._pod_events.forget(uid)
         self._refusals = {key: value for key, value in self._refusals.items() if key[0] != uid}
         self._refused_since_s.pop(uid, None)
+
+
+def _runs(job: TFJob) -> str:
+    return f"TFJob {job.key} is running."

@@ -129,10 +129,12 @@ kills: $(BIN)/.installed
 gpushare-sequences: $(BIN)/.installed
 	MEWS_GPUSHARE_SEQUENCES=10000 $(BIN)/python -m benchmarks.gpushare sequences
 
-# Thousands of drawn cases put to the published systems themselves and to ours (SEED=N: others). SYSTEM=koordinator,
-# koordinator-validating, koordinator-mutating, or all (default). MEWS_WRITE=1 records the answers that are among the tests anew
+# Thousands of drawn cases put to the published systems themselves and to ours (SEED=N: others; CASES=N). SYSTEM=koordinator,
+# koordinator-validating, koordinator-mutating, gpushare (needs MEWS_PROGRAMS_DIR), kod2, kubecomp, or all (default).
+# MEWS_WRITE=1 records the answers that are among the tests anew
 oracles: $(BIN)/.installed
-	$(BIN)/python -m tests.upstream.oracles --system $(or $(SYSTEM),all) --seed $(or $(SEED),1000000) $(if $(MEWS_WRITE),--write)
+	$(BIN)/python -m tests.upstream.oracles --system $(or $(SYSTEM),all) --seed $(or $(SEED),1000000) \
+	  $(if $(CASES),--cases $(CASES)) $(if $(MEWS_WRITE),--write)
 
 # The image of mews, on BASE= or $MEWS_BASE_IMAGE or python:3.12-slim
 image: $(BIN)/.installed

@@ -22,8 +22,9 @@ DOCS = Path(__file__).parents[3] / "docs"
 class Oracle:
     """``theirs``: what the other side answers to cases (raises NotBuilt where it cannot be had), which ``read`` makes
     an Answer. ``row_of``: the row of the table of differences that a difference is of, "" for none; ``rows``: all of
-    them, which stand in ``page`` below ``heading``. ``golden``: the file of recorded answers to the first ``recorded``
-    cases and to ``more`` (other questions), for where there is no Go."""
+    them, which stand in ``page`` below ``heading``. ``cases``: how many are drawn where nobody says it. ``golden``: the
+    file of recorded answers to the first ``recorded`` cases and to ``more`` (other questions), for where there is no
+    oracle."""
 
     name: str
     drawn: Callable[[int], Case]
@@ -34,6 +35,7 @@ class Oracle:
     page: str
     heading: str
     read: Callable[[Any], Answer] = lambda answer: answer
+    cases: int = 5000
     golden: Path | None = None
     recorded: int = 0
     more: Sequence[Case] = field(default=())
@@ -95,7 +97,7 @@ class Oracle:
         section = text.partition(f"\n{self.heading}\n")[2]
         level = self.heading.partition(" ")[0]
         section = re.split(rf"\n#{{2,{len(level)}}} ", section)[0]
-        return re.findall(r"^\| ([^|-][^|]*) \|", section, re.MULTILINE)[1:]
+        return re.findall(r"^\| ([^|-][^|]*) \|", section.rpartition("| difference |")[2], re.MULTILINE)
 
 
 @dataclass(frozen=True)

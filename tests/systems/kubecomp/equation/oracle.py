@@ -1,7 +1,7 @@
 """KubeComp's placement beside what the paper and the public code say of it.
 
-The public scheduler plugin is a module that no proxy serves, so it is not built here. ``published`` is a reading of its
-source, line by line and without a word of ours: PreFilter, Score and NormalizeScore of
+The Go module proxy does not serve the public scheduler plugin, so it is not built here. ``published`` is a reading of
+its source, line by line and without a word of ours: PreFilter, Score and NormalizeScore of
 04kubecomp-sched/pkg/falconresources/falcon_resources.go (NTHU-LSALAB/KubeComp, 6375131), and its demand in Permit. Each
 difference of ours is of a row of docs/kubecomp.md, and proved: with that one thing in the case as the public code takes
 it, ours answers the very same.

@@ -41,6 +41,9 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
 from mews.emulator.ssdp import Discoverable, SsdpResponder
 from mews.emulator.tls import Identity, add_tls_arguments, identity, made_for_a_while, trust_of
+from mews.emulator.wrongs.front import WrongServer
+from mews.emulator.wrongs.registry import played
+from mews.emulator.wrongs.wrong import Wrong
 
 LOOPBACK = "127.0.0.1"
 CONTROL = "/control"
@@ -56,7 +59,8 @@ class ChassisServer:
 
     Dialects with a login have a port of their own for each chassis, under TLS by ``tls``, or by a certificate that is
     made where none is given; ``insecure`` leaves them in plain HTTP on the port of the others. ``port`` is the first
-    port, ``further`` are the next ones; where they end, free ones are taken.
+    port, ``further`` are the next ones; where they end, free ones are taken. ``wrongs``: deviations that stand in front
+    of each chassis, with dice by ``seed``.
 
     Raises ValueError for an unknown dialect, OSError for a port that cannot be had, EmulatorError for a state file
     that cannot be used.
@@ -82,7 +86,9 @@ class ChassisServer:
         further: Sequence[int] = (),
         allow_hosts: Sequence[str] = (),
         ssdp: bool = False,
+        wrongs: Sequence[Wrong] = (),
     ) -> None:
+        self._wrongs, self._seed = tuple(wrongs), seed
         self._host, self._control_tls = host, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
         secret = [] if insecure else [name for name, dialect in self._dialects.items() if dialect.login]
@@ -96,9 +102,9 @@ class ChassisServer:
         self.token = secrets.token_urlsafe(24) if token is None else token
         self._discovery: dict[str, Discoverable] = {}
         self._responder: SsdpResponder | None = None
-        clock = EmulatedClock(speed)
-        self._servers: dict[str, HttpServer] = {}
-        self._secure: dict[str, HttpServer] = {}
+        clock = self._clock = EmulatedClock(speed)
+        self._servers: dict[str, HttpServer | WrongServer] = {}
+        self._secure: dict[str, HttpServer | WrongServer] = {}
         self._state = None if state is None else StateFile(state)
         try:
             kept, names = self._state, [spec.name for spec in hardware.chassis]
@@ -128,14 +134,23 @@ class ChassisServer:
         ):
             for chassis in self.rack.names() if names else ():
                 whole, quick_only = self._answers(chassis, names)
-                app, quick = wire_app(whole, admit), quick_answer(quick_only, admit)
-                servers[chassis] = HttpServer(app, self._host, port, tls=tls, quick=quick)
+                if self._wrongs:
+                    ask = played(self._wrongs, whole, seed=f"{self._seed}/{chassis}", wait=self._wait)
+                    servers[chassis] = WrongServer(ask, self._host, port, tls=tls, admit=admit)
+                else:
+                    app, quick = wire_app(whole, admit), quick_answer(quick_only, admit)
+                    servers[chassis] = HttpServer(app, self._host, port, tls=tls, quick=quick)
                 port = port + 1 if self._consecutive else self._further.pop(0) if self._further else 0
         host, port = self._control
         control = Control(self.rack, self.token, remote=host != LOOPBACK)
         admit = gate(callers(host, self._allow_hosts))
         identity = control_identity(self._control_tls)
         self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port, tls=identity)
+
+    def _wait(self, seconds: float) -> None:
+        """Let emulated time pass."""
+        due_s = self._clock.now() + seconds
+        self._clock.wait_until(lambda: due_s)
 
     def _answers(self, chassis: str, names: Sequence[str]) -> tuple[Answer, Answer]:
         """The answer to requests read the long way and to those read the short way, whose streams the long way
@@ -221,6 +236,9 @@ def endings_held_back() -> Iterator[None]:
     """Hold SIGTERM and SIGINT back for sigwait, in all threads to come as well: a handler that runs while the main
     thread goes to wait on a lock is lost, or waits for that lock itself. Afterwards they do what they did before; those
     that have come meanwhile are forgotten, as it has ended."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: ``await_ending`` sets handlers
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     try:
         yield
@@ -228,6 +246,21 @@ def endings_held_back() -> Iterator[None]:
         while pending := signal.sigpending() & set(ENDINGS):
             signal.sigwait(pending)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def await_ending() -> None:
+    """Return once SIGTERM or SIGINT has come; within ``endings_held_back``, in the main thread."""
+    if hasattr(signal, "sigwait"):
+        signal.sigwait(ENDINGS)
+        return
+    ending = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ending.set()) for number in ENDINGS}
+    try:
+        while not ending.wait(0.5):
+            continue
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 @endings_held_back()
@@ -250,6 +283,7 @@ def serve(
     further: Sequence[int] = (),
     allow_hosts: Sequence[str] = (),
     ssdp: bool = False,
+    wrongs: Sequence[Wrong] = (),
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
 
@@ -284,6 +318,7 @@ def serve(
         further=further,
         allow_hosts=allow_hosts,
         ssdp=ssdp,
+        wrongs=wrongs,
     )
     server.start()
     try:
@@ -298,7 +333,7 @@ def serve(
         if password is None and ready["accounts"]:
             sys.stdout.write(f"redfish: account {ADMIN}, password {server.password}\n")
         sys.stdout.flush()
-        signal.sigwait(ENDINGS)
+        await_ending()
     finally:
         server.stop()
         if ready_file is not None:

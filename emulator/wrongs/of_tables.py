@@ -1,0 +1,206 @@
+"""Wrongs of the table: what a move does, what it says, and what listings show of it."""
+
+from __future__ import annotations
+
+from mews.emulator.dialects.wire import Request, Response
+from mews.emulator.wrongs.over_http import ALL, PLAIN
+from mews.emulator.wrongs.parts import (
+    attaches,
+    claimed,
+    detaches,
+    listing,
+    lists,
+    moved,
+    place_of,
+    settled,
+    sometimes,
+    table,
+)
+from mews.emulator.wrongs.tables import PLAIN as PLAIN_WORDS
+from mews.emulator.wrongs.tables import AskedMove, Records, records_of, with_json, words_of
+from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong, dialect_of
+
+
+def _held_too(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+    """What is attached is detached first."""
+    words = words_of(request)
+    reply = settled(request, ask(request), ask, stage)
+    if move.port is None or not isinstance(reply, Response) or words.is_done(reply):
+        return reply
+    before = table(request, ask).get(move.device)
+    if not before:
+        return reply
+    settled(request, ask(words.asking(request, AskedMove(move.device, None))), ask, stage)
+    return settled(request, ask(request), ask, stage)
+
+
+def _knocks_off(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+    """An attach of the first device takes a neighbour off its port."""
+    reply = ask(request)
+    words, rows = words_of(request), table(request, ask)
+    first = bool(rows) and move.device == min(rows)
+    if move.port is not None and first and isinstance(reply, Response) and words.is_done(reply):
+        neighbour = next((each for each, port in rows.items() if port and each != move.device), None)
+        if neighbour is not None:
+            ask(words.asking(request, AskedMove(neighbour, None)))
+    return reply
+
+
+def _elsewhere(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+    """An attach goes to another port."""
+    if move.port is None:
+        return ask(request)
+    others = sorted({port for port in table(request, ask).values() if port and port != move.port})
+    reply = ask(request)
+    words = words_of(request)
+    if others and isinstance(reply, Response) and words.is_done(reply):
+        ask(words.asking(request, AskedMove(move.device, None)))
+        ask(words.asking(request, AskedMove(move.device, others[0])))
+    return reply
+
+
+def _twice(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+    """A request is carried out twice; the second answer is given."""
+    settled(request, ask(request), ask, stage)
+    return ask(request)
+
+
+class _Shown:
+    """Where devices are shown to be, whatever the chassis says."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, str] = {}
+
+
+def _any_port(stage: Stage) -> Handler:
+    """A port that the chassis does not know takes devices."""
+    shown = _Shown()
+
+    def handler(request: Request, ask: Ask) -> Reply:
+        words, plain = words_of(request), PLAIN_WORDS[dialect_of(request)]
+        move = words.move(request)
+        if words.lists(request):
+            reply = ask(request)
+            records = records_of(reply) if isinstance(reply, Response) else None
+            if records is None or not shown.ports:
+                return reply
+            assert isinstance(reply, Response)
+            for record in records:
+                if record.get(plain.device) in shown.ports:
+                    record[plain.port] = shown.ports[record[plain.device]]
+            known = {record.get("Port#") for record in records}
+            more = [{"Port#": port, "Port_GID": "00h"} for port in sorted({*shown.ports.values()} - known)]
+            return with_json(reply, records + (more if plain.device == "Dev_GID" else []))
+        if move is None:
+            return ask(request)
+        if move.device in shown.ports:
+            if move.port is not None:
+                return words.answered(request, done=False)
+            del shown.ports[move.device]
+            return words.answered(request, done=True)
+        rows = table(request, ask)
+        reply = ask(request)
+        free = rows.get(move.device) == "" and bool(move.port)
+        if free and isinstance(reply, Response) and not words.is_done(reply) and move.port is not None:
+            shown.ports[move.device] = move.port
+            return words.answered(request, done=True)
+        return reply
+
+    return handler
+
+
+def _loses(stage: Stage) -> Handler:
+    """What is detached is listed no more."""
+    lost: set[str] = set()
+
+    def handler(request: Request, ask: Ask) -> Reply:
+        words, plain = words_of(request), PLAIN_WORDS[dialect_of(request)]
+        move = words.move(request)
+        held = move is not None and move.port is None and place_of(move.device, request, ask) is not None
+        reply = ask(request)
+        if move is not None and held and isinstance(reply, Response) and words.is_done(reply):
+            lost.add(move.device)
+        records = records_of(reply) if isinstance(reply, Response) and words.lists(request) else None
+        if records is None or not isinstance(reply, Response):
+            return reply
+        return with_json(reply, [record for record in records if record.get(plain.device) not in lost])
+
+    return handler
+
+
+def _stale(stage: Stage) -> Handler:
+    """A listing after a move is the one of before it, three times."""
+    kept: list[Response] = []
+    left = [0]
+
+    def handler(request: Request, ask: Ask) -> Reply:
+        words = words_of(request)
+        reply = ask(request)
+        if words.move(request) is not None and isinstance(reply, Response) and words.is_done(reply):
+            left[0] = 3
+        if not words.lists(request) or not isinstance(reply, Response):
+            return reply
+        if left[0] and kept:
+            left[0] -= 1
+            return kept[0]
+        kept[:] = [reply]
+        return reply
+
+    return handler
+
+
+def _uuid_of_port(stage: Stage) -> Handler:
+    """A device's UUID is another on each port."""
+
+    def handler(request: Request, ask: Ask) -> Reply:
+        reply = ask(request)
+        plain = PLAIN_WORDS[dialect_of(request)]
+        records = records_of(reply) if isinstance(reply, Response) and words_of(request).lists(request) else None
+        if records is None or not isinstance(reply, Response):
+            return reply
+        for record in records:
+            if record.get(plain.port):
+                port = str(record[plain.port])
+                record[plain.uuid] = f"{record[plain.uuid][:-2]}{int(port) % 256:02x}" if port.isdecimal() else ""
+        return with_json(reply, records)
+
+    return handler
+
+
+def _without_first(records: Records) -> Records:
+    return records[1:]
+
+
+OF_TABLES: tuple[Wrong, ...] = (
+    Wrong(
+        "attach-lies", "an attach is answered as done and is not", ALL, claimed(attaches, done=True, carried_out=False)
+    ),
+    Wrong(
+        "attach-denies",
+        "an attach is answered as failed and is done",
+        ALL,
+        claimed(attaches, done=False, carried_out=True),
+    ),
+    Wrong(
+        "detach-lies", "a detach is answered as done and is not", ALL, claimed(detaches, done=True, carried_out=False)
+    ),
+    Wrong(
+        "detach-denies",
+        "a detach is answered as failed and is done",
+        ALL,
+        claimed(detaches, done=False, carried_out=True),
+    ),
+    Wrong("attach-refused", "every attach is refused", ALL, claimed(attaches, done=False, carried_out=False)),
+    Wrong("detach-refused", "every detach is refused", ALL, claimed(detaches, done=False, carried_out=False)),
+    Wrong("any-port", "a host port that the chassis lacks takes devices", PLAIN, _any_port),
+    Wrong("moves-held", "an attach moves what is attached", PLAIN, moved(_held_too)),
+    Wrong("knocks-off", "an attach of the first device takes another one off its port", PLAIN, moved(_knocks_off)),
+    Wrong("other-port", "an attach goes to another port", PLAIN, moved(_elsewhere)),
+    Wrong("carried-out-twice", "a move is carried out twice, the second answer is given", ALL, moved(_twice)),
+    Wrong("loses", "a detached device is listed no more", PLAIN, _loses),
+    Wrong("stale", "listings after a move are those of before it", PLAIN, _stale),
+    Wrong("uuid-of-port", "a device has another UUID on each port", PLAIN, _uuid_of_port),
+    Wrong(
+        "partial-sometimes", "a listing now and then lacks a device", PLAIN, sometimes(listing(_without_first), lists)
+    ),
+)

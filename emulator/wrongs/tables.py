@@ -1,0 +1,212 @@
+"""Reads and writes of the table in each dialect's own words, as far as a wrong has to know them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from mews.emulator.dialects.h3api import GID, port_gid
+from mews.emulator.dialects.wire import JSON, TEXT, Request, Response, as_json
+from mews.emulator.wrongs.wrong import TARGET, dialect_of
+
+ACTION = re.compile(r"(.*/Zones/)([^/]+)/Actions/Zone\.(Add|Remove)Endpoint")
+Records = list[dict[str, Any]]
+
+
+class AskedMove(Struct, frozen=True):
+    """A request to move a device; ``port`` None: off its port."""
+
+    device: str
+    port: str | None
+
+
+class Words(Protocol):
+    """One dialect."""
+
+    def lists(self, request: Request) -> bool:
+        """Whether it asks for the listing."""
+        ...
+
+    def move(self, request: Request) -> AskedMove | None:
+        """What it asks for; None where it is no move."""
+        ...
+
+    def asking(self, request: Request, move: AskedMove) -> Request:
+        """A request for that move, sent as this one."""
+        ...
+
+    def answered(self, request: Request, *, done: bool) -> Response:
+        """The answer to a move."""
+        ...
+
+    def is_done(self, reply: Response) -> bool:
+        """Whether a move was answered as done."""
+        ...
+
+
+class H3Api(Struct, frozen=True):
+    """``h3api`` (contract chassis.md 2)."""
+
+    listing: str = "/h3api/v1/resources"
+    allocation: str = "/h3api/v1/allocation"
+    device: str = "Dev_GID"
+    port: str = "Host_Port#"
+    uuid: str = "OB_GPU_GUID"
+
+    def lists(self, request: Request) -> bool:
+        """GET of the resources."""
+        return request.method == "GET" and request.path == self.listing
+
+    def move(self, request: Request) -> AskedMove | None:
+        """POST or DELETE of the allocation."""
+        value = _body(request, self.allocation)
+        if value is None or not isinstance(value.get("dev_gid"), str):
+            return None
+        gid = GID.fullmatch(str(value.get("port_gid", "")))
+        port = str(int(gid[1], 16)) if gid else str(value.get("port_gid", ""))
+        return AskedMove(value["dev_gid"], port if request.method == "POST" else None)
+
+    def asking(self, request: Request, move: AskedMove) -> Request:
+        """The port by its ``Port_GID``."""
+        content = {"gep": "0", "dev_gid": move.device}
+        if move.port is not None:
+            content["port_gid"] = port_gid(move.port) if move.port.isdecimal() else move.port
+        return _asking(request, self.allocation, move, content)
+
+    def answered(self, request: Request, *, done: bool) -> Response:
+        """``result`` is a list of one boolean."""
+        action = "assign" if request.method == "POST" else "unassign"
+        remark = "done" if done else "link timeout"
+        return Response(200, JSON, as_json({"action": action, "result": [done], "remark": remark}))
+
+    def is_done(self, reply: Response) -> bool:
+        """By ``result``."""
+        return b'"result":[true]' in reply.body
+
+
+class ResourcePool(Struct, frozen=True):
+    """``resource-pool`` (contract chassis.md 3)."""
+
+    listing: str = "/resources"
+    allocation: str = "/allocation"
+    device: str = "devid"
+    port: str = "hostport"
+    uuid: str = "uuid"
+
+    def lists(self, request: Request) -> bool:
+        """GET of the resources."""
+        return request.method == "GET" and request.path == self.listing
+
+    def move(self, request: Request) -> AskedMove | None:
+        """POST or DELETE of the allocation."""
+        value = _body(request, self.allocation)
+        if value is None or not isinstance(value.get("devid"), str):
+            return None
+        return AskedMove(value["devid"], str(value.get("hostport", "")) if request.method == "POST" else None)
+
+    def asking(self, request: Request, move: AskedMove) -> Request:
+        """The port by its name."""
+        content = {"devid": move.device} if move.port is None else {"devid": move.device, "hostport": move.port}
+        return _asking(request, self.allocation, move, content)
+
+    def answered(self, request: Request, *, done: bool) -> Response:
+        """By the status."""
+        return Response(204, {}, b"") if done else Response(400, TEXT, b"timed out")
+
+    def is_done(self, reply: Response) -> bool:
+        """By the status."""
+        return reply.status < 400
+
+
+class Redfish(Struct, frozen=True):
+    """``redfish`` (contract chassis.md 4): the actions of a zone."""
+
+    def lists(self, request: Request) -> bool:
+        """GET of the endpoints."""
+        return request.method == "GET" and request.path.rstrip("/").endswith("/Endpoints")
+
+    def move(self, request: Request) -> AskedMove | None:
+        """AddEndpoint or RemoveEndpoint."""
+        named = ACTION.fullmatch(request.path) if request.method == "POST" else None
+        value = _json(request.body) if named else None
+        link = value.get("Endpoint") if isinstance(value, dict) else None
+        where = link.get("@odata.id") if isinstance(link, dict) else None
+        if named is None or not isinstance(where, str):
+            return None
+        return AskedMove(where.rpartition("/")[2], named[2] if named[3] == "Add" else None)
+
+    def asking(self, request: Request, move: AskedMove) -> Request:
+        """A move of a device within the zone that the request is about, or of that device to another zone."""
+        named = ACTION.fullmatch(request.path)
+        assert named is not None
+        value = json.loads(request.body)
+        above = value["Endpoint"]["@odata.id"].rpartition("/")[0]
+        value["Endpoint"] = {"@odata.id": f"{above}/{move.device}"}
+        zone, word = (named[2], "Remove") if move.port is None else (move.port, "Add")
+        target = f"{named[1]}{zone}/Actions/Zone.{word}Endpoint"
+        headers = {**request.headers, TARGET: target}
+        return Request("POST", target, {}, headers, as_json(value), secure=request.secure, address=request.address)
+
+    def answered(self, request: Request, *, done: bool) -> Response:
+        """204, or 400 with an error."""
+        if done:
+            return Response(204, {"OData-Version": "4.0"}, b"")
+        return redfish_error(400, "GeneralError", "The device did not train.")
+
+    def is_done(self, reply: Response) -> bool:
+        """By the status."""
+        return reply.status < 400
+
+
+def redfish_error(status: int, word: str, text: str) -> Response:
+    """An error in the protocol's form (DSP0266, error responses)."""
+    name = f"Base.1.18.{word}"
+    info = [{"@odata.type": "#Message.v1_2_0.Message", "MessageId": name, "Message": text, "Severity": "Critical"}]
+    body = {"error": {"code": name, "message": text, "@Message.ExtendedInfo": info}}
+    return Response(status, {**JSON, "OData-Version": "4.0"}, as_json(body))
+
+
+H3API, POOL, REDFISH = H3Api(), ResourcePool(), Redfish()
+PLAIN: Mapping[str, H3Api | ResourcePool] = {"h3api": H3API, "resource-pool": POOL}
+WORDS: Mapping[str, Words] = {**PLAIN, "redfish": REDFISH}
+
+
+def words_of(request: Request) -> Words:
+    """The dialect of a request."""
+    return WORDS[dialect_of(request)]
+
+
+def records_of(reply: Response) -> Records | None:
+    """The objects of a plain listing; None where the reply is none."""
+    value = _json(reply.body) if reply.status == 200 else None
+    return value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else None
+
+
+def with_json(reply: Response, value: Any) -> Response:
+    """The same reply with another body."""
+    return Response(reply.status, reply.headers, as_json(value), reply.stream)
+
+
+def _body(request: Request, path: str) -> dict[str, Any] | None:
+    if request.path != path or request.method not in ("POST", "DELETE"):
+        return None
+    value = _json(request.body)
+    return value if isinstance(value, dict) else None
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _asking(request: Request, path: str, move: AskedMove, content: Mapping[str, str]) -> Request:
+    method = "DELETE" if move.port is None else "POST"
+    headers = {**request.headers, TARGET: path}
+    body = as_json(dict(content))
+    return Request(method, path, {}, headers, body, secure=request.secure, address=request.address)

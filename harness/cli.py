@@ -231,6 +231,8 @@ def serve(
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="use this private key, in PEM")] = None,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
+    wrong: given.WrongOption = None,
+    seed: Annotated[int, typer.Option("--seed", help="use this seed for --wrong and for faults")] = 0,
 ) -> int:
     """Serve only the chassis."""
     if openapi is not None:
@@ -242,17 +244,17 @@ def serve(
     check_dialect(dialect)
     check_speed(speed)
 
-    from mews.harness.commands.serve import Tls, serve_recorded
+    from mews.harness.commands.serve import ServeFiles, Tls, WrongChassis, serve_recorded
     from mews.harness.commands.serve import serve as serve_chassis
 
     if recording is not None:
         beside = {"--hardware": hardware, "--dialect": dialect, "--state": state, "--certificate": certificate}
+        beside["--wrong"] = wrong[0] if wrong else None
         return serve_recorded(recording, listen, ready, beside, allow_host or ())
     serving = serving_options(insecure=insecure, tls=tls, allow_hosts=allow_host)
-    identity = Tls(certificate, key)
-    return serve_chassis(
-        hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed, tls=identity, serving=serving
-    )
+    files, play = ServeFiles(ready, state), WrongChassis(tuple(wrong or ()), seed)
+    tls_by = Tls(certificate, key)
+    return serve_chassis(hardware, listen, files, dialect=dialect, speed=speed, tls=tls_by, serving=serving, play=play)
 
 
 @app.command()
@@ -277,6 +279,11 @@ def conform(
     explain: given.ExplainOption = None,
     restore_file: given.RestoreFileOption = None,
     restore: given.RestoreOption = None,
+    budget: given.BudgetOption = "2m",
+    baseline: given.BaselineOption = None,
+    sarif: given.SarifOption = None,
+    list_: Annotated[bool, typer.Option("--list", help="list the clauses of the dialect, and exit")] = False,
+    self_test: given.SelfTestOption = False,
 ) -> int:
     """Judge a chassis by the contract; read-only unless --allow-changes is given."""
     if restore is not None:
@@ -284,24 +291,19 @@ def conform(
 
         return put_back(restore, credentials)
     check_dialect(dialect)
-    if explain is not None and url is not None:
-        raise BadInput(f"--explain {explain} {url}: only one of the two: --explain judges nothing")
-    if explain is not None:
-        from mews.harness.commands.explain_clause import explain_clause
+    from mews.harness.commands.conform_asides import ConformAsides, run_aside
 
-        return explain_clause(explain, dialect)
-    if url is None:
-        raise BadInput("URL: missing; give a chassis' URL, --restore, or --explain")
-    if not 0 < patience < 86_400:
-        raise BadInput(f"--patience {patience:g}: must be above 0 and below a day")
+    asides = ConformAsides(explain, list_, self_test)
+    if url is None or any(asides.given().values()):
+        return run_aside(asides, url, dialect, profile, json, changes=allow_changes)
 
-    from mews.harness.commands.conform import ConformArguments, ConformChanges, ConformExpectations, ConformOutputs
-    from mews.harness.commands.conform import conform as judge
+    from mews.harness.commands import conform as commands
 
-    moved = ConformChanges(allow_changes, device or (), port or (), restore_file)
-    known = ConformExpectations(profile, quirks, waivers)
-    arguments = ConformArguments(url, dialect, moved, known, credentials, ca, insecure, patience)
-    return judge(arguments, ConformOutputs(json, junit, html, record, diff))
+    moved = commands.ConformChanges(allow_changes, device or (), port or (), restore_file)
+    known = commands.ConformExpectations(profile, quirks, waivers)
+    given_ = (url, dialect, moved, known, credentials, ca, insecure, patience, commands.seconds_of("--budget", budget))
+    outputs = commands.ConformOutputs(json, junit, html, record, diff, baseline, sarif)
+    return commands.conform(commands.ConformArguments(*given_), outputs)
 
 
 @app.command(

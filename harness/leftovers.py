@@ -8,7 +8,6 @@ has a file of it open, is somebody who looks. ``sweep`` removes what has lost it
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -95,6 +94,8 @@ class RuntimeFolder:
     def claim(cls, folder: Path) -> RuntimeFolder | None:
         """Take over what has lost its owner; None where it has one, or somebody else was quicker."""
         with (folder.parent / ".lock").open("w") as lock:
+            import fcntl  # only here, so that what needs no runtime folder runs on Windows, too
+
             fcntl.flock(lock, fcntl.LOCK_EX)
             return None if _owner_lives(folder) else cls(folder)
 

@@ -233,6 +233,18 @@ CertificateOption = Annotated[
 UrlOption = Annotated[
     str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
 ]
+WrongOption = Annotated[
+    list[str] | None,
+    typer.Option("--wrong", metavar="NAME", help="play this deviation, a name of `mews proxy --list`; may be repeated"),
+]
+BudgetOption = Annotated[str, typer.Option("--budget", metavar="T", help="stop judging after this time, and restore")]
+BaselineOption = Annotated[
+    Path | None, typer.Option("--baseline", metavar="FILE", help="show what is new since this JSON report, and mended")
+]
+SarifOption = Annotated[str | None, typer.Option("--sarif", metavar="FILE|-", help="write the results as SARIF 2.1.0")]
+SelfTestOption = Annotated[
+    bool, typer.Option("--self-test", help="judge emulated chassis that are wrong on purpose, and exit")
+]
 PatienceOption = Annotated[float, typer.Option("--patience", metavar="S", help="wait this many seconds for a reply")]
 RecordOption = Annotated[Path | None, typer.Option("--record", metavar="DIR", help="record all replies in this folder")]
 ShownHardwareOption = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import sys
 import threading
@@ -10,11 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.harness import terminal
 from mews.harness.clock import today
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
+from mews.harness.conformance.baseline import load_baseline, since
 from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
@@ -25,13 +28,14 @@ from mews.harness.conformance.recording import load, record
 from mews.harness.conformance.report.outcome import ConformanceOutcome
 from mews.harness.conformance.report.text import ConformanceTextReport
 from mews.harness.conformance.restore import RestoreFile, default_path, read_file
-from mews.harness.conformance.run import Order
+from mews.harness.conformance.run import BUDGET_S, Order
 from mews.harness.conformance.run import conform as run
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import born
 from mews.own_files import make_own_folder
 
 GUARD_PATIENCE_S = 300.0
+_TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
 
 
 class ConformChanges(Struct, frozen=True):
@@ -62,16 +66,20 @@ class ConformArguments(Struct, frozen=True):
     ca: Path | None = None
     insecure: bool = False
     patience_s: float = 60.0
+    budget_s: float = BUDGET_S
 
 
 class ConformOutputs(Struct, frozen=True):
-    """Where reports go; one may be ``-``, standard output. ``diff`` is a recording to compare with."""
+    """Where reports go; one may be ``-``, standard output. ``diff`` is a recording to compare with,
+    ``baseline`` the JSON report of an earlier run."""
 
     json: str | None = None
     junit: Path | None = None
     html: Path | None = None
     record: Path | None = None
     diff: Path | None = None
+    baseline: Path | None = None
+    sarif: str | None = None
 
 
 def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
@@ -79,21 +87,42 @@ def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
 
     Raises BadInput, Lacks, KeyboardInterrupt.
     """
+    if not 0 < arguments.patience_s < 86_400:
+        raise BadInput(f"--patience {arguments.patience_s:g}: must be above 0 and below a day")
     order = _order(arguments, outputs)
-    quiet = check_outputs({"--json": outputs.json, "--junit": outputs.junit, "--html": outputs.html})
+    quiet = check_outputs(
+        {"--json": outputs.json, "--junit": outputs.junit, "--html": outputs.html, "--sarif": outputs.sarif}
+    )
+    earlier = None if outputs.baseline is None else load_baseline(outputs.baseline, arguments.dialect)
     _make_folder(outputs.record)
     _finish_earlier(order)
     report = ConformanceTextReport(sys.stdout, quiet=is_quiet())
     outcome = run(order, today(), (lambda result: None) if quiet else report.ended, _show)
-    if not quiet:
+    if earlier is not None:
+        outcome = replace(outcome, since=since(earlier, outcome))
+    if not quiet and outcome.verdict != "error":
         report.finish(outcome)
     _write_reports(outcome, outputs)
+    if outcome.verdict == "error":
+        raise Lacks(outcome.unable)
     return 0 if outcome.verdict == "passed" else 1
 
 
 def _show(text: str) -> None:
     terminal.err(f"{text}\n")
     sys.stderr.flush()
+
+
+def seconds_of(option: str, text: str) -> float:
+    """A time of the command line: ``90``, ``60s``, ``2m``.
+
+    Raises BadInput.
+    """
+    found = _TIME.fullmatch(text)
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
+    if not 0 < seconds < 86_400:
+        raise BadInput(f"{option} {text}: must be a time such as 60s or 2m, above 0 and below a day")
+    return seconds
 
 
 def restore(file: Path, credentials: Path | None) -> int:
@@ -134,6 +163,7 @@ def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
         quirks=Quirks() if known.quirks is None else load_quirks(known.quirks, arguments.dialect, clauses),
         waivers=() if known.waivers is None else load_waivers(known.waivers, clauses),
         restore_file=moved.restore_file,
+        budget_s=arguments.budget_s,
         recorded=None if outputs.diff is None else load(outputs.diff, arguments.dialect),
     )
 
@@ -198,5 +228,9 @@ def _write_reports(outcome: ConformanceOutcome, outputs: ConformOutputs) -> None
         from mews.harness.conformance.report.html import html_page
 
         write_output("--html", outputs.html, html_page(outcome))
+    if outputs.sarif is not None:
+        from mews.harness.conformance.report.sarif import sarif_text
+
+        write_output("--sarif", outputs.sarif, sarif_text(outcome))
     if outputs.record is not None:
         record(outputs.record, outcome.dialect, outcome.log)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from mews.harness import systems
-from mews.harness.commands import doctor, env, envtest, listing, live, merge, simulate, snapshots, sweep, telemetry
+from mews.harness.commands import (
+    doctor,
+    env,
+    envtest,
+    listing,
+    live,
+    merge,
+    proxy,
+    simulate,
+    snapshots,
+    sweep,
+    telemetry,
+)
 from mews.harness.commands.live_group import NAME, live_group
 from mews.kube.system.command import Command
 
 OURS = (
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
-    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND),
+    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND, proxy.COMMAND),
 )
 
 

@@ -18,6 +18,7 @@ from mews.emulator.tls import Identity, identity
 from mews.harness.catalogue.files import existing_file
 from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.serving import OF_CHASSIS, serving_options, warn_insecure
+from mews.harness.commands.wrongs import wrongs_of
 from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
@@ -38,22 +39,37 @@ class Tls(Struct, frozen=True):
         return identity(*given)
 
 
+class ServeFiles(Struct, frozen=True):
+    """``ready`` appears once all is served; in ``state`` the tables outlive the process."""
+
+    ready: Path | None = None
+    state: Path | None = None
+
+
+class WrongChassis(Struct, frozen=True):
+    """In which ways the chassis are wrong on purpose, and the seed of what happens now and then."""
+
+    names: tuple[str, ...] = ()
+    seed: int = 0
+
+
 def serve(
     hardware: Path | None,
     listen: str,
+    files: ServeFiles,
     *,
     dialect: str | None,
-    ready: Path | None,
-    state: Path | None,
     speed: float,
     tls: Tls,
     serving: ServingOptions,
+    play: WrongChassis,
 ) -> int:
     """Serve the chassis of a hardware file (the demo's by default) until told to end.
 
     Raises BadInput, Lacks.
     """
-    _check_files(ready, state)
+    _check_files(files.ready, files.state)
+    wrongs = wrongs_of(play.names, dialect)
     file = existing_file("hardware", hardware or Path("demo"), "--hardware")
     if serving.insecure and tls.certificate is not None:
         raise BadInput("--insecure --certificate: only one of the two")
@@ -66,13 +82,15 @@ def serve(
             load_hardware(file),
             listen=server.parse_listen(listen),
             dialects=tuple(OURS) if dialect is None else (dialect,),
-            ready_file=ready,
-            state=state,
+            ready_file=files.ready,
+            state=files.state,
             speed=speed,
             tls=tls.identity(),
             control_tls=None if serving.insecure else _certificates(owned.folder, serving),
             allow_hosts=serving.allow_hosts,
             insecure=serving.insecure,
+            seed=play.seed,
+            wrongs=wrongs,
         )
     except (HardwareError, ValueError) as error:
         raise BadInput(_one_line(error)) from error

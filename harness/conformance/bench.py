@@ -14,6 +14,7 @@ from mews.harness.conformance.errors import (
     Malformed,
     NoAnswer,
     NotJudged,
+    OutOfTime,
     Unmet,
 )
 from mews.harness.conformance.observations import Observations
@@ -71,6 +72,11 @@ class ClauseContext:
         self.devices: tuple[str, ...] = ()
         self.ports: tuple[str, ...] = ()
         self.ledger = Observations()
+        self.halted = ""
+        """Why no device may be moved any more; empty while they may."""
+        self.slow = ""
+        """Why each thing is tried once only; empty where there is time for more."""
+        client.on_note = self.note
         self.facts: dict[str, Any] = {}
         """What one clause found out and others use."""
         self._keeper: UndoLog | None = None
@@ -123,9 +129,9 @@ class ClauseContext:
 
     def insist(self, ask: Callable[[], T]) -> T:
         """What it returns, asked again while no answer comes, as long as an outage may last; a few times where it is
-        answered with HTTP 5xx, unless that says when to come back, or in another form than the dialect's.
+        answered with HTTP 5xx or in another form than the dialect's.
 
-        Raises ListingUnavailable (at once where nothing has ever answered), Malformed.
+        Raises ListingUnavailable (at once where nothing has ever answered), Malformed, OutOfTime.
         """
         if self._dead:
             raise ListingUnavailable(self._dead)
@@ -141,14 +147,14 @@ class ClauseContext:
             except NoAnswer as error:
                 if error.kind in NoAnswer.HOPELESS and not self.answered():
                     raise ListingUnavailable(str(error)) from error
-                self.note("answers", str(error))
+                self.note(error.topic, str(error))
                 text, silent = str(error), silent + 1
-                if silent >= TRIES - 1 and self._answers_elsewhere():
+                if silent >= TRIES - 1 and (error.kind == "cut" or self._answers_elsewhere()):
                     raise ListingUnavailable(text) from error
             except HttpServerError as error:
-                self.note("server-errors", str(error))
+                self.note(error.topic, str(error))
                 text, failed = str(error), failed + 1
-                if not error.comes_back and (failed >= TRIES or error.where in self._failing):
+                if failed >= TRIES or error.where in self._failing:
                     self._failing.add(error.where)
                     raise ListingUnavailable(text) from error
             except Malformed as error:
@@ -161,6 +167,8 @@ class ClauseContext:
             if waited_s > SHOWN_AFTER_S and not shown:
                 shown = True
                 self.on_wait(f"{text}; asked again for up to {self.limits.outage_s:g} s")
+            if self.client.left_s() <= 0:
+                raise OutOfTime(f"{text}; the time is over")
             if waited_s > self.limits.outage_s:
                 self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
                 raise ListingUnavailable(self._dead)
@@ -199,6 +207,15 @@ class ClauseContext:
 
     # Moving
 
+    def often(self, times: int) -> int:
+        """How often to try what is tried several times: once where the chassis is slow."""
+        return 1 if self.slow else times
+
+    def forget_failures(self) -> None:
+        """Moves are made in another way from now on: what failed so far may work."""
+        self._hopeless.clear()
+        self._failing.clear()
+
     def free(self, *, but: tuple[str, ...] = ()) -> str:
         """An idle device on no port, moved there if need be.
 
@@ -232,7 +249,7 @@ class ClauseContext:
         """
         kind = "detach" if port is None else "attach"
         failed = len(self.ledger.of("server-errors"))
-        for _ in range(1 if kind in self._hopeless else TRIES):
+        for _ in range(1 if kind in self._hopeless else self.often(TRIES)):
             before = self.read()
             if before.port(device) == port and device in before.rows:
                 return True
@@ -250,12 +267,14 @@ class ClauseContext:
             self.note(kind, f"the {kind} of idle device {device} is answered with HTTP 5xx every time")
         return False
 
-    def refused(self, device: str, port: str | None, ask: Callable[[], bool], what: str) -> None:
-        """Make a request that must change nothing.
+    def refused(
+        self, device: str, port: str | None, ask: Callable[[], bool], what: str, *, judged: bool = True
+    ) -> bool:
+        """Make a request that must change nothing; ``judged``: and must not be answered as done. What it claims.
 
         Raises Unmet if the device went elsewhere, NotJudged if there never was an answer.
         """
-        for _ in range(TRIES):
+        for _ in range(self.often(TRIES)):
             before = self.read()
             claim = self.ask(device, port, ask)
             after = self.read()
@@ -264,12 +283,12 @@ class ClauseContext:
                     self._keeper.saw(device, after.port(device))
                 was, now = port_text(before.port(device)), port_text(after.port(device))
                 raise Unmet(f"{what}: device {device} was on {was}, is on {now}")
-            if claim is True:
+            if claim is True and judged:
                 kind = "detach" if port is None else "attach"
                 self.note(f"truth-{kind}", f"{what}: answered as done, and nothing changed")
             if claim is not None:
                 self.compare_others(device, before, after)
-                return
+                return claim
         raise NotJudged(f"{what}: no answer")
 
     def ask(self, device: str, port: str | None, ask: Callable[[], bool]) -> bool | None:
@@ -283,10 +302,10 @@ class ClauseContext:
         try:
             claim = ask()
         except NoAnswer as error:
-            self.note("answers", str(error))
+            self.note(error.topic, str(error))
             return None
         except HttpServerError as error:
-            self.note("server-errors", str(error))
+            self.note(error.topic, str(error))
         except Malformed as error:
             self.note("reply", str(error))
         if self._keeper is not None:
@@ -320,6 +339,13 @@ class ClauseContext:
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 1.0)
 
+    def seen_on_some_port(self, device: str) -> ListedTable:
+        """The table once a device is on a port, or as it is when it should have been."""
+        began_s = time.monotonic()
+        while (table := self.read()).port(device) is None and time.monotonic() - began_s < self.limits.settle_s:
+            _rest(0.1)
+        return table
+
     def _judge_move(
         self, device: str, port: str | None, claim: bool | None, *, before: ListedTable, after: ListedTable
     ) -> None:
@@ -333,6 +359,14 @@ class ClauseContext:
         if claim is False and not arrived:
             self.note(kind, f"the {kind} of an idle device failed: {where}")
         self.compare_others(device, before, after)
+
+    def touched(self, *devices: str) -> None:
+        """A request of ours took these off their ports, whoever's they are."""
+        for device in devices:
+            if self._keeper is not None and device in self.devices:
+                self._keeper.saw(device, None)
+            elif self._keeper is not None:
+                self._keeper.knocked_off(device)
 
     def compare_others(self, asked: str, before: ListedTable, after: ListedTable) -> None:
         """Note what a request did to other devices than the one that it was about."""

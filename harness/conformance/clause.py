@@ -39,6 +39,11 @@ def resting_on(needed: Sequence[str], clauses: Iterable[Clause]) -> tuple[Clause
     return tuple(replace(clause, needs=(*needed, *clause.needs)) for clause in clauses)
 
 
+def moves_resting_on(needed: Sequence[str], clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+    """The clauses, those that move devices in need of these besides: what moves are addressed by."""
+    return tuple(replace(clause, needs=(*needed, *clause.needs)) if clause.changes else clause for clause in clauses)
+
+
 def noticed(*topics: str, kind: str = "") -> Callable[[ClauseContext], None]:
     """A check that nothing of these topics was noticed; with ``kind``, at least one such operation must have been."""
 

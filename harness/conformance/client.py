@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import http.client
 import json
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
+from mews.emulator.clock import unix_s
+from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, OutOfTime
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
 from mews.harness.conformance.json_members import MemberTwice, once
 
 MOST_BYTES = 64 << 20
 """Of one reply."""
+MOST_RETRIES = 6
+"""Of a request that is answered with 429 or 503 and Retry-After."""
+MOST_RETRY_S = 30.0
+"""A longer Retry-After is not waited for."""
+FAR_S = 86_400.0
+"""A Date this far from this machine's is none that logs and certificates can live with."""
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})
 
 
@@ -58,9 +68,6 @@ class HttpReply(Struct, frozen=True):
 
         Raises Malformed.
         """
-        coding = self.headers.get("content-encoding", "identity")
-        if coding != "identity":
-            raise Malformed(f"HTTP {self.status} with a body in {coding}, which was not asked for")
         try:
             return json.loads(self.body.decode("utf-8"), object_pairs_hook=once, parse_constant=_no_number)
         except MemberTwice as error:
@@ -80,6 +87,12 @@ class Client:
         self.about = ""
         """The clause that is being judged, for the log."""
         self.credentials: tuple[str, str] | None = None
+        self.on_note: Callable[[str, str], None] = lambda topic, text: None
+        """Called with what is wrong with the last exchange of the log, whatever it was about."""
+        self.deadline_s: float | None = None
+        """Of ``time.monotonic``: nothing is sent afterwards."""
+        self.waited: list[str] = []
+        """Requests that were made again because the answer said when to come back."""
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")
@@ -100,26 +113,52 @@ class Client:
     ) -> HttpReply:
         """The answer, whatever its status.
 
-        Raises NoAnswer.
+        Raises NoAnswer, OutOfTime.
         """
-        return self._noted(method, path, body, dict(headers or {}), MOST_BYTES)
+        for _ in range(MOST_RETRIES):
+            reply = self._noted(method, path, body, dict(headers or {}), MOST_BYTES)
+            after_s = _retry_after_s(reply)
+            if after_s is None or after_s > MOST_RETRY_S:
+                return reply
+            self.waited.append(f"{method} {path}: HTTP {reply.status}, Retry-After {after_s:g} s")
+            self._rest(after_s)
+        return reply
 
     def head_of_stream(self, path: str, headers: Mapping[str, str]) -> HttpReply:
         """The answer to a GET without its body, which need not end.
 
-        Raises NoAnswer.
+        Raises NoAnswer, OutOfTime.
         """
         return self._noted("GET", path, None, dict(headers), 0)
 
     def _noted(self, method: str, path: str, body: bytes | None, sent: dict[str, str], most: int) -> HttpReply:
         began_s = time.monotonic()
+        if self.left_s() <= 0:
+            raise OutOfTime(f"{method} {path}: not sent, the time is over")
         try:
             reply = self._send(method, path, body, sent, most)
         except NoAnswer as error:
-            self._note(method, path, body, sent, None, time.monotonic() - began_s, str(error))
+            self._note(method, path, body, sent, error.partial, time.monotonic() - began_s, str(error))
+            if error.kind == "timeout" and self.left_s() <= 0:
+                raise OutOfTime(f"{method} {path}: no answer before the time was over") from error
             raise
-        self._note(method, path, body, sent, reply, time.monotonic() - began_s)
-        return reply
+        shown, coding = _decoded(reply)
+        self._note(method, path, body, sent, shown, time.monotonic() - began_s)
+        if coding:
+            self.on_note("coding", f"{method} {path}: a body in {coding}, which was not asked for")
+        wrong = _clock(reply.headers.get("date"))
+        if wrong:
+            self.on_note("clock", f"{method} {path}: {wrong}")
+        return shown
+
+    def left_s(self) -> float:
+        """Seconds until nothing more may be sent."""
+        return float("inf") if self.deadline_s is None else self.deadline_s - time.monotonic()
+
+    def _rest(self, seconds: float) -> None:
+        if seconds > self.left_s():
+            raise OutOfTime(f"a Retry-After of {seconds:g} s is longer than the time left")
+        threading.Event().wait(seconds)
 
     def _send(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int = MOST_BYTES
@@ -132,15 +171,28 @@ class Client:
         except TimeoutError as error:
             text = f"{method} {path}: no answer within {self.address.patience_s:g} s"
             raise NoAnswer("timeout", text) from error
+        except http.client.IncompleteRead as error:
+            got, more = len(error.partial), f" of {len(error.partial) + error.expected}" if error.expected else ""
+            partial = HttpReply(response.status, {}, error.partial)
+            raise NoAnswer("cut", f"{method} {path}: the answer ends after {got}{more} bytes", partial) from error
         except (OSError, http.client.HTTPException) as error:
             raise no_answer(error, self.address.url, f"{method} {path}") from error
         finally:
             connection.close()
+        if self._is_short(response, content, most):
+            length = response.headers["content-length"]
+            partial = HttpReply(response.status, {}, content)
+            raise NoAnswer("cut", f"{method} {path}: the answer ends after {len(content)} of {length} bytes", partial)
         found: dict[str, str] = {}
         for name, value in response.getheaders():
             key = name.lower()
             found[key] = f"{found[key]}, {value}" if key in found else value
         return HttpReply(response.status, found, content)
+
+    def _is_short(self, response: http.client.HTTPResponse, content: bytes, most: int) -> bool:
+        """Whether less came than was named; http.client says so only where all of it was asked for."""
+        length = response.headers.get("content-length", "")
+        return bool(most and length.isdecimal() and response.length and len(content) < min(int(length), most))
 
     def addresses(self) -> Sequence[object]:
         """The host's addresses.
@@ -169,11 +221,10 @@ class Client:
 
     def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet open."""
+        timeout_s = max(0.2, min(self.address.patience_s, self.left_s()))
         if self._tls is not None:
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=self.address.patience_s, context=self._tls
-            )
-        return http.client.HTTPConnection(self._host, self._port, timeout=self.address.patience_s)
+            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
+        return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
 
     def _note(
         self,
@@ -222,14 +273,46 @@ def no_answer(error: OSError | http.client.HTTPException, url: str, request: str
 
 
 def below_500(reply: HttpReply, request: str, *, but: tuple[int, ...] = ()) -> HttpReply:
-    """The reply, unless its status is 500 or more and none of ``but``.
+    """The reply, unless its status is 429, or 500 or more and none of ``but``.
 
     Raises HttpServerError.
     """
-    if reply.status >= 500 and reply.status not in but:
+    if (reply.status >= 500 or reply.status == 429) and reply.status not in but:
         text = f"{request}: HTTP {reply.status}: {reply.text[:120]}".rstrip(": ")
-        raise HttpServerError(text, request, comes_back=reply.status == 503 and "retry-after" in reply.headers)
+        when = "retry-after" in reply.headers
+        if reply.status == 429 and not when:
+            raise HttpServerError(f"{text}, without Retry-After", request, topic="busy")
+        raise HttpServerError(text, request, comes_back=reply.status in (429, 503) and when)
     return reply
+
+
+def _retry_after_s(reply: HttpReply) -> float | None:
+    """After how many seconds the answer says to come back; None where it does not."""
+    text = reply.headers.get("retry-after", "")
+    return float(text) if reply.status in (429, 503) and text.isdecimal() else None
+
+
+def _decoded(reply: HttpReply) -> tuple[HttpReply, str]:
+    """The reply with its body as it was before it was compressed, and the coding; empty where it was not."""
+    coding = reply.headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("", "identity") or not reply.body:
+        return reply, ""
+    try:
+        body = gzip.decompress(reply.body) if coding in ("gzip", "x-gzip") else zlib.decompress(reply.body)
+    except (OSError, EOFError, zlib.error):
+        return reply, coding
+    return HttpReply(reply.status, reply.headers, body), coding
+
+
+def _clock(date: str | None) -> str:
+    """What is wrong with a Date header; empty where it is right or there is none."""
+    if date is None:
+        return ""
+    try:
+        shown_s = parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return f"the Date {date!r} is no date of HTTP (RFC 9110, 5.6.7)"
+    return f"the Date {date!r} is more than a day from this machine's" if abs(shown_s - unix_s()) > FAR_S else ""
 
 
 def _tls(address: ChassisTarget) -> ssl.SSLContext:

@@ -8,29 +8,41 @@
     ListingUnavailable  what was asked for cannot be had, after all patience
     Unmet               a clause does not hold
     NotJudged           a clause cannot be judged here
+      OutOfTime         the time for the whole run is over
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class NoAnswer(Exception):
-    """No answer came: ``kind`` is one of ``HOPELESS``, or dropped or timeout."""
+    """No answer came: ``kind`` is one of ``HOPELESS``, or dropped, timeout, cut, where a part of it came (``partial``),
+    or monitor, where a long operation's own answer cannot be had."""
 
     HOPELESS = ("unresolved", "refused", "unreachable", "untrusted", "not-http")
     """Where nothing has ever answered, asking again is of no use."""
 
-    def __init__(self, kind: str, text: str) -> None:
+    def __init__(self, kind: str, text: str, partial: Any = None) -> None:
         super().__init__(text)
         self.kind = kind
+        self.partial = partial
+
+    @property
+    def topic(self) -> str:
+        """What it is noted as."""
+        return {"cut": "whole", "monitor": "task"}.get(self.kind, "answers")
 
 
 class HttpServerError(Exception):
-    """HTTP 500 or more. ``where`` is the request's method and path; ``comes_back``: a 503 that says when it will."""
+    """HTTP 500 or more, or 429. ``where`` is the request's method and path; ``comes_back``: it says when it will;
+    ``topic``: what it is noted as."""
 
-    def __init__(self, text: str, where: str = "", *, comes_back: bool = False) -> None:
+    def __init__(self, text: str, where: str = "", *, comes_back: bool = False, topic: str = "server-errors") -> None:
         super().__init__(text)
         self.where = where
         self.comes_back = comes_back
+        self.topic = topic
 
 
 class Malformed(Exception):
@@ -47,3 +59,7 @@ class Unmet(Exception):
 
 class NotJudged(Exception):
     """The clause cannot be judged; the text says why."""
+
+
+class OutOfTime(NotJudged):
+    """The time for the whole run is over: nothing more is begun but putting devices back."""

@@ -5,10 +5,29 @@ The clauses that are about types name it; all others go on with what there is.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 LINK = "@odata.id"
+MOST_SHOWN = 160
+"""Characters of a value in a finding."""
+ORIGIN = re.compile(r"https?://[^/]*", re.IGNORECASE)
+
+
+def shown(value: Any) -> str:
+    """A JSON value as its reader wrote it, cut short: ``null``, not None."""
+    written = json.dumps(value, ensure_ascii=False, default=str)
+    return written if len(written) <= MOST_SHOWN else f"{written[:MOST_SHOWN]}…"
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls a value: ``an object``, ``null``."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "a boolean"
+    names = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
+    return names.get(type(value), "a value")
 
 
 def at(value: Any, *names: str) -> Any:
@@ -46,9 +65,14 @@ def links(value: Any, *names: str) -> list[str]:
 
 
 def link_of(value: Any) -> str:
-    """What an object's ``@odata.id`` is; empty without one."""
+    """The path that an object's ``@odata.id`` leads to; empty without one."""
     found = at(value, LINK)
-    return found if isinstance(found, str) else ""
+    return local(found) if isinstance(found, str) else ""
+
+
+def local(uri: str) -> str:
+    """The path of a URI that may name the host too."""
+    return ORIGIN.sub("", uri, count=1) if "://" in uri else uri
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

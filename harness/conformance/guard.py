@@ -88,8 +88,9 @@ class Guard:
 
 def main(arguments: Sequence[str]) -> int:
     """The process; 0 if there is nothing left to do."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     path = Path(arguments[0])
     credentials = json.loads(sys.stdin.readline() or "null")
     sys.stdout.write(READY + "\n")

@@ -11,7 +11,15 @@ from msgspec import Struct, field
 
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause
-from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged, Unmet
+from mews.harness.conformance.errors import (
+    HttpServerError,
+    ListingUnavailable,
+    Malformed,
+    NoAnswer,
+    NotJudged,
+    OutOfTime,
+    Unmet,
+)
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.expectations import Quirks, Waiver
 
@@ -23,6 +31,7 @@ be judged; error: a waiver for it has expired."""
 OF_GRADE = {MUST: FAILED, SHOULD: WARNING, MAY: NOTED}
 BAD = (FAILED, ERROR)
 READ_ONLY = "needs --allow-changes"
+OUT_OF_TIME = "not judged before the time was over: give more with --budget"
 
 
 class ClauseResult(Struct, frozen=True):
@@ -35,6 +44,8 @@ class ClauseResult(Struct, frozen=True):
     seconds: float = 0.0
     exchanges: tuple[Exchange, ...] = ()
     grade: str = MUST
+    evidence: Exchange | None = None
+    """The one exchange that shows why it does not hold, where there is one."""
 
     @property
     def good(self) -> bool:
@@ -53,6 +64,7 @@ class ClauseResult(Struct, frozen=True):
             "reason": self.reason,
             "note": self.note,
             "seconds": round(self.seconds, 3),
+            "evidence": None if self.evidence is None else self.evidence.as_dict(),
             "exchanges": [exchange.as_dict() for exchange in self.exchanges],
         }
 
@@ -65,6 +77,8 @@ class ClauseJudge(Struct, frozen=True):
     waivers: Sequence[Waiver]
     today: date
     changes: bool
+    withheld: list[str] = field(default_factory=list)
+    """Why no device can be moved though it was allowed; empty where one can."""
     grades: Mapping[str, str] = field(default_factory=dict)
     """Clause -> grade; must for any other."""
     causes: dict[str, str] = field(default_factory=dict)
@@ -75,6 +89,10 @@ class ClauseJudge(Struct, frozen=True):
         log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
         if clause.changes and not self.changes:
             return self._result(clause, SKIPPED, READ_ONLY, 0.0, ())
+        if clause.changes and (self.withheld or (self.bench.halted and not clause.last)):
+            return self._result(clause, SKIPPED, self.bench.halted or self.withheld[0], 0.0, ())
+        if self.bench.client.left_s() <= 0 and not clause.last:
+            return self._result(clause, SKIPPED, OUT_OF_TIME, 0.0, ())
         cause = next((self.causes[needed] for needed in clause.needs if needed in self.causes), None)
         if cause is not None:
             self.causes[clause.id] = cause
@@ -85,9 +103,19 @@ class ClauseJudge(Struct, frozen=True):
         if verdict == FAILED:
             self.causes[clause.id] = clause.id
         exchanges = tuple(log[first:])
-        if clause.last and verdict == FAILED:
-            exchanges = self._noticed(clause) or exchanges
-        return self._result(clause, verdict, self.bench.client.hidden(reason), time.monotonic() - began_s, exchanges)
+        noticed = self._noticed(clause) if clause.last and verdict == FAILED else ()
+        exchanges = noticed or exchanges
+        reason = self.bench.client.hidden(reason)
+        shown = self._evidence(reason, noticed[:2] or exchanges) if verdict == FAILED else None
+        return self._result(clause, verdict, reason, time.monotonic() - began_s, exchanges, shown)
+
+    def _evidence(self, reason: str, exchanges: Sequence[Exchange]) -> Exchange | None:
+        """The last of these exchanges whose path the reason names, or of all; the last of these where it names none."""
+        for log in (exchanges, self.bench.client.log):
+            named = [each for each in log if f" {each.path}:" in f" {reason}" or f" {each.path} " in f" {reason}"]
+            if named:
+                return named[-1]
+        return exchanges[-1] if exchanges else None
 
     def _look(self, clause: Clause) -> tuple[str, str]:
         try:
@@ -97,13 +125,15 @@ class ClauseJudge(Struct, frozen=True):
         except Malformed as error:
             self.bench.note("form", str(error))
             return SKIPPED if clause.changes or clause.last or clause.needs else FAILED, str(error)
+        except OutOfTime:
+            return SKIPPED, OUT_OF_TIME
         except (NotJudged, ListingUnavailable) as error:
             return SKIPPED, str(error)
         except NoAnswer as error:
-            self.bench.note("answers", str(error))
+            self.bench.note(error.topic, str(error))
             return SKIPPED, str(error)
         except HttpServerError as error:
-            self.bench.note("server-errors", str(error))
+            self.bench.note(error.topic, str(error))
             return SKIPPED, str(error)
         return PASSED, ""
 
@@ -124,7 +154,13 @@ class ClauseJudge(Struct, frozen=True):
         return tuple(log[n] for n in dict.fromkeys(shown))
 
     def _result(
-        self, clause: Clause, verdict: str, reason: str, seconds: float, exchanges: tuple[Exchange, ...]
+        self,
+        clause: Clause,
+        verdict: str,
+        reason: str,
+        seconds: float,
+        exchanges: tuple[Exchange, ...],
+        evidence: Exchange | None = None,
     ) -> ClauseResult:
         note = ""
         waiver = next((waiver for waiver in self.waivers if waiver.clause == clause.id), None)
@@ -141,4 +177,4 @@ class ClauseJudge(Struct, frozen=True):
         grade = self.grades.get(clause.id, MUST)
         if verdict == FAILED:
             verdict = OF_GRADE[grade]
-        return ClauseResult(clause, verdict, reason, note, seconds, exchanges, grade)
+        return ClauseResult(clause, verdict, reason, note, seconds, exchanges, grade, evidence)

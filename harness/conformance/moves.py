@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from mews.harness.conformance.bench import ClauseContext, at_once
-from mews.harness.conformance.clause import Clause, must, noticed
+from mews.harness.conformance.clause import MUST, SHOULD, Clause, must, noticed
 from mews.harness.conformance.errors import NotJudged, Unmet
 
 UNKNOWN_DEVICE = "mews-no-such-device"
+GPU_UUID = re.compile(r"(GPU-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""As NVML writes a GPU's: RFC 9562 after a word."""
 
 
 def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tuple[Clause, ...]:
@@ -16,13 +19,6 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
     ``unknown_port``: a host port, in the dialect's own form, that no chassis has."""
     at = f"chassis.md {section}"
     return (
-        Clause(
-            f"{section}.unknown-device",
-            "a move of an unknown device is refused and changes nothing",
-            f"{at}: {attach}, {detach}",
-            _unknown_device,
-            changes=True,
-        ),
         Clause(
             f"{section}.unknown-port",
             "an attach to a host port that the chassis lacks is refused",
@@ -38,6 +34,13 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             changes=True,
         ),
         Clause(
+            f"{section}.unknown-device",
+            "a move of an unknown device is refused and changes nothing",
+            f"{at}: {attach}, {detach}",
+            _unknown_device,
+            changes=True,
+        ),
+        Clause(
             f"{section}.one-winner",
             "of two simultaneous attaches of one device at most one is answered as done, and the device is on one port",
             f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
@@ -48,13 +51,39 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
     )
 
 
+def reading(section: int, *, read: str) -> tuple[Clause, ...]:
+    """Clauses about a listing's content that the plain dialects share."""
+    return (
+        Clause(
+            f"{section}.uuid-form",
+            "a GPU's UUID has the form that NVML gives it",
+            f"chassis.md 1, 2: {read}",
+            _uuid_form,
+            needs=(f"{section}.strings",),
+            grade=SHOULD,
+        ),
+    )
+
+
+def bare_delete(section: int, *, detach: str) -> Clause:
+    """The clause of a dialect whose DELETE has a body."""
+    return Clause(
+        f"{section}.delete-body",
+        "a DELETE without a body moves no device",
+        f"chassis.md {section}: {detach}",
+        _bare_delete,
+        changes=True,
+    )
+
+
 def watched(section: int, *, attach: str, detach: str, read: str) -> tuple[Clause, ...]:
     """Clauses about what was noticed on the way."""
     at = f"chassis.md {section}"
 
-    def last(word: str, title: str, reference: str, *topics: str, kind: str = "") -> Clause:
+    def last(word: str, title: str, reference: str, *topics: str, kind: str = "", grade: str = MUST) -> Clause:
         check = noticed(*topics, kind=kind)
-        return Clause(f"{section}.{word}", title, reference, check, changes=kind not in ("", "read"), last=True)
+        changes = kind not in ("", "read")
+        return Clause(f"{section}.{word}", title, reference, check, changes=changes, last=True, grade=grade)
 
     return (
         last(
@@ -88,15 +117,47 @@ def watched(section: int, *, attach: str, detach: str, read: str) -> tuple[Claus
         last("lost", "no device disappears", "chassis.md 1: device lookup table", "lost", kind="read"),
         last("form", "every reply to a read is of the dialect's form", f"{at}: {read}", "form"),
         last("answers", "every request is answered, no connection is dropped", f"{at}; 2: connections drop", "answers"),
+        last("write-access", "moves need no further credentials", f"{at}: {attach}, {detach}", "access"),
+        last("whole", "every reply is as long as it says", f"{at}: {read}; RFC 9112, 8", "whole"),
+        last("coding", "no body is in a coding that was not asked for", f"{at}: {read}; RFC 9110, 12.5.3", "coding"),
         last("server-errors", "no request is answered with HTTP 5xx", at, "server-errors"),
+        last("busy", "HTTP 429 says when to come back", f"{at}; RFC 6585, 4", "busy", grade=SHOULD),
+        last("clock", "a Date is one of HTTP and of this day", f"{at}; RFC 9110, 6.6.1", "clock", grade=SHOULD),
     )
+
+
+def _uuid_form(bench: ClauseContext) -> None:
+    rows = bench.read().rows
+    for device, row in rows.items():
+        must(
+            not row.uuid or GPU_UUID.fullmatch(row.uuid), f"device {device}: UUID {row.uuid!r}: must be GPU-8-4-4-4-12"
+        )
+
+
+def _bare_delete(bench: ClauseContext) -> None:
+    """An attached device is there to be lost; one that is another's is put back at the end."""
+    device, _ = bench.attached()
+    before = bench.read()
+    bench.ask(device, None, lambda: bool(bench.face.bare_delete()))
+    after = bench.read()
+    gone = [each for each, row in before.rows.items() if row.port is not None and after.port(each) != row.port]
+    bench.touched(*gone)
+    must(not gone, f"a DELETE without a body took {', '.join(gone)} off the port that it was on")
 
 
 def _unknown_device(bench: ClauseContext) -> None:
     port = bench.ports[0]
     before = set(bench.read().rows)
-    bench.refused(UNKNOWN_DEVICE, port, lambda: bench.face.attach(UNKNOWN_DEVICE, port), "attach of an unknown device")
-    bench.refused(UNKNOWN_DEVICE, None, lambda: bench.face.detach(UNKNOWN_DEVICE), "detach of an unknown device")
+    for what, target in (("attach of an unknown device", port), ("detach of an unknown device", None)):
+
+        def ask(target: str | None = target) -> bool:
+            face = bench.face
+            return bool(face.detach(UNKNOWN_DEVICE) if target is None else face.attach(UNKNOWN_DEVICE, target))
+
+        done = bench.refused(UNKNOWN_DEVICE, target, ask, what, judged=False)
+        if done and bench.ledger.of("truth-detach" if target is None else "truth-attach"):
+            raise NotJudged("its answers are not to be relied on, whatever device is asked for")
+        must(not done, f"{what}: answered as done")
     new = set(bench.read().rows) - before
     if new:
         raise Unmet(f"a move of an unknown device brought {', '.join(sorted(new))} into the listing")
@@ -123,7 +184,7 @@ def _one_winner(bench: ClauseContext) -> None:
     """Two winners in one round of two may be an attach that was answered as done and was not; in both it is none."""
     device = bench.free()
     first, second = (bench.ports * 2)[:2]
-    both = [_race(bench, device, first, second) for _ in range(2)]
+    both = [_race(bench, device, first, second) for _ in range(bench.often(2))]
     if all(both):
         raise Unmet(f"device {device}: attaches to {first} and {second} at the same time were both answered as done")
     if any(both):
@@ -137,7 +198,7 @@ def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
         lambda: bench.ask(device, first, lambda: bench.face.attach(device, first)),
         lambda: bench.ask(device, second, lambda: bench.face.attach(device, second)),
     )
-    after = bench.read()
+    after = bench.seen_on_some_port(device) if True in claims else bench.read()
     bench.compare_others(device, before, after)
     where = after.port(device)
     if claims.count(True) and where is None:

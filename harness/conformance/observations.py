@@ -8,6 +8,12 @@ from msgspec import Struct
 
 TOPICS = (
     "answers",  # a connection ended without an answer
+    "whole",  # an answer ended before the length that it had named
+    "coding",  # a body in a coding that was not asked for
+    "access",  # a move that is answered with 401 or 403
+    "busy",  # HTTP 429 that does not say when to come back
+    "clock",  # a Date that is none, or far from this machine's
+    "task",  # a long operation whose monitor or task is not as the protocol has it
     "server-errors",  # HTTP 500 or more
     "complete",  # a listing lacked devices that a later one had
     "lost",  # a device is not listed any more
@@ -19,6 +25,8 @@ TOPICS = (
     "truth-attach",  # a reply that said the opposite of what happened
     "truth-detach",
     "reply",  # a reply to a write of the wrong form
+    "words",  # an error in other words than the contract's
+    "error-type",  # an error of another content type
     "form",  # a reply to a read of the wrong form
     "times",  # slower than the limit
 )

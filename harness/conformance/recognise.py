@@ -23,7 +23,8 @@ EMPTY = ("", "[]", "{}", "null")
 def recognise(bench: ClauseContext, dialect: str) -> None:
     """Look whether it is a chassis of that dialect; what goes wrong otherwise is noted.
 
-    Raises Lacks, one line, where it is surely none. What answers with 401, 403, 5xx or not at all may be one.
+    Raises Lacks, one line, where it is surely none, and where it asks for credentials and none are given. What answers
+    with 403, 5xx or not at all may be one.
     """
     client: Client = bench.client
     _reach(client)
@@ -72,20 +73,20 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
     except NoAnswer as error:
         if error.kind in (*NoAnswer.HOPELESS, "dropped"):
             raise Lacks(f"{error}; no chassis answers there") from error
-        bench.note("answers", str(error))
+        bench.note(error.topic, str(error))
         return ""
     finally:
         notice.cancel()
     if reply.status >= 500:
         bench.note("server-errors", f"GET {judged.home}: HTTP {reply.status}: {reply.text[:120]}")
+    if reply.status == 401 and bench.client.credentials is None:
+        url = bench.client.address.url
+        raise Lacks(f"{url}: GET {judged.home}: HTTP 401: it asks for credentials: give --credentials FILE")
     if reply.status in (401, 403) or reply.status >= 500 or _names(reply, judged):
         return ""
     if reply.status < 300 and reply.text.strip() in EMPTY:
         return ""
     kind = reply.headers.get("content-type", "without a Content-Type").partition(";")[0]
-    coding = reply.headers.get("content-encoding", "identity")
-    if coding != "identity":
-        return f"HTTP {reply.status}, {kind}, with a body in {coding}, which was not asked for"
     return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}"
 
 
@@ -100,7 +101,7 @@ def _first_reply(bench: ClauseContext, path: str) -> HttpReply:
         except NoAnswer as error:
             if error.kind != "dropped":
                 raise
-            bench.note("answers", str(error))
+            bench.note(error.topic, str(error))
             threading.Event().wait(0.2 * attempt)
     return bench.client.send("GET", path)
 
@@ -114,5 +115,6 @@ def _is_one(client: Client, judged: DialectClauses) -> bool:
 
 
 def _names(reply: HttpReply, judged: DialectClauses) -> bool:
-    """Whether one of the dialect's own member names stands anywhere in it, be it wrapped or cut short."""
-    return any(f'"{word}"' in reply.text for word in judged.words)
+    """Whether one of the dialect's own member names stands in it, be it wrapped, cut short or in another case."""
+    text = reply.text.lower()
+    return any(f'"{word.lower()}"' in text for word in judged.words)

@@ -23,6 +23,8 @@ from mews.harness.errors import BadInput, unreadable
 from mews.harness.leftovers import state_folder
 
 VERSION = 2
+ROUNDS = 2
+"""Of putting back: where the first takes another device off its port, that one is put back in the second."""
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Moved:
 @dataclass(slots=True)
 class RestorePlan:
     """What a restore file holds. ``neighbours``: devices that were not to be moved; ``unanswered``: writes begun whose
-    answer was not seen. No credentials."""
+    answer was not seen; ``content_type``: what moves are sent in, where that was found out. No credentials."""
 
     url: str
     dialect: str
@@ -47,6 +49,7 @@ class RestorePlan:
     pid: int
     born: str
     guard: int = 0
+    content_type: str = ""
     devices: dict[str, Moved] = field(default_factory=dict)
     neighbours: dict[str, Moved] = field(default_factory=dict)
     unanswered: int = 0
@@ -89,6 +92,12 @@ class RestoreFile:
         """A write that was begun has been answered."""
         with self._lock:
             self.plan.unanswered -= 1
+            self._write()
+
+    def learned(self, content_type: str) -> None:
+        """Moves work in this content type."""
+        with self._lock:
+            self.plan.content_type = content_type
             self._write()
 
     def knocked_off(self, device: str) -> None:
@@ -156,6 +165,8 @@ def put_back(file: RestoreFile, bench: ClauseContext) -> list[str]:
 
     A write that was begun by a process that died may still take effect: then the table is watched for a while.
     """
+    if file.plan.content_type:
+        bench.face.content_type = file.plan.content_type
     left = _put_back(file.plan, bench)
     if file.plan.unanswered:
         quiet_s, began_s = bench.limits.quiet_s, time.monotonic()
@@ -169,20 +180,40 @@ def put_back(file: RestoreFile, bench: ClauseContext) -> list[str]:
 
 
 def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
-    left = []
     try:
-        table = bench.read()
-        for device, moved in (*plan.devices.items(), *touched(plan)):
-            where = table.port(device)
-            if device not in table.rows:
-                left.append(f"device {device} is not listed any more; it was on {port_text(moved.port)}")
-            elif where == moved.port or where not in moved.seen:
-                continue
-            elif not bench.move(device, moved.port):
-                left.append(f"device {device} does not go back to {port_text(moved.port)}")
+        for _ in range(ROUNDS):
+            table = bench.read()
+            for device, moved in _not_back(plan, table):
+                if device in table.rows:
+                    bench.move(device, moved.port)
+            left = _not_back(plan, table := bench.read())
+            if not left:
+                return []
+        began_s = time.monotonic()
+        while left and time.monotonic() - began_s < bench.limits.settle_s:
+            threading.Event().wait(min(0.2, bench.limits.settle_s))
+            left = _not_back(plan, table := bench.read())
     except (Malformed, ListingUnavailable) as error:
-        left.append(str(error))
-    return left
+        return [str(error)]
+    return [_unrestored(device, moved, table, bench) for device, moved in left]
+
+
+def _not_back(plan: RestorePlan, table: ListedTable) -> list[tuple[str, Moved]]:
+    """The devices that are where our requests brought them, or nowhere."""
+    return [
+        (device, moved)
+        for device, moved in (*plan.devices.items(), *touched(plan))
+        if device not in table.rows or moved.port != table.port(device) in moved.seen
+    ]
+
+
+def _unrestored(device: str, moved: Moved, table: ListedTable, bench: ClauseContext) -> str:
+    """Where a device is, where it was, and the request that would put it back."""
+    if device not in table.rows:
+        return f"device {device} is not listed any more; it was on {port_text(moved.port)}"
+    call = getattr(bench.face, "call", None)
+    how = f"; this would put it back: {call(device, moved.port)}" if call is not None else ""
+    return f"device {device} does not go back to {port_text(moved.port)}, it is on {port_text(table.port(device))}{how}"
 
 
 def touched(plan: RestorePlan) -> list[tuple[str, Moved]]:

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from types import FrameType
@@ -18,12 +18,13 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.client import ChassisTarget
+from mews.harness.conformance.clause import Clause
+from mews.harness.conformance.client import ChassisTarget, Client
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged
 from mews.harness.conformance.expectations import Quirks, Waiver
 from mews.harness.conformance.guard import Guard
-from mews.harness.conformance.judge import ClauseJudge, ClauseResult
+from mews.harness.conformance.judge import OUT_OF_TIME, SKIPPED, ClauseJudge, ClauseResult
 from mews.harness.conformance.open import client_for
 from mews.harness.conformance.profiles import ConformProfile
 from mews.harness.conformance.recognise import recognise
@@ -39,17 +40,25 @@ from mews.harness.conformance.restore import (
 )
 from mews.harness.conformance.suite import ClauseSuite, run_suite
 from mews.harness.conformance.table import ListedTable, Versions
+from mews.harness.conformance.trial import round_trip
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import born
 from mews.own_files import make_own_folder
 
+PROGRESS_S = 5.0
+"""Between two lines about how far a run is."""
 MOST_DEVICES = 2
 """That are moved; the second stands in for a lost first."""
 
 
+BUDGET_S = 120.0
+"""Seconds of a run, unless it is given others."""
+
+
 class Order(Struct, frozen=True):
     """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own;
-    ``profile`` None: all clauses by their own grades."""
+    ``profile`` None: all clauses by their own grades; ``budget_s``: nothing but restoring begins afterwards;
+    ``guarded``: another process restores where this one dies, which a chassis in this very process does not need."""
 
     address: ChassisTarget
     dialect: str
@@ -61,6 +70,8 @@ class Order(Struct, frozen=True):
     quirks: Quirks = field(default_factory=Quirks)
     waivers: tuple[Waiver, ...] = ()
     restore_file: Path | None = None
+    budget_s: float = BUDGET_S
+    guarded: bool = True
     recorded: dict[str, list[dict[str, Any]]] | None = None
 
 
@@ -70,51 +81,153 @@ def conform(
     on_result: Callable[[ClauseResult], None],
     on_wait: Callable[[str], None] = lambda text: None,
 ) -> ConformanceOutcome:
-    """Judge the chassis. ``on_wait`` is called with one line when an answer is long in coming.
+    """Judge the chassis: what only reads first, then what moves devices. ``on_wait`` is called with one line when an
+    answer is long in coming, and now and then with the time left.
 
-    Raises BadInput, Lacks (also where something answers that is no such chassis), KeyboardInterrupt; whatever it
-    raises, the table is as before, or the guard sees to it.
+    An outcome is returned whatever the chassis does, also where there is none (``unable``). Raises BadInput and
+    KeyboardInterrupt; whatever it raises, the table is as before, or the guard sees to it.
     """
     began_s = time.monotonic()
     suite = clauses_of(order.dialect)
     client = client_for(order.address, order.credentials)
+    client.deadline_s = began_s + order.budget_s
     face = suite.face(client)
+    bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home)
+    bench.on_wait = on_wait
+    profile = order.profile or ConformProfile("", suite.clauses)
+    grades = {clause.id: profile.grade(clause) for clause in profile.clauses}
+    judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes, grades=grades)
+    changing = _Changing(order, bench, judge)
+    progress = _Progress(client, len(profile.clauses), on_wait)
+    run = ClauseSuite(judge, profile.clauses, on_result, before_changes=changing.begin, on_begin=progress.begins)
+    unable, versions = "", Versions()
     try:
-        bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home)
-        bench.on_wait = on_wait
         recognise(bench, order.dialect)
-        table = _first_look(bench)
-        devices, ports = choose(order, table) if order.changes else ((), ())
-        with _protected(order, table, devices) as keeper:
-            bench.allow(devices, ports, keeper.file)
-            profile = order.profile or ConformProfile("", suite.clauses)
-            grades = {clause.id: profile.grade(clause) for clause in profile.clauses}
-            judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes, grades)
-            run = ClauseSuite(judge, profile.clauses, on_result)
-            with tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
-                run_suite(run, suite.file, Path(folder))
+        changing.table = _first_look(bench)
+        changing.check()
+        with changing, tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
+            run_suite(run, suite.file, Path(folder))
             versions = _versions(face.versions)
-        left = keeper.left
+    except Lacks as error:
+        unable = str(error)
     finally:
+        client.deadline_s = None
         with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
             face.close()
     differences: list[RecordingDifference] = [] if order.recorded is None else compare(run.results, order.recorded)
+    kept = changing.kept
     return ConformanceOutcome(
         url=order.address.url,
         dialect=order.dialect,
         changes=order.changes,
-        devices=devices,
+        devices=changing.devices,
         profile=profile.name,
         quirks=order.quirks.name,
         versions=versions,
         results=run.results,
-        restored=tuple(left) if order.changes else None,
+        restored=tuple(kept.left) if changing.protects else None,
         differences=differences,
-        remarks=tuple(keeper.remarks),
-        others=tuple(keeper.others),
+        remarks=(*kept.remarks, *_remarks(bench)),
+        others=tuple(kept.others),
         seconds=time.monotonic() - began_s,
         log=tuple(client.log),
+        unable=unable,
+        open=tuple(_open(run.results, changing, order.budget_s)),
     )
+
+
+def _remarks(bench: ClauseContext) -> list[str]:
+    """How the chassis was judged, where that is worth knowing."""
+    waited = bench.client.waited
+    lines = [bench.slow] if bench.slow else []
+    if waited:
+        more = f" (and {len(waited) - 1} more)" if len(waited) > 1 else ""
+        lines.append(f"waited as the chassis asked: {waited[0]}{more}")
+    return lines
+
+
+def _open(results: Sequence[ClauseResult], changing: _Changing, budget_s: float) -> Iterator[str]:
+    late = [result.clause.id for result in results if result.verdict == SKIPPED and result.reason == OUT_OF_TIME]
+    if late:
+        yield f"{budget_s:g} s were over before {', '.join(late)}; give more with --budget"
+    if changing.withheld and not any(not result.good for result in results):
+        yield f"what moves devices: {changing.withheld}"
+
+
+class _Progress:
+    """Says now and then what is being judged and how much time is left."""
+
+    def __init__(self, client: Client, clauses: int, show: Callable[[str], None]) -> None:
+        self._client, self._clauses, self._show = client, clauses, show
+        self._shown_s = time.monotonic()
+
+    def begins(self, clause: str, number: int) -> None:
+        """A clause is about to be judged."""
+        if time.monotonic() - self._shown_s >= PROGRESS_S:
+            self._shown_s = time.monotonic()
+            self._show(f"{clause}: {number} of {self._clauses}, {max(0.0, self._client.left_s()):.0f} s left")
+
+
+class _Changing:
+    """The part of a run that moves devices: begun by the first clause that does, ended with the table as before."""
+
+    def __init__(self, order: Order, bench: ClauseContext, judge: ClauseJudge) -> None:
+        self._order, self._bench, self._judge = order, bench, judge
+        self._ports: tuple[str, ...] = ()
+        self._stack = contextlib.ExitStack()
+        self.table: ListedTable | None = None
+        self.devices: tuple[str, ...] = ()
+        self.kept = _Kept()
+        self.protects = False
+        """Whether there was anything to put back."""
+
+    @property
+    def withheld(self) -> str:
+        """Why no device may be moved though that was allowed."""
+        return self._judge.withheld[0] if self._judge.withheld else ""
+
+    def check(self) -> None:
+        """Choose devices and ports.
+
+        Raises BadInput for names that are none.
+        """
+        if not self._order.changes:
+            return
+        if self.table is None:
+            self._judge.withheld.append("the listing cannot be read, so no device could be put back")
+            return
+        try:
+            self.devices, self._ports = choose(self._order, self.table)
+        except NotJudged as error:
+            self._judge.withheld.append(str(error))
+
+    def begin(self) -> None:
+        """Protect the table, and move one device there and back.
+
+        Raises Lacks where the table cannot be protected.
+        """
+        if not self._order.changes or self.withheld or self.table is None:
+            return
+        if any(cause == clause.id for clause in self._gates() for cause in self._judge.causes.values()):
+            return
+        self._stack.enter_context(_protected(self._order, self.table, self.devices, self.kept))
+        self.protects = True
+        file = self.kept.file
+        self._bench.allow(self.devices, self._ports, file)
+        round_trip(self._bench, file.learned if file is not None else lambda kind: None)
+
+    def _gates(self) -> list[Clause]:
+        """Clauses without which nothing that moves devices can be judged."""
+        changing = [clause for clause in clauses_of(self._order.dialect).clauses if clause.changes]
+        needed = set.intersection(*({*clause.needs} for clause in changing)) if changing else set()
+        return [clause for clause in clauses_of(self._order.dialect).clauses if clause.id in needed]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        self._bench.client.deadline_s = None
+        self._stack.close()
 
 
 def _first_look(bench: ClauseContext) -> ListedTable | None:
@@ -132,13 +245,11 @@ def _first_look(bench: ClauseContext) -> ListedTable | None:
         raise Lacks(f"{error}; no chassis answers there") from error
 
 
-def choose(order: Order, table: ListedTable | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def choose(order: Order, table: ListedTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices that may be moved: those that were named, else free ones; and the ports that they may be put on.
 
-    Raises Lacks where the table could not be put back or nothing is idle, BadInput for names that are none.
+    Raises NotJudged where nothing is idle, BadInput for names that are none.
     """
-    if table is None:
-        raise Lacks("--allow-changes: the listing cannot be read, so the table could not be restored")
     for device in order.devices:
         if device not in table.rows:
             raise BadInput(f"--device {device}: not listed; there are {', '.join(table.rows)}")
@@ -149,9 +260,9 @@ def choose(order: Order, table: ListedTable | None) -> tuple[tuple[str, ...], tu
     free = [device for device, row in table.rows.items() if row.port is None]
     devices = order.devices or tuple(free[:MOST_DEVICES])
     if not devices:
-        raise Lacks("--allow-changes: no device is free; name idle ones with --device, or free one")
+        raise NotJudged("no device is free; name idle ones with --device, or free one")
     if not ports:
-        raise Lacks("--allow-changes: no host port is known; name one with --port")
+        raise NotJudged("no host port is known; name one with --port")
     return devices, ports
 
 
@@ -165,12 +276,8 @@ class _Kept(Struct):
 
 
 @contextlib.contextmanager
-def _protected(order: Order, table: ListedTable | None, devices: tuple[str, ...]) -> Iterator[_Kept]:
-    """Nothing for a read-only run; else restore file, guard, signals, and the table put back at the end."""
-    kept = _Kept()
-    if not order.changes or table is None:
-        yield kept
-        return
+def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept: _Kept) -> Iterator[None]:
+    """Restore file, guard, signals, and the table put back at the end."""
     path = order.restore_file or default_path(order.address.url, order.dialect)
     address = order.address
     plan = RestorePlan(
@@ -190,19 +297,20 @@ def _protected(order: Order, table: ListedTable | None, devices: tuple[str, ...]
     except OSError as error:
         raise Lacks(f"{path}: the restore file cannot be written, so nothing is changed: {error.strerror}") from error
     try:
-        guard = Guard(file, order.credentials)
+        guard = Guard(file, order.credentials) if order.guarded else None
     except Lacks:
         file.forget()
         raise
     try:
         with _signals_interrupt():
-            yield kept
+            yield
     finally:
         with _signals_ignored():
             kept.left = _undo(order, file, kept)
         if kept.left:
             kept.left.append(f"mews conform --restore {file.path} tries again")
-        guard.dismiss()
+        if guard is not None:
+            guard.dismiss()
 
 
 def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
@@ -211,12 +319,13 @@ def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
     judged = clauses_of(order.dialect)
     face = judged.face(client)
     bench = ClauseContext(client, face, limits=order.quirks.limits, home=judged.home)
+    bench.allow((), (), file)
     try:
         left = put_back(file, bench)
         table = bench.read()
         kept.remarks += put_back_neighbours(file.plan, table)
         kept.others = strangers(file.plan, table)
-    except (ListingUnavailable, Malformed) as error:
+    except (ListingUnavailable, Malformed, NotJudged) as error:
         left = [str(error)]
     finally:
         with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
@@ -227,7 +336,7 @@ def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
 def _versions(ask: Callable[[], Versions]) -> Versions:
     try:
         return ask()
-    except (NoAnswer, HttpServerError, Malformed):
+    except (NoAnswer, HttpServerError, Malformed, NotJudged):
         return Versions()
 
 
@@ -238,21 +347,22 @@ def _signals_interrupt() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    with _handled((signal.SIGTERM, signal.SIGHUP, signal.SIGINT), interrupt):
+    with _handled(interrupt):
         yield
 
 
 @contextlib.contextmanager
 def _signals_ignored() -> Iterator[None]:
-    with _handled((signal.SIGTERM, signal.SIGHUP, signal.SIGINT), signal.SIG_IGN):
+    with _handled(signal.SIG_IGN):
         yield
 
 
 @contextlib.contextmanager
-def _handled(numbers: tuple[signal.Signals, ...], handler: Any) -> Iterator[None]:
+def _handled(handler: Any) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

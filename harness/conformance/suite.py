@@ -28,10 +28,18 @@ class ClauseSuite:
     """The plugin: hands the clauses to pytest and collects the results."""
 
     def __init__(
-        self, judge: ClauseJudge, clauses: Sequence[Clause], on_result: Callable[[ClauseResult], None]
+        self,
+        judge: ClauseJudge,
+        clauses: Sequence[Clause],
+        on_result: Callable[[ClauseResult], None],
+        *,
+        before_changes: Callable[[], None] = lambda: None,
+        on_begin: Callable[[str, int], None] = lambda clause, number: None,
     ) -> None:
         self.judge = judge
-        self.clauses = sorted(clauses, key=lambda clause: clause.last)
+        self.clauses = in_order(clauses)
+        self._before_changes: Callable[[], None] | None = before_changes
+        self._on_begin = on_begin
         self.results: list[ClauseResult] = []
         self.error: BaseException | None = None
         self._on_result = on_result
@@ -39,6 +47,13 @@ class ClauseSuite:
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector:
         """A collector of clauses, for the one file that is named."""
         return ClauseFile.from_parent(parent, path=file_path, suite=self)
+
+    def begin(self, clause: Clause) -> None:
+        """Before a clause is judged: the first that moves devices lets the run protect the table."""
+        if self._before_changes is not None and (clause.changes or clause.last):
+            prepare, self._before_changes = self._before_changes, None
+            prepare()
+        self._on_begin(clause.id, len(self.results) + 1)
 
     def add(self, result: ClauseResult) -> None:
         """One more."""
@@ -52,6 +67,11 @@ class ClauseSuite:
             self.error = self.error or call.excinfo.value
             item.session.shouldstop = "internal error"
         yield
+
+
+def in_order(clauses: Iterable[Clause]) -> list[Clause]:
+    """What only reads comes first, then what moves devices, then what was noticed on the way."""
+    return sorted(clauses, key=lambda clause: (clause.last, clause.changes and not clause.last))
 
 
 class BadClause(AssertionError):
@@ -81,6 +101,7 @@ class ClauseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judge it."""
+        self.suite.begin(self.clause)
         result = self.suite.judge.judge(self.clause)
         self.suite.add(result)
         if result.verdict == SKIPPED:

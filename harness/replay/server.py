@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from mews.callers import callers
 from mews.emulator.dialects.app import wire_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.http_server import HttpServer
-from mews.emulator.serve import ENDINGS, endings_held_back, write_ready
+from mews.emulator.serve import await_ending, endings_held_back, write_ready
 from mews.harness import terminal
 from mews.harness.replay.folders import Replayable
 from mews.harness.replay.replies import Replay
@@ -51,7 +50,7 @@ def serve_recording(
             write_ready(ready, {"recording": {replayable.dialect: server.url}})
         terminal.out(f"recording: {replayable.dialect} {server.url}\n")
         sys.stdout.flush()
-        signal.sigwait(ENDINGS)
+        await_ending()
     finally:
         server.stop()
         if ready is not None:

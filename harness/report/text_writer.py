@@ -14,6 +14,7 @@ STYLES = {
     "passed": "green",
     "failed": "bold red",
     "error": "bold magenta",
+    "incomplete": "yellow",
     "skipped": "yellow",
     "warning": "yellow",
     "noted": "dim",

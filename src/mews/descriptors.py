@@ -7,9 +7,21 @@ with those that it has, and says so now and then (``Refusals``).
 from __future__ import annotations
 
 import errno
+import importlib
 import logging
-import resource
 from collections.abc import Iterator
+from typing import Any
+
+
+def _limits() -> Any:
+    """The module ``resource``; None on Windows, which has no such limit to ask for."""
+    try:
+        return importlib.import_module("resource")
+    except ImportError:
+        return None
+
+
+resource = _limits()
 
 PAUSE_S = 0.1
 """For which a server that can accept nothing lets the others work; the connection waits in the backlog."""
@@ -27,6 +39,8 @@ def ensure_descriptors(what: str, needed: int) -> None:
 
     Raises TooFewDescriptorsError.
     """
+    if resource is None:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _allows(soft, needed):
         return
@@ -37,6 +51,8 @@ def ensure_descriptors(what: str, needed: int) -> None:
 
 def allowed_descriptors() -> int | None:
     """The most that this process may have open, up to the hard limit; None for no limit."""
+    if resource is None:
+        return None
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if hard == resource.RLIM_INFINITY else hard
 
@@ -48,6 +64,8 @@ def exhausted(error: BaseException | None) -> bool:
 
 def exhausted_line(what: str) -> str:
     """The line for a process that ran out of them."""
+    if resource is None:
+        return f"{what}: too many open files"
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return f"{what}: too many open files; {_there()}: {_more(max(4096, 4 * soft))}"
 

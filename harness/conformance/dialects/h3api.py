@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import MAY, SHOULD, Clause, must, noticed, resting_on, unseen
+from mews.harness.conformance.clause import MAY, SHOULD, Clause, moves_resting_on, must, noticed, resting_on, unseen
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
-from mews.harness.conformance.fields import text
-from mews.harness.conformance.moves import moving, one_device_each, watched
+from mews.harness.conformance.fields import kind_of, shown, text
+from mews.harness.conformance.moves import bare_delete, moving, one_device_each, reading, watched
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
+from mews.harness.conformance.trial import REFUSED_KINDS
 
 RESOURCES = "/h3api/v1/resources"
 ALLOCATION = "/h3api/v1/allocation"
@@ -28,9 +28,13 @@ UNKNOWN_PORT = "9999"
 class H3ApiTableClient:
     """The table over h3api. ``port_gid`` of a port is what the listing says, else as the contract computes it."""
 
+    content_types = ("text/plain", "application/json")
+    """What moves can be sent in: as the real clients do, and as a box may ask for."""
+
     def __init__(self, client: Client) -> None:
         self._client = client
         self._gids: dict[str, str] = {}
+        self.content_type = self.content_types[0]
 
     def read(self) -> ListedTable:
         """The listing."""
@@ -44,18 +48,30 @@ class H3ApiTableClient:
         }
         return ListedTable(rows, tuple(ports))
 
-    def attach(self, device: str, port: str, content_type: str = "text/plain") -> bool:
+    def attach(self, device: str, port: str, content_type: str = "") -> bool:
         """What ``result`` says."""
-        body = {"gep": "0", "port_gid": self._gid(port), "dev_gid": device}
-        return self._write("POST", body, content_type)
+        return self.send(*self._move(device, port), content_type)
 
-    def detach(self, device: str, content_type: str = "text/plain") -> bool:
+    def detach(self, device: str, content_type: str = "") -> bool:
         """What ``result`` says."""
-        return self._write("DELETE", {"gep": "0", "dev_gid": device}, content_type)
+        return self.send(*self._move(device, None), content_type)
 
-    def send(self, method: str, body: bytes, content_type: str = "text/plain") -> bool:
+    def bare_delete(self) -> bool:
+        """What ``result`` says to a DELETE without a body."""
+        reply = self._client.send("DELETE", ALLOCATION)
+        try:
+            return _result(below_500(reply, f"DELETE {ALLOCATION}"))
+        except Malformed:
+            return False
+
+    def call(self, device: str, port: str | None) -> str:
+        """The request that moves a device."""
+        method, body = self._move(device, port)
+        return f"{method} {ALLOCATION} {body.decode()} (Content-Type {self.content_type})"
+
+    def send(self, method: str, body: bytes, content_type: str = "") -> bool:
         """What ``result`` says to a raw body."""
-        reply = self._client.send(method, ALLOCATION, body, {"Content-Type": content_type})
+        reply = self._client.send(method, ALLOCATION, body, {"Content-Type": content_type or self.content_type})
         return _result(below_500(reply, f"{method} {ALLOCATION}"))
 
     def versions(self) -> Versions:
@@ -66,8 +82,10 @@ class H3ApiTableClient:
     def close(self) -> None:
         """Nothing is kept."""
 
-    def _write(self, method: str, body: Mapping[str, str], content_type: str) -> bool:
-        return self.send(method, json.dumps(body).encode(), content_type)
+    def _move(self, device: str, port: str | None) -> tuple[str, bytes]:
+        if port is None:
+            return "DELETE", json.dumps({"gep": "0", "dev_gid": device}).encode()
+        return "POST", json.dumps({"gep": "0", "port_gid": self._gid(port), "dev_gid": device}).encode()
 
     def _gid(self, port: str) -> str:
         if not port:
@@ -110,24 +128,32 @@ def _array(bench: ClauseContext) -> None:
         raise Unmet(str(error)) from error
     inside = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
     wrapped = f" that wraps it as {', '.join(map(repr, inside))}" if inside else ""
-    must(isinstance(value, list), f"a JSON {type(value).__name__}{wrapped}, must be an array")
+    must(isinstance(value, list), f"GET {RESOURCES}: {kind_of(value)}{wrapped}, must be an array")
     for record in value:
-        must(isinstance(record, dict), f"element {record!r}: must be an object")
+        must(isinstance(record, dict), f"GET {RESOURCES}: the element {shown(record)}: must be an object")
+
+
+def _names(bench: ClauseContext) -> None:
+    for record in _listing(bench):
+        for name in ("Dev_GID", "Port#"):
+            value = record.get(name, "")
+            must(isinstance(value, str), f"{name} of {shown(record)}: {shown(value)} must be a string")
 
 
 def _strings(bench: ClauseContext) -> None:
-    """A null where a device is free is what another clause is about."""
+    """A null where a device is free, and what devices and ports are called by, are what other clauses are about."""
     for record in _listing(bench):
         for name, value in record.items():
-            right = isinstance(value, str) or (name == "Host_Port#" and value is None)
-            must(right, f"{name} of {record}: {value!r} must be a string")
+            named = name in ("Dev_GID", "Port#")
+            right = named or isinstance(value, str) or (name == "Host_Port#" and value is None)
+            must(right, f"{name} of {shown(record)}: {shown(value)} must be a string")
 
 
 def _kinds(bench: ClauseContext) -> None:
     for record in _listing(bench):
         wanted = PORT if "Port#" in record else DEVICE
         missing = sorted(wanted - set(record))
-        must(not missing, f"record {record}: {', '.join(missing)} is missing; a record is a device or a port")
+        must(not missing, f"record {shown(record)}: {', '.join(missing)} is missing; a record is a device or a port")
 
 
 def _port_gid(bench: ClauseContext) -> None:
@@ -151,14 +177,27 @@ def _join(bench: ClauseContext) -> None:
 
 
 def _free_is_empty(bench: ClauseContext) -> None:
-    free = [record for record in _devices(bench) if _is_free(record)]
-    if not free and bench.devices:
-        device = bench.free()
-        free = [record for record in _devices(bench) if text(record, "Dev_GID") == device and _is_free(record)]
+    """Also in the listings of before: where changes are allowed, one device was free for a while."""
+    free = [record for record in _devices(bench) if _is_free(record)] or _once_free(bench)
     if not free:
         raise NotJudged("no device is free")
     for record in free:
-        must(record["Host_Port#"] == "", f"Host_Port# of free device {record['Dev_GID']}: must be an empty string")
+        found = shown(record["Host_Port#"])
+        must(found == '""', f"Host_Port# of free device {record['Dev_GID']}: {found}, must be an empty string")
+
+
+def _once_free(bench: ClauseContext) -> list[dict[str, Any]]:
+    """The records of free devices in the first listing of the run that has some."""
+    for exchange in bench.client.log:
+        if exchange.path == RESOURCES and exchange.status == 200:
+            try:
+                records = _records(HttpReply(200, {}, exchange.reply.encode()))
+            except Malformed:
+                continue
+            free = [record for record in records if text(record, "Dev_GID") and _is_free(record)]
+            if free:
+                return free
+    return []
 
 
 def _is_free(record: dict[str, Any]) -> bool:
@@ -179,6 +218,11 @@ def _no_authentication(bench: ClauseContext) -> None:
 
 
 def _any_content_type(bench: ClauseContext) -> None:
+    """What the first move found out, else both ways."""
+    refused = bench.facts.get(REFUSED_KINDS)
+    if refused:
+        used = bench.face.content_type
+        raise Unmet(f"a request with Content-Type {refused[0]} is refused, the same with {used} is not")
     device = bench.free()
     port = bench.ports[0]
     _sent_as(bench, device, port, "application/json")
@@ -201,7 +245,7 @@ def _sent_as(bench: ClauseContext, device: str, port: str | None, kind: str) -> 
 
 
 def _result_on_failure(bench: ClauseContext) -> None:
-    for body in (b"{", b"[]", b'{"gep":"0"}'):
+    for body in (b"{", b"[]", b'{"gep":"0"}')[: bench.often(3)]:
         for method in ("POST", "DELETE"):
             reply = bench.insist(partial(_no_5xx, bench, method, body))
             try:
@@ -256,10 +300,14 @@ DETACH = "DELETE /h3api/v1/allocation"
 NO_AUTH = Clause("2.no-auth", "no authentication is asked for", "chassis.md 2: No authentication", _no_authentication)
 ARRAY = Clause("2.array", "the listing is a JSON array of objects", f"chassis.md 2: {READ}", _array)
 
+NAMES = Clause("2.names", "devices and ports are named by strings", f"chassis.md 2: {READ}", _names)
+PORT_GID = Clause("2.port-gid", "Port_GID is hex(Port#) and an h", f"chassis.md 2: {READ}", _port_gid)
+
 RESTING: tuple[Clause, ...] = (
+    NAMES,
     Clause("2.strings", "every value of the listing is a string", f"chassis.md 2: {READ}", _strings),
     Clause("2.kinds", "a record is a device or a port, with the members of its kind", f"chassis.md 2: {READ}", _kinds),
-    Clause("2.port-gid", "Port_GID is hex(Port#) and an h", f"chassis.md 2: {READ}", _port_gid),
+    PORT_GID,
     Clause("2.join", "Host_Port# of an attached device is the Port# of a port", f"chassis.md 2: {READ}", _join),
     Clause(
         "2.free",
@@ -267,11 +315,14 @@ RESTING: tuple[Clause, ...] = (
         f"chassis.md 2 (I): {READ}",
         _free_is_empty,
         assumed=True,
+        last=True,
         grade=SHOULD,
     ),
     Clause(
         "2.one-port", "a device is listed once: it is on at most one host port", f"chassis.md 1, 2: {READ}", _unique
     ),
+    *reading(2, read=READ),
+    bare_delete(2, detach=DETACH),
     *moving(2, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
     Clause(
         "2.empty-port", "an attach without a port is refused", f"chassis.md 1, 2: {ATTACH}", _empty_port, changes=True
@@ -305,6 +356,7 @@ RESTING: tuple[Clause, ...] = (
         noticed("reply", kind="detach"),
         changes=True,
         last=True,
+        needs=("2.failure",),
     ),
     *watched(2, attach=ATTACH, detach=DETACH, read=READ),
     Clause(
@@ -324,6 +376,9 @@ RESTING: tuple[Clause, ...] = (
     ),
 )
 
-CLAUSES = (NO_AUTH, *resting_on((NO_AUTH.id,), (ARRAY, *resting_on((ARRAY.id,), RESTING))))
+CLAUSES = (
+    NO_AUTH,
+    *resting_on((NO_AUTH.id,), (ARRAY, *resting_on((ARRAY.id,), moves_resting_on((NAMES.id, PORT_GID.id), RESTING)))),
+)
 
 DIALECT_CLAUSES = DialectClauses(H3ApiTableClient, CLAUSES, __file__, home=RESOURCES, words=("Dev_GID", "Port_GID"))

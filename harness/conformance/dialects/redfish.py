@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import Clause, must, noticed, resting_on
+from mews.harness.conformance.clause import Clause, moves_resting_on, must, noticed, resting_on
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import ACCESS, MODEL, ROOT_CLAUSE, walk
-from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, ask, extended, status
+from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, URIS, ask, extended, status
 from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, RedfishTableClient, durable_name, tail
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import at, link_of, links, members, objects, text
 from mews.harness.conformance.moves import moving, watched
 
@@ -174,9 +178,37 @@ def _task(bench: ClauseContext) -> None:
     _last(replies)
     if replies[0].status != 202:
         raise NotJudged(f"an attach is answered at once, with HTTP {replies[0].status}")
-    must(replies[0].headers.get("location"), "202 without the Location of a task monitor")
+    if not replies[0].headers.get("location"):
+        raise NotJudged("4.monitor does not hold: 202 without the Location of a task monitor")
     must(replies[0].headers.get("retry-after"), "202 without Retry-After")
-    must(replies[-1].status in (200, 201, 204), f"the task monitor ends with HTTP {replies[-1].status}")
+    must(replies[-1].status in (200, 201, 202, 204), f"the task monitor ends with HTTP {replies[-1].status}")
+
+
+def _task_state(bench: ClauseContext) -> None:
+    """The task of the last attach, once its device is where it was to go."""
+    replies: list[HttpReply] = bench.face.task
+    first = next((reply for reply in replies if reply.status == 202), None)
+    if first is None:
+        raise NotJudged("no operation went on after its answer")
+    try:
+        where = link_of(first.json()) if first.body else ""
+    except Malformed:
+        where = ""
+    if not where:
+        raise NotJudged("the 202 names no task")
+    began_s = time.monotonic()
+    while True:
+        reply = ask(bench, "GET", where)
+        if reply.status == 404:
+            raise NotJudged(f"{where}: is gone already")
+        state = text(reply.json(), "TaskState")
+        if state in ENDED or time.monotonic() - began_s > bench.limits.settle_s:
+            break
+        threading.Event().wait(0.1)
+    must(
+        state in ENDED,
+        f"{where}: TaskState {state}, though its operation has ended: must be {', '.join(ENDED[:3])} or such",
+    )
 
 
 def _training(bench: ClauseContext) -> None:
@@ -224,36 +256,63 @@ def _names_stay(bench: ClauseContext) -> None:
     must(durable_name(ask(bench, "GET", where).json()) == before, f"{where}: its DurableName is another after a detach")
 
 
+ENDED = ("Completed", "Exception", "Cancelled", "Killed", "Interrupted")
+"""Of TaskState (DSP2046, Task): nothing goes on any more."""
 AT = "chassis.md 4"
 READ = "GET Endpoints"
 ATTACH = ADD.lstrip("#")
 DETACH = REMOVE.lstrip("#")
 
 
-def _changing(id_: str, title: str, reference: str, check: Any, *, assumed: bool = False) -> Clause:
-    return Clause(id_, title, reference, check, changes=True, assumed=assumed)
+def _changing(id_: str, title: str, reference: str, check: Any, *needs: str, assumed: bool = False) -> Clause:
+    return Clause(id_, title, reference, check, changes=True, assumed=assumed, needs=needs)
 
 
 RESTING: tuple[Clause, ...] = (
+    URIS,
     *MODEL,
     *PROTOCOL,
     *moving(4, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
-    _changing("4.etag-changes", "an ETag changes on each write", RULES, _etag_changes),
+    _changing("4.etag-changes", "an ETag changes on each write", RULES, _etag_changes, "4.etag-stays"),
     _changing("4.etag-parameter", "a mismatching ETag parameter is 428", f"{AT}: {ATTACH}, {DETACH}", _etag_parameter),
     _changing("4.if-match", "a stale If-Match is 412 and nothing is written", RULES, _if_match),
     _changing(
-        "4.zone-patch", "PATCH of a zone replaces its whole list", f"{AT}: H3's dialect (I)", _zone_patch, assumed=True
+        "4.zone-patch",
+        "PATCH of a zone replaces its whole list",
+        f"{AT}: H3's dialect (I)",
+        _zone_patch,
+        "4.types",
+        "4.zones",
+        assumed=True,
     ),
-    _changing("4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps),
+    _changing("4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps, "4.etag-stays"),
     _changing("4.task", "a long operation is 202, Location, Retry-After, then its own reply", RULES, _task),
+    Clause(
+        "4.task-state",
+        "a task's TaskState says that it has ended once it has",
+        f"{AT}: Task",
+        _task_state,
+        changes=True,
+        needs=("4.task",),
+    ),
     _changing("4.training", "a port's LinkStatus is Training during an attach", f"{AT}: Port", _training),
     _changing("4.ready-to-remove", "ReadyToRemove is writable", f"{AT}: PCIeDevice", _writable),
-    _changing("4.patch-bad", "PATCH of bad properties only is 400", RULES, _patch_bad),
+    _changing("4.patch-bad", "PATCH of bad properties only is 400", RULES, _patch_bad, "4.errors"),
     _changing("4.patch-mixed", "PATCH of good and bad ones is 200 with annotations", RULES, _patch_mixed),
-    _changing("4.patch-nothing", "PATCH of OData annotations only is 400 NoOperation", RULES, _patch_nothing),
+    _changing(
+        "4.patch-nothing", "PATCH of OData annotations only is 400 NoOperation", RULES, _patch_nothing, "4.errors"
+    ),
     _changing("4.not-allowed", "405 comes with Allow", RULES, _not_allowed),
     _changing("4.taken-block", "a taken resource block is refused", f"{AT}: specific composition", _taken_block),
     _changing("4.endpoint-stays", "an endpoint keeps its DurableName when it moves", f"{AT}: Endpoint", _names_stay),
+    Clause(
+        "4.monitor",
+        "a task monitor is there, and answers 202 until the operation's own reply",
+        RULES,
+        noticed("task"),
+        changes=True,
+        last=True,
+    ),
     Clause(
         "4.reply",
         "replies to writes are of the protocol's form",
@@ -262,10 +321,14 @@ RESTING: tuple[Clause, ...] = (
         changes=True,
         last=True,
     ),
-    *watched(4, attach=ATTACH, detach=DETACH, read=READ),
+    *(
+        clause if clause.id != "4.form" else replace(clause, needs=("4.json",))
+        for clause in watched(4, attach=ATTACH, detach=DETACH, read=READ)
+    ),
 )
 
-CLAUSES = (ROOT_CLAUSE, *resting_on((ROOT_CLAUSE.id,), (ACCESS, *resting_on((ACCESS.id,), RESTING))))
+_MOVES = moves_resting_on((URIS.id,), RESTING)
+CLAUSES = (ROOT_CLAUSE, *resting_on((ROOT_CLAUSE.id,), (ACCESS, *resting_on((ACCESS.id,), _MOVES))))
 
 DIALECT_CLAUSES = DialectClauses(
     RedfishTableClient,

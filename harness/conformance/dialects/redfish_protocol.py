@@ -10,9 +10,9 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import schema_of, walk
-from mews.harness.conformance.dialects.redfish_table import ROOT, local
+from mews.harness.conformance.dialects.redfish_table import ROOT, SESSIONS
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
-from mews.harness.conformance.fields import at, link_of, members, objects, text
+from mews.harness.conformance.fields import LINK, at, leaves, link_of, links, local, members, objects, text
 
 PUBLIC = ("/redfish", ROOT, "/redfish/v1/odata", "/redfish/v1/$metadata")
 PRIVATE = ("Systems", "Chassis", "Fabrics", "Managers", "SessionService", "AccountService")
@@ -55,7 +55,7 @@ def resources(bench: ClauseContext) -> Iterator[tuple[str, HttpReply]]:
     return ((path, found.replies[path]) for path in found.resources)
 
 
-def shown(bench: ClauseContext) -> str:
+def example(bench: ClauseContext) -> str:
     """A resource that can be looked at: a zone where there is one, else any other than the root."""
     with contextlib.suppress(NotJudged):
         ports = bench.insist(bench.face.read).ports
@@ -152,13 +152,13 @@ def _etag(bench: ClauseContext) -> None:
 
 
 def _etag_stays(bench: ClauseContext) -> None:
-    path = shown(bench)
+    path = example(bench)
     first, second = (ask(bench, "GET", path).headers.get("etag") for _ in range(2))
     must(first and first == second, f"GET {path} twice: ETags {first!r} and {second!r}, must be the same")
 
 
 def _if_none_match(bench: ClauseContext) -> None:
-    path = shown(bench)
+    path = example(bench)
     tag = ask(bench, "GET", path).headers.get("etag")
     if not tag:
         raise NotJudged(f"{path} has no ETag")
@@ -166,7 +166,7 @@ def _if_none_match(bench: ClauseContext) -> None:
 
 
 def _head(bench: ClauseContext) -> None:
-    for path in (ROOT, shown(bench)):
+    for path in (ROOT, example(bench)):
         got, reply = ask(bench, "GET", path), ask(bench, "HEAD", path)
         status(reply, got.status, f"HEAD {path}")
         must(not reply.body, f"HEAD {path}: has a body")
@@ -174,11 +174,68 @@ def _head(bench: ClauseContext) -> None:
             must(reply.headers.get(name) == got.headers.get(name), f"HEAD {path}: {name} differs from that of GET")
 
 
-def _errors(bench: ClauseContext) -> None:
+def _error(bench: ClauseContext) -> tuple[str, HttpReply]:
     path = f"{collection(bench).rstrip('/')}/mews-no-such-member"
-    reply = ask(bench, "GET", path)
-    status(reply, 404, f"GET {path}")
-    extended(reply, f"GET {path}")
+    return f"GET {path}", ask(bench, "GET", path)
+
+
+def _errors(bench: ClauseContext) -> None:
+    what, reply = _error(bench)
+    status(reply, 404, what)
+    extended(reply, what)
+
+
+def _error_type(bench: ClauseContext) -> None:
+    what, reply = _error(bench)
+    kind = reply.headers.get("content-type", "")
+    must(
+        kind.partition(";")[0].strip().lower() == "application/json", f"{what}: Content-Type {kind!r}: application/json"
+    )
+
+
+def _uris(bench: ClauseContext) -> None:
+    """Links are paths of this service; a resource's own is what it was asked for by."""
+    for path, value in walk(bench).raw.items():
+        for place, each in leaves(value):
+            if not place.endswith(LINK) or not isinstance(each, str):
+                continue
+            must(each.startswith("/") and "://" not in each, f"GET {path}: {place} {each!r}: must be a path")
+            bare = each == ROOT or not each.endswith("/")
+            must(bare, f"GET {path}: {place} {each!r}: ends with a slash, which is another URI")
+        own = value.get(LINK)
+        must(own == path or path == ROOT, f"GET {path}: @odata.id {own!r}: must be {path!r}")
+
+
+def _pages(bench: ClauseContext) -> None:
+    """The pages of a collection together are the collection."""
+    if not features(bench).get("TopSkipQuery"):
+        raise NotJudged("the service has no $top and $skip")
+    path = collection(bench)
+    whole = links(ask(bench, "GET", path).json(), "Members")
+    size = max(1, (len(whole) + 2) // 3)
+    paged: list[str] = []
+    for skip in range(0, len(whole), size):
+        paged += links(ask(bench, "GET", f"{path}?$top={size}&$skip={skip}").json(), "Members")
+    twice = sorted({each for each in paged if paged.count(each) > 1})
+    must(not twice, f"GET {path} in pages of {size}: {', '.join(twice[:3])} is on two of them")
+    missing = sorted({*whole} - {*paged})
+    must(not missing, f"GET {path} in pages of {size}: {', '.join(missing[:3])} is on none of them")
+
+
+def _once(bench: ClauseContext) -> None:
+    """Sessions are counted before and after a login, and those that it opened are closed."""
+    if bench.client.credentials is None:
+        raise NotJudged("there are no credentials")
+    before = {*links(ask(bench, "GET", SESSIONS).json(), "Members")}
+    user, password = bench.client.credentials
+    reply = ask(bench, "POST", SESSIONS, known=False, body={"UserName": user, "Password": password})
+    if reply.status >= 400:
+        raise NotJudged(f"POST {SESSIONS}: HTTP {reply.status}")
+    bench.client.keep_secret(reply.headers.get("x-auth-token", ""))
+    opened = [each for each in links(ask(bench, "GET", SESSIONS).json(), "Members") if each not in before]
+    for each in opened:
+        ask(bench, "DELETE", each)
+    must(len(opened) <= 1, f"POST {SESSIONS}: one request opened {len(opened)} sessions")
 
 
 def _unknown_query(bench: ClauseContext) -> None:
@@ -204,7 +261,7 @@ def _queries(bench: ClauseContext) -> None:
         (expand.get("NoLinks"), f"{endpoints}?$expand=."),
         (expand.get("ExpandAll"), f"{one}?$expand=*"),
         (expand.get("Links"), f"{one}?$expand=~"),
-        (offered.get("SelectQuery"), f"{shown(bench)}?$select=Id,Name"),
+        (offered.get("SelectQuery"), f"{example(bench)}?$select=Id,Name"),
         (offered.get("FilterQuery"), f"{endpoints}?$filter=Id%20eq%20'none'"),
         (offered.get("OnlyMemberQuery"), f"{one}?only"),
         (offered.get("TopSkipQuery"), f"{endpoints}?$top=1&$skip=1"),
@@ -213,7 +270,7 @@ def _queries(bench: ClauseContext) -> None:
             ask(bench, "GET", path), 200 if claimed else (501, 400), f"GET {path}, {'claimed' if claimed else 'denied'}"
         )
     if offered.get("SelectQuery"):
-        selected = ask(bench, "GET", f"{shown(bench)}?$select=Id").json()
+        selected = ask(bench, "GET", f"{example(bench)}?$select=Id").json()
         more = [name for name in members(selected) if not name.startswith("@") and name != "Id"]
         must(not more, f"$select=Id shows {', '.join(more)} too")
     if expand.get("NoLinks"):
@@ -222,11 +279,13 @@ def _queries(bench: ClauseContext) -> None:
 
 
 def _count(bench: ClauseContext) -> None:
+    for where, value in walk(bench).resources.items():
+        if isinstance(value.get("Members"), list) and at(value, "Members@odata.nextLink") is None:
+            counted, listed = at(value, "Members@odata.count"), objects(value, "Members")
+            right = counted is None or counted == len(listed)
+            must(right, f"GET {where}: Members@odata.count {counted}: there are {len(listed)}")
     path = collection(bench)
-    whole = ask(bench, "GET", path).json()
-    total, listed = at(whole, "Members@odata.count"), objects(whole, "Members")
-    if at(whole, "Members@odata.nextLink") is None:
-        must(total == len(listed), f"GET {path}: Members@odata.count {total}: there are {len(listed)}")
+    total = at(ask(bench, "GET", path).json(), "Members@odata.count")
     if features(bench).get("TopSkipQuery"):
         page = ask(bench, "GET", f"{path}?$top=1").json()
         found, listed = at(page, "Members@odata.count"), objects(page, "Members")
@@ -248,6 +307,8 @@ def _metadata(bench: ClauseContext) -> None:
     must("xml" in reply.headers.get("content-type", ""), "$metadata is not XML")
     must(b"Edmx" in reply.body, "$metadata is no Edmx document")
 
+
+URIS = Clause("4.uris", "links are paths of the service, each resource has one", RULES, _uris)
 
 PROTOCOL: tuple[Clause, ...] = (
     Clause(
@@ -273,9 +334,14 @@ PROTOCOL: tuple[Clause, ...] = (
     Clause("4.describedby", "Link: <schema>; rel=describedby", RULES, _described_by),
     Clause("4.etag", "the ETag header is @odata.etag", RULES, _etag),
     Clause("4.etag-stays", "an ETag is unchanged while nothing changes", RULES, _etag_stays, needs=("4.etag",)),
-    Clause("4.if-none-match", "If-None-Match is 304 while nothing changes", RULES, _if_none_match, needs=("4.etag",)),
-    Clause("4.head", "HEAD is GET without the body", RULES, _head),
+    Clause(
+        "4.if-none-match", "If-None-Match is 304 while nothing changes", RULES, _if_none_match, needs=("4.etag-stays",)
+    ),
+    Clause("4.head", "HEAD is GET without the body", RULES, _head, needs=("4.etag-stays",)),
     Clause("4.errors", "errors are error{code,message,@Message.ExtendedInfo[…]}", RULES, _errors),
+    Clause("4.error-type", "errors are application/json", RULES, _error_type, needs=("4.errors",)),
+    Clause("4.pages", "pages name each member once", RULES, _pages, needs=("4.count",)),
+    Clause("4.once", "one login opens one session", RULES, _once, needs=("4.sessions",)),
     Clause("4.unknown-query", "an unknown $x is 501", RULES, _unknown_query),
     Clause("4.bad-query", "an invalid value of a query parameter is 400", RULES, _bad_query),
     Clause("4.queries", "query parameters are as ProtocolFeaturesSupported says", RULES, _queries),

@@ -13,13 +13,17 @@ from typing import Any
 
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, NotJudged
-from mews.harness.conformance.fields import at, link_of, links, objects, text
+from mews.harness.conformance.fields import at, link_of, links, local, objects, text
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
 ROOT = "/redfish/v1/"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 TYPE = re.compile(r"#(\w+)\.v(\d+)_(\d+)_(\d+)\.\w+")
 ADD, REMOVE = "#Zone.AddEndpoint", "#Zone.RemoveEndpoint"
+MONITOR_S, BRIEF_S = 20.0, 3.0
+"""How long a task monitor may be 202; where one was too long, others are not waited for as long."""
+REFUSED = (401, 403)
+"""A login that is answered so is not made again in another way: the account might be locked."""
 TRIES = 3
 """Of one member of a collection."""
 
@@ -39,6 +43,7 @@ class RedfishTableClient:
         """The reply to the login."""
         self.task: list[HttpReply] = []
         """The replies to the last long operation: 202s and its own."""
+        self._endless = False
         self.during: Callable[[], None] = lambda: None
         """Called while a long operation runs."""
         self.seen: dict[str, str] = {}
@@ -99,7 +104,7 @@ class RedfishTableClient:
         if reply.status == 201 and token:
             self._client.keep_secret(token)
             self._headers = {"X-Auth-Token": token}
-        elif self._client.encrypted:
+        elif self._client.encrypted and reply.status not in REFUSED:
             self._headers = self.basic()
 
     def basic(self) -> dict[str, str]:
@@ -137,7 +142,8 @@ class RedfishTableClient:
             for member in objects(value, "Members"):
                 whole = dict(member) if set(member) - {"@odata.id"} else self._member(link_of(member))
                 found += [] if whole is None else [whole]
-            page = text(value, "Members@odata.nextLink") or None
+            following = text(value, "Members@odata.nextLink")
+            page = local(following) if following else None
         for member in found:
             self.saw(member)
         return found
@@ -193,25 +199,36 @@ class RedfishTableClient:
         zones = links(reply.json(), "Links", "Zones")
         return not zones or self.act(zones[0], REMOVE, device).status < 400
 
+    def call(self, device: str, port: str | None) -> str:
+        """The request that moves a device."""
+        word, zone = (REMOVE, "ZONE") if port is None else (ADD, self.zone(port))
+        body = {"Endpoint": {"@odata.id": self.endpoint(device)}}
+        return f"POST {zone}/Actions/{word.lstrip('#')} {json.dumps(body)}"
+
     def act(self, zone: str, action: str, device: str, **parameters: str) -> HttpReply:
         """One of a zone's actions, followed to its end."""
         body = {"Endpoint": {"@odata.id": self.endpoint(device)}, **parameters}
         return self.follow(self.send("POST", f"{zone}/Actions/{action.lstrip('#')}", body))
 
     def follow(self, reply: HttpReply) -> HttpReply:
-        """The operation's own reply: that of its task monitor once it is not 202 any more."""
+        """The operation's own reply: that of its task monitor once it is not 202 any more. Where the monitor gives
+        none, what became of it is unknown, and NoAnswer is raised: the table shows it."""
         self.task = [reply]
-        began_s, patience_s = time.monotonic(), self._client.address.patience_s
+        patience_s = min(self._client.address.patience_s, BRIEF_S if self._endless else MONITOR_S)
+        began_s = time.monotonic()
         while reply.status == 202:
             monitor = reply.headers.get("location") or self.task[0].headers.get("location")
             if not monitor:
-                raise Malformed("HTTP 202 without the Location of a task monitor")
+                raise NoAnswer("monitor", "HTTP 202 without the Location of a task monitor")
             if time.monotonic() - began_s > patience_s:
-                raise NoAnswer("timeout", f"{monitor}: still 202 after {patience_s:g} s")
+                self._endless = True
+                raise NoAnswer("monitor", f"the task monitor {monitor} is 202 still after {patience_s:g} s")
             self.during()
             after = reply.headers.get("retry-after", "")
             threading.Event().wait(min(int(after), 5) if after.isdecimal() else 1.0)
             reply = self.send("GET", local(monitor))
+            if reply.status == 404:
+                raise NoAnswer("monitor", f"the task monitor {monitor} is HTTP 404 before it gave an answer")
             self.task.append(reply)
         return reply
 
@@ -267,8 +284,3 @@ def durable_name(endpoint: Mapping[str, Any]) -> str:
     """The first durable name of an endpoint: a GPU's UUID."""
     names = [text(each, "DurableName") for each in objects(endpoint, "Identifiers")]
     return names[0] if names else ""
-
-
-def local(uri: str) -> str:
-    """The path of a URI that may name the host too."""
-    return "/" + uri.partition("://")[2].partition("/")[2] if "://" in uri else uri

@@ -7,20 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.clause import MAY, Clause, must, resting_on, unseen
+from mews.harness.conformance.clause import MAY, Clause, moves_resting_on, must, noticed, resting_on, unseen
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
-from mews.harness.conformance.fields import text
-from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, one_device_each, watched
+from mews.harness.conformance.fields import kind_of, shown, text
+from mews.harness.conformance.moves import UNKNOWN_DEVICE, bare_delete, moving, one_device_each, reading, watched
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, port_text
+from mews.harness.conformance.trial import REFUSED_KINDS
 
 RESOURCES = "/resources"
 ALLOCATION = "/allocation"
-JSON = {"Content-Type": "application/json"}
 NAMES = frozenset({"devid", "uuid", "hostport"})
 UNKNOWN_PORT = "mews-no-such-port"
 
+BAD_PAYLOADS = (b"{", b"", b"[]", b"7", b'{"devid":7}')
 ATTACHED = (400, "Device is already attached. Detach it first.")
 NO_PORT = (400, "HostPort is not given.")
 PAYLOAD = (400, "Invalid request payload")
@@ -30,8 +31,12 @@ NOT_FOUND = (404, "Device not found")
 class ResourcePoolTableClient:
     """The table over resource-pool. Ports are those that devices are on: the dialect lists no others."""
 
+    content_types = ("application/json", "text/plain")
+    """What moves can be sent in."""
+
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.content_type = self.content_types[0]
 
     def read(self) -> ListedTable:
         """The listing."""
@@ -45,11 +50,25 @@ class ResourcePoolTableClient:
 
     def attach(self, device: str, port: str) -> bool:
         """Whether the status says so."""
-        return self._write("POST", {"devid": device, "hostport": port})
+        return self._write("POST", _body(device, port))
 
     def detach(self, device: str) -> bool:
         """Whether the status says so."""
-        return self._write("DELETE", {"devid": device})
+        return self._write("DELETE", _body(device, None))
+
+    def bare_delete(self) -> bool:
+        """Whether the status of a DELETE without a body says so."""
+        return below_500(self._client.send("DELETE", ALLOCATION), f"DELETE {ALLOCATION}").status < 400
+
+    def call(self, device: str, port: str | None) -> str:
+        """The request that moves a device."""
+        method = "DELETE" if port is None else "POST"
+        return f"{method} {ALLOCATION} {_body(device, port).decode()} (Content-Type {self.content_type})"
+
+    def send(self, method: str, body: bytes) -> HttpReply:
+        """The answer to a raw body, below 500."""
+        reply = self._client.send(method, ALLOCATION, body, {"Content-Type": self.content_type})
+        return below_500(reply, f"{method} {ALLOCATION}")
 
     def versions(self) -> Versions:
         """The server's own name: the dialect has no word for versions."""
@@ -59,9 +78,8 @@ class ResourcePoolTableClient:
     def close(self) -> None:
         """Nothing is kept."""
 
-    def _write(self, method: str, body: Mapping[str, str]) -> bool:
-        reply = self._client.send(method, ALLOCATION, json.dumps(body).encode(), JSON)
-        return below_500(reply, f"{method} {ALLOCATION}").status < 400
+    def _write(self, method: str, body: bytes) -> bool:
+        return self.send(method, body).status < 400
 
 
 def _records(reply: HttpReply) -> list[dict[str, Any]]:
@@ -92,22 +110,28 @@ def _list(bench: ClauseContext) -> None:
     inside = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
     wrapped = f" that wraps it as {', '.join(map(repr, inside))}" if inside else ""
     whole = value is None or isinstance(value, list)
-    must(whole, f"a JSON {type(value).__name__}{wrapped}, must be a list, or null when empty")
+    must(whole, f"GET {RESOURCES}: {kind_of(value)}{wrapped}, must be a list, or null when empty")
     for record in value or []:
-        must(isinstance(record, dict), f"element {record!r}: must be an object")
+        must(isinstance(record, dict), f"GET {RESOURCES}: the element {shown(record)}: must be an object")
 
 
 def _members(bench: ClauseContext) -> None:
     for record in _listing(bench):
-        must(set(record) == NAMES, f"record {record}: must have devid, uuid and hostport, and no others")
+        must(set(record) == NAMES, f"record {shown(record)}: must have devid, uuid and hostport, and no others")
+
+
+def _names(bench: ClauseContext) -> None:
+    for record in _listing(bench):
+        value = record.get("devid", "")
+        must(isinstance(value, str), f"devid of {shown(record)}: {shown(value)} must be a string")
 
 
 def _strings(bench: ClauseContext) -> None:
     """A null where a device is free is what another clause is about."""
     for record in _listing(bench):
         for name, value in record.items():
-            right = isinstance(value, str) or (name == "hostport" and value is None)
-            must(right, f"{name} of {record}: {value!r} must be a string")
+            right = name == "devid" or isinstance(value, str) or (name == "hostport" and value is None)
+            must(right, f"{name} of {shown(record)}: {shown(value)} must be a string")
 
 
 def _unique(bench: ClauseContext) -> None:
@@ -126,14 +150,26 @@ def _null(bench: ClauseContext) -> None:
 
 
 def _free(bench: ClauseContext) -> None:
-    free = [record for record in _listing(bench) if _is_free(record)]
-    if not free and bench.devices:
-        device = bench.free()
-        free = [record for record in _listing(bench) if text(record, "devid") == device and _is_free(record)]
+    """Also in the listings of before: where changes are allowed, one device was free for a while."""
+    free = [record for record in _listing(bench) if _is_free(record)] or _once_free(bench)
     if not free:
         raise NotJudged("no device is free")
     for record in free:
-        must(record["hostport"] == "", f"hostport of free device {record.get('devid')}: must be an empty string")
+        found = shown(record["hostport"])
+        must(found == '""', f"hostport of free device {shown(record.get('devid'))}: {found}, must be an empty string")
+
+
+def _once_free(bench: ClauseContext) -> list[dict[str, Any]]:
+    """The records of free devices in the first listing of the run that has some."""
+    for exchange in bench.client.log:
+        if exchange.path == RESOURCES and exchange.status == 200:
+            try:
+                free = [record for record in _records(HttpReply(200, {}, exchange.reply.encode())) if _is_free(record)]
+            except Malformed:
+                continue
+            if free:
+                return free
+    return []
 
 
 def _is_free(record: Mapping[str, Any]) -> bool:
@@ -164,7 +200,7 @@ def _no_content(bench: ClauseContext) -> None:
 
         if not bench.move(device, target, ask):
             raise NotJudged(f"device {device} cannot be moved")
-        if replies:
+        if replies and replies[-1].status < 400:
             _is_no_content(replies[-1], "a detach" if target is None else "an attach")
 
 
@@ -175,7 +211,8 @@ def _is_no_content(reply: HttpReply | None, what: str) -> None:
 
 
 def _written(bench: ClauseContext, method: str, body: bytes) -> HttpReply:
-    return below_500(bench.client.send(method, ALLOCATION, body, JSON), f"{method} {ALLOCATION}")
+    reply: HttpReply = bench.face.send(method, body)
+    return reply
 
 
 def _body(device: str, port: str | None) -> bytes:
@@ -202,30 +239,30 @@ def _answers(
     def check(bench: ClauseContext) -> None:
         device, content = body(bench)
         raw = content if isinstance(content, bytes) else json.dumps(content).encode()
-        shown = raw.decode("utf-8", "replace")
-        before = bench.read().port(device)
+        sent = raw.decode("utf-8", "replace")
+        table = bench.read()
+        before = table.port(device)
         for _ in range(3):
             reply = _answered(bench, device, before, method, raw)
             after = bench.read()
+            bench.compare_others(device, table, after)
             if after.port(device) != before and device in after.rows:
                 now = port_text(after.port(device))
-                raise Unmet(f"{method} {shown}: device {device} was on {port_text(before)}, is on {now}")
+                raise Unmet(f"{method} {sent}: device {device} was on {port_text(before)}, is on {now}")
             if reply is None:
                 continue
             if reply.status < 400:
-                bench.note(
-                    "truth-attach" if method == "POST" else "truth-detach", f"{method} {shown}: answered as done"
-                )
+                bench.note("truth-attach" if method == "POST" else "truth-detach", f"{method} {sent}: answered as done")
                 return
-            answered = (reply.status, reply.text.strip())
-            must(
-                answered == wanted,
-                f"{method} {shown}: HTTP {answered[0]} {answered[1][:80]!r}, must be {wanted[0]} {wanted[1]!r}",
-            )
-            kind = reply.headers.get("content-type", "")
-            must(kind.startswith("text/plain"), f"{method} {shown}: Content-Type {kind!r}, must be text/plain")
+            words, kind = reply.text.strip(), reply.headers.get("content-type", "")
+            answered = f"{method} {sent}: HTTP {reply.status} {words[:80]!r}"
+            must(reply.status == wanted[0], f"{answered}, must be {wanted[0]} {wanted[1]!r}")
+            if words != wanted[1]:
+                bench.note("words", f"{answered}, must be {wanted[1]!r}")
+            if not kind.startswith("text/plain"):
+                bench.note("error-type", f"{answered}: Content-Type {kind!r}, must be text/plain")
             return
-        raise NotJudged(f"{method} {shown}: no answer")
+        raise NotJudged(f"{method} {sent}: no answer")
 
     return check
 
@@ -248,7 +285,7 @@ def _unknown(bench: ClauseContext) -> tuple[str, Mapping[str, Any]]:
 
 
 def _payloads(method: str) -> Callable[[ClauseContext], None]:
-    return _both(*(_answers(PAYLOAD, method, _raw(raw)) for raw in (b"", b"{", b"[]", b"7", b'{"devid":7}')))
+    return _both(*(_answers(PAYLOAD, method, _raw(raw)) for raw in BAD_PAYLOADS))
 
 
 def _raw(content: bytes) -> Callable[[ClauseContext], tuple[str, bytes]]:
@@ -260,17 +297,27 @@ def _raw(content: bytes) -> Callable[[ClauseContext], tuple[str, bytes]]:
 
 def _both(*checks: Callable[[ClauseContext], None]) -> Callable[[ClauseContext], None]:
     def check(bench: ClauseContext) -> None:
-        for each in checks:
+        for each in checks[: bench.often(len(checks))]:
             each(bench)
 
     return check
+
+
+def _json_type(bench: ClauseContext) -> None:
+    """What the first move found out."""
+    refused = bench.facts.get(REFUSED_KINDS)
+    if refused:
+        used = bench.face.content_type
+        raise Unmet(f"a request with Content-Type {refused[0]} is refused, the same with {used} is not")
+    if not bench.ledger.done["attach"]:
+        raise NotJudged("no attach was made")
 
 
 def _go_decodes(bench: ClauseContext) -> None:
     """What the published Go clients do: fail on a status of 400 or more, decode ``[]map[string]string``."""
     for record in _listing(bench):
         wrong = [name for name, value in record.items() if value is not None and not isinstance(value, str)]
-        must(not wrong, f"{record!r} does not decode into map[string]string: {', '.join(wrong)}")
+        must(not wrong, f"{shown(record)} does not decode into map[string]string: {', '.join(wrong)}")
 
 
 READ = "GET /resources"
@@ -280,7 +327,10 @@ DETACH = "DELETE /allocation"
 NO_AUTH = Clause("3.no-auth", "no authentication is asked for", f"chassis.md 3: {READ}", _no_authentication)
 LIST = Clause("3.list", "the listing is 200 and a JSON list", f"chassis.md 3: {READ}", _list)
 
+DEVICE_NAMES = Clause("3.names", "devices are named by strings", f"chassis.md 3: {READ}", _names)
+
 RESTING: tuple[Clause, ...] = (
+    DEVICE_NAMES,
     Clause("3.members", "a record is devid, uuid and hostport", f"chassis.md 3: {READ}", _members),
     Clause("3.strings", "every value of the listing is a string", f"chassis.md 3: {READ}", _strings),
     Clause(
@@ -292,12 +342,14 @@ RESTING: tuple[Clause, ...] = (
         "the published Go clients can read the listing",
         "chassis.md 3: Go clients",
         _go_decodes,
-        needs=("3.strings",),
+        needs=("3.strings", "3.names"),
     ),
     Clause(
         "3.verbs-read", "GET of the allocation is 405", "chassis.md 3: other verbs 405", _wrong_verbs(ALLOCATION, "GET")
     ),
-    Clause("3.free", "hostport of a free device is an empty string", f"chassis.md 3: {READ}", _free),
+    Clause("3.free", "hostport of a free device is an empty string", f"chassis.md 3: {READ}", _free, last=True),
+    bare_delete(3, detach=DETACH),
+    *moving(3, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
     Clause(
         "3.no-content",
         "attach, detach, and detach of a free device are 204",
@@ -311,6 +363,7 @@ RESTING: tuple[Clause, ...] = (
         f"chassis.md 3: {ATTACH}",
         _both(_answers(ATTACHED, "POST", _attached("")), _answers(ATTACHED, "POST", _attached("empty"))),
         changes=True,
+        needs=("3.held",),
     ),
     Clause(
         "3.no-port",
@@ -325,6 +378,7 @@ RESTING: tuple[Clause, ...] = (
         f"chassis.md 3: {ATTACH}, {DETACH}",
         _both(_payloads("POST"), _payloads("DELETE")),
         changes=True,
+        needs=("3.delete-body",),
     ),
     Clause(
         "3.not-found",
@@ -332,6 +386,7 @@ RESTING: tuple[Clause, ...] = (
         f"chassis.md 3: {ATTACH}, {DETACH}",
         _both(_answers(NOT_FOUND, "POST", _unknown), _answers(NOT_FOUND, "DELETE", _unknown)),
         changes=True,
+        needs=("3.unknown-device",),
     ),
     Clause(
         "3.verbs",
@@ -341,7 +396,30 @@ RESTING: tuple[Clause, ...] = (
         changes=True,
         needs=("3.verbs-read",),
     ),
-    *moving(3, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
+    *reading(3, read=READ),
+    Clause(
+        "3.content-type",
+        "JSON is accepted as application/json",
+        f"chassis.md 3: {ATTACH}, {DETACH}",
+        _json_type,
+        changes=True,
+    ),
+    Clause(
+        "3.words",
+        "errors are in the published words",
+        f"chassis.md 3: {ATTACH}, {DETACH}",
+        noticed("words"),
+        changes=True,
+        last=True,
+    ),
+    Clause(
+        "3.error-type",
+        "errors are text/plain",
+        "chassis.md 3: errors are text/plain",
+        noticed("error-type"),
+        changes=True,
+        last=True,
+    ),
     *watched(3, attach=ATTACH, detach=DETACH, read=READ),
     Clause(
         "3.persistence",
@@ -359,7 +437,10 @@ RESTING: tuple[Clause, ...] = (
     ),
 )
 
-CLAUSES = (NO_AUTH, *resting_on((NO_AUTH.id,), (LIST, *resting_on((LIST.id,), RESTING))))
+CLAUSES = (
+    NO_AUTH,
+    *resting_on((NO_AUTH.id,), (LIST, *resting_on((LIST.id,), moves_resting_on((DEVICE_NAMES.id,), RESTING)))),
+)
 
 DIALECT_CLAUSES = DialectClauses(
     ResourcePoolTableClient, CLAUSES, __file__, lists_ports=False, home=RESOURCES, words=("devid", "hostport")

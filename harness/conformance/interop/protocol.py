@@ -10,9 +10,9 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import walk
 from mews.harness.conformance.dialects.redfish_protocol import ask, collection, features
-from mews.harness.conformance.dialects.redfish_table import ROOT, local
+from mews.harness.conformance.dialects.redfish_table import ROOT
 from mews.harness.conformance.errors import NotJudged
-from mews.harness.conformance.fields import at, members, objects, text
+from mews.harness.conformance.fields import at, local, members, objects, text
 from mews.harness.conformance.interop.document import version_of
 
 FEATURES: Mapping[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from mews.harness.conformance.judge import (
     WARNING,
     ClauseResult,
 )
-from mews.harness.conformance.report.outcome import ConformanceOutcome, notes, summary, wrong
+from mews.harness.conformance.report.outcome import ConformanceOutcome, left_open, notes, summary, wrong
 from mews.harness.report.html_writer import html_document
 from mews.harness.report.quantities import size_text, span_text
 
@@ -80,7 +80,7 @@ def _wrong(outcome: ConformanceOutcome) -> Iterator[str]:
 
 
 def _notes(outcome: ConformanceOutcome) -> Iterator[str]:
-    lines = notes(outcome)
+    lines = [*notes(outcome), *left_open(outcome)]
     if lines:
         yield f'<section class="notes"><h2>Notes</h2>{_list(lines)}</section>'
 
@@ -106,6 +106,8 @@ def _card(result: ClauseResult, dialect: str) -> Iterator[str]:
     yield _body(result)
     text = escape(explanation(result.clause, dialect))
     yield f"<details><summary>Text of the clause</summary><pre>{text}</pre></details>"
+    if result.evidence is not None:
+        yield _evidence(result.evidence)
     yield f"{_exchanges(result)}</article>"
 
 
@@ -139,6 +141,14 @@ def _exchanges(result: ClauseResult) -> str:
         head += f", the last {len(shown)} of them"
     inner = "".join(map(_exchange, shown))
     return f'<details class="exchanges"><summary>{head}</summary>{inner}</details>'
+
+
+def _evidence(exchange: Exchange) -> str:
+    """The one exchange that shows the finding, unfolded."""
+    answer = exchange.error if exchange.status is None else str(exchange.status)
+    request = escape(f"{exchange.method} {exchange.path} {cut(exchange.body, MOST_TEXT)}".rstrip())
+    reply = escape(cut(exchange.reply, MOST_TEXT))
+    return f'<div class="evidence"><code>{request}</code><pre>{escape(answer)} {reply}</pre></div>'
 
 
 def _exchange(exchange: Exchange) -> str:

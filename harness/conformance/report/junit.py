@@ -13,6 +13,8 @@ def junit_xml(outcome: ConformanceOutcome) -> str:
     cases = [_case(outcome.dialect, result) for result in outcome.results]
     if outcome.restored:
         cases.append(JUnitCase(outcome.dialect, "restored", bad="error", message="; ".join(outcome.restored)))
+    if outcome.unable:
+        cases.append(JUnitCase(outcome.dialect, "chassis", bad="error", message=outcome.unable))
     suite = JUnitSuite(
         "mews conform",
         outcome.dialect,

@@ -14,9 +14,27 @@ from mews.harness.conformance.recording import RecordingDifference
 from mews.harness.conformance.table import Versions
 
 
+class Since(Struct, frozen=True):
+    """Clauses by what became of them since a baseline."""
+
+    new: tuple[str, ...]
+    mended: tuple[str, ...]
+    still: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """A line each, left out where there is nothing to say."""
+        words = (("new", self.new), ("mended", self.mended), ("as before", self.still))
+        return [f"{word}: {', '.join(clauses)}" for word, clauses in words if clauses]
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """For JSON."""
+        return {"new": list(self.new), "mended": list(self.mended), "as_before": list(self.still)}
+
+
 class ConformanceOutcome(Struct, frozen=True):
-    """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth knowing;
-    ``others``: what the chassis or another client has moved meanwhile, which was left there."""
+    """One run. ``restored``: None where nothing was moved, else what could not be put back; ``remarks``: worth knowing;
+    ``others``: what the chassis or another client has moved meanwhile, which was left there; ``unable``: why there is
+    nothing to judge, or no more; ``open``: what was to be judged and was not, and why."""
 
     url: str
     dialect: str
@@ -33,12 +51,18 @@ class ConformanceOutcome(Struct, frozen=True):
     seconds: float
     log: Sequence[Exchange] = ()
     """Every request in order, for a recording."""
+    unable: str = ""
+    open: tuple[str, ...] = ()
+    since: Since | None = None
 
     @property
     def verdict(self) -> str:
-        """passed or failed."""
-        good = all(result.good for result in self.results)
-        return "passed" if good and not self.restored and not self.differences else "failed"
+        """passed or failed; incomplete where nothing is wrong and not all was judged; error where nothing could be."""
+        if not all(result.good for result in self.results) or self.restored or self.differences:
+            return "failed"
+        if self.unable:
+            return "error"
+        return "incomplete" if self.open else "passed"
 
     def counts(self) -> dict[str, int]:
         """How many of each verdict, all of them."""
@@ -63,6 +87,9 @@ class ConformanceOutcome(Struct, frozen=True):
             "differences": [str(difference) for difference in self.differences],
             "remarks": list(self.remarks),
             "moved_by_others": list(self.others),
+            "reason": self.unable,
+            "since": None if self.since is None else self.since.as_dict(),
+            "not_judged": list(self.open),
             "seconds": round(self.seconds, 3),
         }
 
@@ -106,4 +133,11 @@ def notes(outcome: ConformanceOutcome) -> list[str]:
 
 def after(outcome: ConformanceOutcome) -> list[str]:
     """What is to be told at the end."""
-    return [*notes(outcome), *wrong(outcome)]
+    return [*notes(outcome), *wrong(outcome), *left_open(outcome)]
+
+
+def left_open(outcome: ConformanceOutcome) -> list[str]:
+    """Why the run judged less than it was to, the clauses that it left out, and what has changed since a baseline."""
+    lines = [f"NOT JUDGED: {text}" for text in outcome.open]
+    compared = [] if outcome.since is None else outcome.since.lines()
+    return [*lines, *compared, *([outcome.unable] if outcome.unable else [])]

@@ -60,4 +60,5 @@ def details(result: ClauseResult) -> Iterator[str]:
 
 def shown(result: ClauseResult) -> tuple[Exchange, ...]:
     """The exchanges worth telling: the last ones; the first of what was noticed on the way."""
-    return result.exchanges[:2] if result.clause.last else result.exchanges[-MOST_EXCHANGES:]
+    found = result.exchanges[:2] if result.clause.last else result.exchanges[-MOST_EXCHANGES:]
+    return found if result.evidence is None or result.evidence in found else (*found, result.evidence)

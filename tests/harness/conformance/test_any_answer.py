@@ -60,7 +60,8 @@ def test_a_member_of_a_listing_of_another_type_is_its_clause_and_no_crash(dialec
         assert f"{section}.{word}" in found
     elif not isinstance(value, str):
         free = value is None and member in ("Host_Port#", "hostport")
-        wanted = {f"{section}.{'free' if free else 'strings'}"}
+        named = member in ("Dev_GID", "Port#", "devid")
+        wanted = {f"{section}.{'free' if free else 'names' if named else 'strings'}"}
         if isinstance(value, int | float) and not isinstance(value, bool):
             found &= wanted  # the same number everywhere is read as it is, and a deviation of its own
         assert found == wanted, {name: results[name].reason for name in found}

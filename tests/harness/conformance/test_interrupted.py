@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from mews.emulator.serve import ChassisServer
+from mews.emulator.wrongs.registry import WRONGS
 from mews.harness.cli import exit_code
+from mews.harness.conformance.matrix import free, serving
 from tests.harness.conformance.judging import ca_of, ports, served, url_of
-from tests.harness.conformance.wrong import wrong_server
 
 pytestmark = pytest.mark.wall
 
@@ -177,20 +178,29 @@ def test_nothing_is_changed_where_the_guard_does_not_start(server, state, capsys
     assert restore_files(state) == []
 
 
-def test_without_an_idle_device_nothing_starts(server, state, capsys):
-    assert exit_code(["conform", url_of(server, "h3api"), "--allow-changes"]) == 3
-    assert "no device is free; name idle ones with --device" in capsys.readouterr().err
+def test_without_an_idle_device_what_only_reads_is_judged_and_the_run_is_incomplete(server, state, capsys):
+    seq = server.rack.feed.seq
+    assert exit_code(["conform", url_of(server, "h3api"), "--allow-changes"]) == 1
+    out = capsys.readouterr().out
+    assert "passed   2.array" in out
+    assert "NOT JUDGED: what moves devices: no device is free; name idle ones with --device" in out
+    assert out.splitlines()[-1].startswith("INCOMPLETE in ")
+    assert server.rack.feed.since(seq) == []
     assert exit_code(["conform", url_of(server, "h3api"), "--allow-changes", "--device", "nope"]) == 2
     assert "--device nope: not listed; there are 000100" in capsys.readouterr().err
 
 
 def test_a_table_that_cannot_be_put_back_is_told(state, capsys):
-    with wrong_server("loses") as (url, box):
+    with serving((WRONGS["detach-lies"],), "h3api") as server:
+        free(server)
+        url = url_of(server, "h3api")
         code = exit_code(["conform", url, "--allow-changes", "--quirks", str(state / "brisk.yaml")])
-        assert sorted(box.ports) == ["000300"]
+        assert ports(server)["000100"] == "1"
+        assert ports(server)["000200"] is None, "no second device was touched"
     assert code == 1
     on_result = capsys.readouterr().out
-    assert "NOT RESTORED: device 000100 is not listed any more" in on_result
+    assert "NOT RESTORED: device 000100 does not go back to no port, it is on port '1'" in on_result
+    assert 'DELETE /h3api/v1/allocation {"gep": "0", "dev_gid": "000100"}' in on_result
     [file] = restore_files(state)
     assert f"mews conform --restore {file} tries again" in on_result
 

@@ -236,8 +236,8 @@ def endings_held_back() -> Iterator[None]:
     """Hold SIGTERM and SIGINT back for sigwait, in all threads to come as well: a handler that runs while the main
     thread goes to wait on a lock is lost, or waits for that lock itself. Afterwards they do what they did before; those
     that have come meanwhile are forgotten, as it has ended."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows: ``await_ending`` sets handlers
-        yield
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: both interrupt, whatever is going on
+        yield from _interrupted_by_endings()
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     try:
@@ -248,19 +248,24 @@ def endings_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _interrupted_by_endings() -> Iterator[None]:
+    """SIGTERM interrupts as SIGINT does, and that ends what is done meanwhile without an error."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def await_ending() -> None:
     """Return once SIGTERM or SIGINT has come; within ``endings_held_back``, in the main thread."""
     if hasattr(signal, "sigwait"):
         signal.sigwait(ENDINGS)
         return
-    ending = threading.Event()
-    before = {number: signal.signal(number, lambda *_: ending.set()) for number in ENDINGS}
-    try:
-        while not ending.wait(0.5):
-            continue
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+    while not threading.Event().wait(0.5):  # Windows: an endless wait could not be interrupted
+        continue
 
 
 @endings_held_back()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import gzip
 import http.client
@@ -14,7 +15,8 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct
 
@@ -96,6 +98,7 @@ class Client:
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")
+        self._proxy = proxy_of(parts)
         self._secrets: list[str] = []
         self._lock = threading.Lock()
         self._tls = _tls(address) if self.encrypted else None
@@ -165,7 +168,8 @@ class Client:
     ) -> HttpReply:
         connection = self.connection()
         try:
-            connection.request(method, self.target(path), body, dict(headers))
+            own = {} if self.encrypted else self._for_proxy()
+            connection.request(method, self.target(path), body, {**own, **headers})
             response = connection.getresponse()
             content = response.read(most) if most else b""
         except TimeoutError as error:
@@ -195,20 +199,19 @@ class Client:
         return bool(most and length.isdecimal() and response.length and len(content) < min(int(length), most))
 
     def addresses(self) -> Sequence[object]:
-        """The host's addresses.
+        """The addresses of the host, or of the proxy in between.
 
         Raises OSError.
         """
-        return socket.getaddrinfo(self._host, self._port or (443 if self.encrypted else 80), type=socket.SOCK_STREAM)
+        return socket.getaddrinfo(*self._first_stop(), type=socket.SOCK_STREAM)
 
     def connect_once(self, patience_s: float) -> None:
-        """Open a connection and close it again.
+        """Open a connection, to the proxy where there is one, and close it again.
 
         Raises NoAnswer.
         """
         try:
-            port = self._port or (443 if self.encrypted else 80)
-            socket.create_connection((self._host, port), timeout=patience_s).close()
+            socket.create_connection(self._first_stop(), timeout=patience_s).close()
         except TimeoutError as error:
             text = f"{self.address.url}: no connection within {patience_s:g} s"
             raise NoAnswer("unreachable", text) from error
@@ -216,15 +219,35 @@ class Client:
             raise no_answer(error, self.address.url, "connect") from error
 
     def target(self, path: str) -> str:
-        """The path as it goes over the wire, whatever characters a chassis has put into it."""
-        return quote(self._prefix + (path if path.startswith("/") else f"/{path}"), safe="/?&=%$'()*+,;:@!~-._#[]")
+        """The path as it goes over the wire, whatever characters it has; to an HTTP proxy, the URL."""
+        whole = quote(self._prefix + (path if path.startswith("/") else f"/{path}"), safe="/?&=%$'()*+,;:@!~-._#[]")
+        if self._proxy is None or self.encrypted:
+            return whole
+        return f"http://{urlsplit(self.address.url).netloc}{whole}"
 
     def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet open."""
         timeout_s = max(0.2, min(self.address.patience_s, self.left_s()))
-        if self._tls is not None:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
-        return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+        host, port = self._first_stop()
+        if self._tls is None:
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._tls)
+        if self._proxy is not None:
+            connection.set_tunnel(self._host, self._port or 443, self._for_proxy())
+        return connection
+
+    def _first_stop(self) -> tuple[str, int]:
+        """Whom to connect to: the chassis, or the proxy in between."""
+        if self._proxy is not None:
+            return self._proxy.hostname or "", self._proxy.port or 80
+        return self._host, self._port or (443 if self.encrypted else 80)
+
+    def _for_proxy(self) -> dict[str, str]:
+        """Headers for the proxy: the credentials of its URL."""
+        if self._proxy is None or self._proxy.username is None:
+            return {}
+        pair = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
+        return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
     def _note(
         self,
@@ -251,6 +274,18 @@ class Client:
                     clause=self.about,
                 )
             )
+
+
+def proxy_of(parts: SplitResult) -> SplitResult | None:
+    """The proxy that the environment (``http_proxy``, ``https_proxy``, ``no_proxy``) or the system names for a URL.
+
+    None where there is none, and for this machine itself, as curl has it.
+    """
+    host = parts.hostname or ""
+    found = getproxies().get(parts.scheme)
+    if not found or host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
+        return None
+    return urlsplit(found if "://" in found else f"http://{found}")
 
 
 def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswer:

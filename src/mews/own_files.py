@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 _FILE, _FOLDER = 0o600, 0o700
+_RAW = getattr(os, "O_BINARY", 0)
+"""Windows writes other ends of lines without it."""
 
 
 def make_own_folder(folder: Path) -> None:
@@ -33,7 +35,7 @@ def write_own(path: Path, content: str | bytes) -> None:
     """
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
-    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE), content)
+    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _RAW, _FILE), content)
 
 
 def write_named(path: Path, content: str) -> None:
@@ -63,9 +65,10 @@ def append_own(path: Path) -> BinaryIO:
 
 def _opened(path: Path, flags: int) -> int:
     """A regular file of ours gets its mode before anything is written; that of another's is not ours to set."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flags, _FILE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _RAW | flags, _FILE)
     found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+    # Windows has neither: what a user makes there nobody else may read, but for those whom the folder lets in.
+    if hasattr(os, "geteuid") and stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
         os.fchmod(descriptor, _FILE)
     return descriptor
 

@@ -45,9 +45,12 @@ def played(
     seed: int | str = 0,
     wait: Callable[[float], object] | None = None,
 ) -> Ask:
-    """A chassis behind these wrongs; each of them has dice of its own, by the seed and its name."""
+    """A chassis behind these wrongs; each of them has dice of its own, by the seed and its name.
+
+    Those of the wire stand nearest to the client, whatever the order: what they have packed or cut no other can read.
+    """
     waits = wait or threading.Event().wait
     made: list[tuple[Wrong, Handler]] = []
-    for wrong in wrongs:
+    for wrong in sorted(wrongs, key=lambda wrong: wrong not in OVER_HTTP):
         made.append((wrong, wrong.make(Stage(random.Random(f"{seed}/{wrong.name}"), waits))))
     return in_front(made, ask)

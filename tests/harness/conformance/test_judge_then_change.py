@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.dialects.wire import Request, Response
 from mews.emulator.serve import ChassisServer
-from mews.emulator.wrongs.registry import WRONGS
+from mews.emulator.wrongs.registry import WRONGS, played
 from mews.harness.cli import exit_code
 from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
@@ -277,3 +278,22 @@ def test_the_self_test_prints_which_clause_names_which_wrong(monkeypatch, capsys
     assert first(lines, lambda line: " attach-lies " in line).startswith("not named ")
     assert first(lines, lambda line: " odd-space " in line).startswith("accepted ")
     assert lines[-1] == "1 named by one, 1 not named, 1 accepted"
+
+
+@pytest.mark.parametrize("names", [("null-uuid", "gzip"), ("gzip", "null-uuid")])
+def test_wrongs_are_combined_in_any_order(names):
+    with box(*names) as server:
+        outcome = judged(server, changes=False)
+    assert {result.clause.id for result in outcome.results if not result.good} == {"2.strings", "2.coding"}
+
+
+def test_what_happens_now_and_then_is_decided_by_the_seed():
+    def struck(seed: int) -> list[int]:
+        wrong = WRONGS["reads-fail-sometimes"]
+        asked = played([wrong], lambda request: Response(200, {}, b"[]"), seed=seed)
+        listing = Request("GET", "/h3api/v1/resources")
+        return [number for number in range(40) if getattr(asked(listing), "status", 0) == 500]
+
+    assert struck(1) == struck(1)
+    assert struck(1)
+    assert len({tuple(struck(seed)) for seed in range(12)}) > 1

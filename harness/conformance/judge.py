@@ -30,6 +30,8 @@ VERDICTS = (PASSED, FAILED, WARNING, NOTED, QUIRK, WAIVED, SKIPPED, ERROR)
 be judged; error: a waiver for it has expired."""
 OF_GRADE = {MUST: FAILED, SHOULD: WARNING, MAY: NOTED}
 BAD = (FAILED, ERROR)
+TOPIC_OF = {"write-access": "access", "monitor": "task"}
+"""Word of a clause -> what it is noted as, where that is another word."""
 READ_ONLY = "needs --allow-changes"
 OUT_OF_TIME = "not judged before the time was over: give more with --budget"
 
@@ -141,7 +143,8 @@ class ClauseJudge(Struct, frozen=True):
         """The exchanges with which a clause about what was noticed on the way was first broken: the last write before
         it, and what showed it."""
         try:
-            notes = self.bench.ledger.of(clause.id.partition(".")[2])
+            word = clause.id.partition(".")[2]
+            notes = self.bench.ledger.of(TOPIC_OF.get(word, word))
         except KeyError:
             return ()
         log = self.bench.client.log

@@ -112,12 +112,15 @@ class ClauseJudge(Struct, frozen=True):
         return self._result(clause, verdict, reason, time.monotonic() - began_s, exchanges, shown)
 
     def _evidence(self, reason: str, exchanges: Sequence[Exchange]) -> Exchange | None:
-        """The last of these exchanges whose path the reason names, or of all; the last of these where it names none."""
+        """The last of these exchanges whose path the reason names, or of all; the last of these where it names none.
+        A clause that looks at the moves of others shows the first of them."""
         for log in (exchanges, self.bench.client.log):
             named = [each for each in log if f" {each.path}:" in f" {reason}" or f" {each.path} " in f" {reason}"]
             if named:
                 return named[-1]
-        return exchanges[-1] if exchanges else None
+        if exchanges:
+            return exchanges[-1]
+        return next((each for each in self.bench.client.log if each.method not in ("GET", "HEAD")), None)
 
     def _look(self, clause: Clause) -> tuple[str, str]:
         try:

@@ -89,8 +89,11 @@ def test_their_manager_runs_beside_ours_and_beside_their_scheduler(components: S
 
 
 @pytest.mark.nightly
-def test_their_scheduler_counts_what_our_webhook_asks_for_and_our_koordlet_reports() -> None:
-    is_well(run(SCHEDULER))
+def test_our_webhook_lets_no_scheduler_bind_that_is_not_its_own() -> None:
+    ended = run(SCHEDULER)
+    assert ended.result.verdict == "failed"
+    assert "only system:serviceaccount:koordinator-system:koord-scheduler may bind it" in str(ended.result.report)
+    assert "Insufficient" not in str(ended.result.report)
 
 
 def test_their_scheduler_without_its_device_plugin_gives_no_pod_a_device() -> None:

@@ -231,6 +231,7 @@ def serve(
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="use this private key, in PEM")] = None,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
+    ssdp: given.SsdpOption = False,
     wrong: given.WrongOption = None,
     seed: Annotated[int, typer.Option("--seed", help="use this seed for --wrong and for faults")] = 0,
 ) -> int:
@@ -249,12 +250,11 @@ def serve(
 
     if recording is not None:
         beside = {"--hardware": hardware, "--dialect": dialect, "--state": state, "--certificate": certificate}
-        beside["--wrong"] = wrong[0] if wrong else None
+        beside |= {"--wrong": wrong[0] if wrong else None, "--ssdp": "" if ssdp else None}
         return serve_recorded(recording, listen, ready, beside, allow_host or ())
     serving = serving_options(insecure=insecure, tls=tls, allow_hosts=allow_host)
-    files, play = ServeFiles(ready, state), WrongChassis(tuple(wrong or ()), seed)
-    tls_by = Tls(certificate, key)
-    return serve_chassis(hardware, listen, files, dialect=dialect, speed=speed, tls=tls_by, serving=serving, play=play)
+    shown = ServeFiles(ready, state, ssdp), WrongChassis(tuple(wrong or ()), seed), Tls(certificate, key)
+    return serve_chassis(hardware, listen, *shown, dialect=dialect, speed=speed, serving=serving)
 
 
 @app.command()

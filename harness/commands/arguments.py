@@ -233,6 +233,7 @@ CertificateOption = Annotated[
 UrlOption = Annotated[
     str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
 ]
+SsdpOption = Annotated[bool, typer.Option("--ssdp", help="let the Redfish services be found by SSDP")]
 WrongOption = Annotated[
     list[str] | None,
     typer.Option("--wrong", metavar="NAME", help="play this deviation, a name of `mews proxy --list`; may be repeated"),

@@ -40,10 +40,11 @@ class Tls(Struct, frozen=True):
 
 
 class ServeFiles(Struct, frozen=True):
-    """``ready`` appears once all is served; in ``state`` the tables outlive the process."""
+    """``ready`` appears once all is served; in ``state`` the tables outlive the process. ``ssdp``: it can be found."""
 
     ready: Path | None = None
     state: Path | None = None
+    ssdp: bool = False
 
 
 class WrongChassis(Struct, frozen=True):
@@ -57,12 +58,12 @@ def serve(
     hardware: Path | None,
     listen: str,
     files: ServeFiles,
+    play: WrongChassis,
+    tls: Tls,
     *,
     dialect: str | None,
     speed: float,
-    tls: Tls,
     serving: ServingOptions,
-    play: WrongChassis,
 ) -> int:
     """Serve the chassis of a hardware file (the demo's by default) until told to end.
 
@@ -70,6 +71,8 @@ def serve(
     """
     _check_files(files.ready, files.state)
     wrongs = wrongs_of(play.names, dialect)
+    if files.ssdp and dialect not in (None, "redfish"):
+        raise BadInput(f"--ssdp --dialect {dialect}: SSDP finds Redfish services only")
     file = existing_file("hardware", hardware or Path("demo"), "--hardware")
     if serving.insecure and tls.certificate is not None:
         raise BadInput("--insecure --certificate: only one of the two")
@@ -90,6 +93,7 @@ def serve(
             allow_hosts=serving.allow_hosts,
             insecure=serving.insecure,
             seed=play.seed,
+            ssdp=files.ssdp,
             wrongs=wrongs,
         )
     except (HardwareError, ValueError) as error:
@@ -113,7 +117,8 @@ def serve_recorded(
 
     for option, value in beside.items():
         if value is not None:
-            raise BadInput(f"--recording {folder} {option} {value}: only one of the two")
+            words = f"--recording {folder} {option} {value}".rstrip()
+            raise BadInput(f"{words}: only one of the two")
     serving = serving_options(insecure=False, allow_hosts=allow_hosts)
     _check_files(ready, None)
     _ensure_files("mews serve --recording")

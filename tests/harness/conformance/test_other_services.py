@@ -256,14 +256,24 @@ def answers(port: int) -> bool:
 def test_sushy_tools_emulator_is_judged_to_the_end(sushy, capsys):
     """It has no fabric, and one path is answered with HTTP 500: all that needs neither is judged."""
     results = judged(sushy, capsys, *REDFISH)
-    assert results["4.resource-Fabric"][0] == "failed"
+    verdict, why = results["4.resource-Fabric"]
+    assert verdict == "skipped"  # one may lie behind what cannot be read: that is the finding
+    assert "no Fabric can be reached" in why
     assert results["4.server-errors"][0] == "failed"
     assert results["4.types"][0] == "passed"
-    reasons = ("needs --allow-changes", "does not hold", "no fabric", "there is no", "HTTP 500", "no slot is empty")
+    reasons = (
+        "needs --allow-changes",
+        "does not hold",
+        "no fabric",
+        "there is no",
+        "HTTP 500",
+        "no answer to read",
+        "no slot is empty",
+    )
     reasons = (*reasons, "the service has no $top")
     blind = {name: why for name, (verdict, why) in results.items() if verdict == "skipped" and not said(why, reasons)}
     assert blind == {}
-    assert sum(verdict == "skipped" for verdict, why in results.values() if why != "needs --allow-changes") < 30
+    assert sum(verdict == "skipped" for verdict, why in results.values() if why != "needs --allow-changes") < 40
 
 
 def said(why: str, reasons: tuple[str, ...]) -> bool:

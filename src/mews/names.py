@@ -26,12 +26,11 @@ def among(name: object, known: Iterable[object]) -> str:
 
 
 def candidates(name: object, known: Iterable[object]) -> str:
-    """All known names in their order, or the nearest five and how many others there are."""
+    """All known names in their order, or of more than six the nearest five and how many others there are."""
     names = [str(each) for each in known]
-    if len(names) <= MOST:
+    if len(names) <= MOST + 1:
         return ", ".join(names) or "(none)"
-    rest = len(names) - MOST
-    return f"{', '.join(nearest(name, names))} or {rest} other{'s' * (rest != 1)}"
+    return f"{', '.join(nearest(name, names))} or {len(names) - MOST} others"
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -52,6 +52,12 @@ SURPRISES = {
     "gpushare/device-plugin-1929-all-slices-unhealthy.yaml",
     "gpushare/extender-191-cards-changed.yaml",
     "koordinator/05-unhealthy.yaml",
+    "remediation/01-xid-is-mended.yaml",
+    "remediation/02-lost-board.yaml",
+    "remediation/03-shared-gpu.yaml",
+    "remediation/04-part-and-budget.yaml",
+    "remediation/05-one-node-at-a-time.yaml",
+    "remediation/06-elastic-job.yaml",
     "testbed/w1-pool.yaml",
     "testbed/w3-pool.yaml",
 }

@@ -41,6 +41,7 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
 from mews.emulator.ssdp import Discoverable, SsdpResponder
 from mews.emulator.tls import Identity, add_tls_arguments, identity, made_for_a_while, trust_of
+from mews.emulator.waking import watch_lifeline
 from mews.emulator.wrongs.front import WrongServer
 from mews.emulator.wrongs.registry import played
 from mews.emulator.wrongs.wrong import Wrong
@@ -343,13 +344,6 @@ def serve(
         server.stop()
         if ready_file is not None:
             Path(ready_file).unlink(missing_ok=True)
-
-
-def watch_lifeline() -> None:
-    """End this process as by TERM when its standard input ends."""
-    while os.read(0, 4096):  # not sys.stdin: who waits there holds its lock, and the interpreter cannot end
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def write_ready(path: Path, ready: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -22,3 +24,10 @@ def wake_while(stop: Callable[[], None], family: socket.AddressFamily, address: 
             knock.settimeout(_LOOK_S)
             knock.connect(address)
         stopping.join(_LOOK_S)
+
+
+def watch_lifeline() -> None:
+    """End this process as by TERM when its standard input ends."""
+    while os.read(0, 4096):  # not sys.stdin: who waits there holds its lock, and the interpreter cannot end
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

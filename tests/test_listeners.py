@@ -26,6 +26,7 @@ FACTORIES = {
     "emulator/http_request.py",
     "emulator/http_connection.py",
     "emulator/tls_adapter.py",
+    "emulator/wrongs/front.py",
 }
 OPENING = {
     "start_server", "start_unix_server", "create_server", "create_unix_server", "run_app", "run_simple", "make_server",

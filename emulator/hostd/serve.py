@@ -46,9 +46,9 @@ from mews.emulator.serve import (
     ENVIRONMENT,
     LOOPBACK,
     endings_held_back,
-    watch_lifeline,
     write_ready,
 )
+from mews.emulator.waking import watch_lifeline
 
 FILES = "fs"
 """Folder of the hosts' files below the root."""

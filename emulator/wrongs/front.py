@@ -6,12 +6,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from mews.emulator.dialects.wire import Dropped, Request, Response, split_target
+from mews.emulator.dialects.wire import MAX_BODY, Dropped, Request, Response, split_target
 from mews.emulator.tls import Identity, install
 from mews.emulator.wrongs.odd import CHUNKED
 from mews.emulator.wrongs.wrong import TARGET, Ask, Cut
+from mews.listening.threads import BoundedThreads
 
 SILENT_S = 60.0
 """A connection without a request for so long ends."""
@@ -35,12 +36,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do(self) -> None:
         """Answer one request, whatever its verb."""
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        length = self.headers.get("content-length") or "0"
+        if not (length.isascii() and length.isdecimal()):
+            self.send_error(400, "Content-Length is no number")
+            return
+        too_large = int(length) > MAX_BODY
+        self.close_connection = self.close_connection or too_large
+        body = b"" if too_large else self.rfile.read(int(length))
         path, query = split_target(self.path)
         named = {name.lower(): value for name, value in self.headers.items()}
         secure = isinstance(self.connection, ssl.SSLSocket)
         head = {**named, TARGET: self.path}
-        request = Request(self.command, path, query, head, body, secure=secure, address=self.client_address[0])
+        request = Request(
+            self.command, path, query, head, body, too_large, secure=secure, address=self.client_address[0]
+        )
         refusal = self.server.admit(request)
         reply = refusal if refusal is not None else self.server.ask(request)
         if isinstance(reply, Dropped):
@@ -97,8 +106,7 @@ def _chunks(content: bytes, size: int) -> bytes:
     return b"".join(b"%X\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(BoundedThreads, HTTPServer):
     request_queue_size = 128
 
     def __init__(

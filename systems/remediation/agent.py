@@ -51,7 +51,7 @@ class RemediationAgent:
         self._nodes = Informer(context.kube, NODES, field_selector=f"metadata.name={node}")
         self._wake = Pulse()
         self._nodes.on_change(lambda old, new: self._wake.beat() if node_work(old) != node_work(new) else None)
-        self._said: NodeGpus | None = None
+        self._reported: NodeGpus | None = None
         self._gpus = NodeGpus()
         self._deadlines: dict[str, float] = {}
         self._reset: set[str] = set()
@@ -76,12 +76,12 @@ class RemediationAgent:
         node = self._nodes.get(self._node)
         if node is None:
             return
-        if self._said is None:
-            self._gpus = self._said = node_gpus(node)
+        if self._reported is None:
+            self._gpus = self._reported = node_gpus(node)
         gpus = await self._host.gpus()
         seen = await self._observe(gpus)
         self._gpus = seen.gpus
-        await self._say()
+        await self._report()
         for uuid in self._permitted(node):
             await self._mend(uuid, gpus, seen, node)
 
@@ -97,15 +97,20 @@ class RemediationAgent:
         broken = [gpus[uuid] for uuid in seen.gpus.incidents if uuid in gpus]
         return policy.with_users(seen, await self._host.users(broken))
 
-    async def _say(self) -> None:
+    async def _report(self) -> None:
         """Write what is known onto the node, if it is news.
 
         Raises ApiError, Unavailable.
         """
-        if self._said is not None and self._said == self._gpus and self._gpus.seen is not None and self._written():
+        if (
+            self._reported is not None
+            and self._reported == self._gpus
+            and self._gpus.seen is not None
+            and self._written()
+        ):
             return
         await self._patch(gpus_annotation(self._gpus))
-        before, self._said = self._said or NodeGpus(), self._gpus
+        before, self._reported = self._reported or NodeGpus(), self._gpus
         for uuid, incident in self._gpus.incidents.items():
             if before.incidents.get(uuid) is None:
                 record(self._context.log, "broken", gpu=uuid, cause=incident.cause, pods=list(incident.pods))
@@ -132,7 +137,7 @@ class RemediationAgent:
         incident, now_s = self._gpus.incidents[uuid], self._context.clock.now()
         if incident.state is IncidentState.BROKEN:
             self._gpus = policy.changed(self._gpus, uuid, IncidentState.RESETTING)
-            await self._say()
+            await self._report()
         deadline_s = self._deadlines.setdefault(uuid, now_s + self._config.reset_s)
         gpu = gpus.get(uuid)
         if gpu is not None and not gpu.answers:
@@ -207,7 +212,7 @@ class RemediationAgent:
             # Empty it stays: a holder looks after what it let go of while somebody may ask.
             annotations |= requests_annotation(self._holder, standing, asker=ASKER)
         await self._patch(annotations)
-        self._said = self._gpus
+        self._reported = self._gpus
         self._deadlines.pop(uuid, None)
         self._tries.pop(uuid, None)
         self._reset.discard(uuid)

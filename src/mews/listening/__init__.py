@@ -4,6 +4,7 @@
 |---|---|---|
 | HTTP on a loop | ``http.HttpListener`` | embedded API, kubelets, node agents, live sessions, extenders, webhooks |
 | HTTP on threads | ``mews.emulator.http_server.HttpServer`` | chassis, control, recordings (a Flask application each) |
+| HTTP, wrong on purpose | ``mews.emulator.wrongs.front.WrongServer`` | `mews serve --wrong`, `mews proxy` |
 | WSGI on threads | ``wsgi.ThreadedHttp`` | ``/metrics`` of a component |
 | gRPC | ``rpc.rpc_server`` | device plugins, pod-resources, kubelets' registration, runtime hooks |
 | bytes on a loop | ``streams.serve_streams`` | parameter servers of the played trainer |

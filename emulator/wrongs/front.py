@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "mews"
 
     def do(self) -> None:
-        """Answer one request, whatever its verb."""
+        """Answer one request with any verb."""
         length = self.headers.get("content-length") or "0"
         if not (length.isascii() and length.isdecimal()):
             self.send_error(400, "Content-Length is no number")
@@ -171,7 +171,7 @@ class WrongServer:
         return install(self._context, certificate)
 
     def start(self) -> None:
-        """Answer requests, on threads of its own."""
+        """Answer requests on its own threads."""
         self._thread.start()
 
     def stop(self) -> None:

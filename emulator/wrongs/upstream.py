@@ -11,20 +11,8 @@ from msgspec import Struct
 
 from mews.emulator.dialects.wire import Dropped, Request, Response, Stream
 from mews.emulator.wrongs.wrong import TARGET, Reply
+from mews.listening.limits import HOP_BY_HOP
 
-HOP = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-"""Headers of one connection (RFC 9110, 7.6.1)."""
 MOST_BYTES = 64 << 20
 
 
@@ -49,12 +37,12 @@ class Upstream(Struct, frozen=True):
         kept = {
             name: value
             for name, value in request.headers.items()
-            if name not in HOP and name not in (TARGET, "host", "content-length")
+            if name not in HOP_BY_HOP and name not in (TARGET, "host", "content-length")
         }
         try:
             wire.request(request.method, parts.path.rstrip("/") + target, request.body or None, kept)
             answer = wire.getresponse()
-            found = {name: value for name, value in answer.getheaders() if name.lower() not in HOP}
+            found = {name: value for name, value in answer.getheaders() if name.lower() not in HOP_BY_HOP}
             if found.get("Content-Type", "").startswith("text/event-stream"):
                 return Response(answer.status, found, b"", _stream(wire, answer))
             body = answer.read(MOST_BYTES)

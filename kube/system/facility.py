@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -65,3 +65,14 @@ class Facility(Struct, frozen=True):
     nvidia_smi: str = ""
     nvml: str = ""
     foreign: frozenset[str] = frozenset()
+
+    def chosen_nodes(self, chosen: Sequence[str] | None) -> tuple[str, ...]:
+        """The nodes' names: all of them, or those that a system's option ``nodes`` names by their hosts.
+
+        Raises ValueError for a host that none has.
+        """
+        known = {node.host or node.name: node.name for node in self.nodes}
+        for name in chosen or ():
+            if known and name not in known:
+                raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+        return tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen)

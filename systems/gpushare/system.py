@@ -46,13 +46,9 @@ SEED_SLICES = (
 def configure(options: GpuShareOptions, facility: Facility) -> GpuShareConfig:
     """The configuration with these options: every node shares its GPUs, unless they say which."""
     given = options.given()
-    known = {node.host or node.name: node.name for node in facility.nodes}
-    chosen = given.pop("nodes", None)
-    for name in chosen or ():
-        if known and name not in known:
-            raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    nodes = facility.chosen_nodes(given.pop("nodes", None))
     return GpuShareConfig(
-        nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
+        nodes=nodes,
         nvml=facility.nvml,
         envs=facility.extras.envs,
         mounts=facility.extras.mounts,

@@ -60,11 +60,8 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
     given = options.given()
     if facility.namespace is not None:
         given["namespace"] = facility.namespace
-    known = {node.host or node.name: node.name for node in facility.nodes}
     chosen = given.pop("nodes", None)
-    for name in chosen or ():
-        if known and name not in known:
-            raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    nodes = facility.chosen_nodes(chosen)
     _refuse_idle(options, chosen)
     policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
     names = given.pop("names", "today")
@@ -76,7 +73,7 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
         **{name: given.pop(name) for name in ("report_s", "poll_s", "adopt", "adopt_env") if name in given},
     )
     return KoordinatorConfig(
-        nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
+        nodes=nodes,
         hook_failure_policy=policy,
         koordlet=koordlet,
         nvml=facility.nvml,

@@ -23,13 +23,9 @@ _UNCORDON_S = 30.0
 def configure(options: RemediationOptions, facility: Facility) -> RemediationConfig:
     """The configuration with these options: every node is watched, unless they say which."""
     given = options.given()
-    known = {node.host or node.name: node.name for node in facility.nodes}
-    chosen = given.pop("nodes", None)
-    for name in chosen or ():
-        if known and name not in known:
-            raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    nodes = facility.chosen_nodes(given.pop("nodes", None))
     return RemediationConfig(
-        nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
+        nodes=nodes,
         lent={node.name: node.lent_to for node in facility.nodes if node.lent_to},
         nvidia_smi=facility.nvidia_smi,
         host_root=facility.host_files,

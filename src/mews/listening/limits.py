@@ -18,3 +18,16 @@ MOST_THREADS = 1000
 """Connections at once, of a listener that spends a thread on each."""
 LINGER_S = 2.0
 """Real seconds for which what is left of a refused body is read, so that its sender sees the answer."""
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that end with a connection, so that no proxy hands them on (RFC 9110 section 7.6.1)."""

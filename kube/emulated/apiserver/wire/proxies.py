@@ -19,20 +19,9 @@ from mews.kube.emulated.apiserver.wire import containers
 from mews.kube.emulated.apiserver.wire.call import MAX_BODY, Call
 from mews.kube.emulated.apiserver.wire.kubelet_face import answer_as_kubelet
 from mews.listening.connections import read_at_most
+from mews.listening.limits import HOP_BY_HOP
 
-_HOP_BY_HOP = frozenset(
-    [
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ]
-)
-_OWN = _HOP_BY_HOP | {"host", "content-length", "authorization"}
+_OWN = HOP_BY_HOP | {"host", "content-length", "authorization"}
 _CHUNK = 64 * 1024
 _CONNECT_S = 30.0
 
@@ -187,7 +176,7 @@ async def _back(call: Call, answer: aiohttp.ClientResponse) -> web.StreamRespons
 
 
 def _kept(given: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    return CIMultiDict((key, value) for key, value in given.items() if key.lower() not in _HOP_BY_HOP)
+    return CIMultiDict((key, value) for key, value in given.items() if key.lower() not in HOP_BY_HOP)
 
 
 def _reason(error: BaseException, target: ProxyTarget) -> str:

@@ -126,8 +126,12 @@ class Client:
         access = json.loads(Path(ready["kubeconfig"]).read_text())
         self._token = access["users"][0]["user"]["token"]
 
-    def ask(self, method, path, body="", headers=JSON, timeout=30):
-        """The status; "gone" where the server went away or took too long. A chunked body is sent as it is."""
+    def ask(self, method, path, body="", headers=JSON, timeout=45):
+        """The status; "gone" where the server went away or took too long. A chunked body is sent as it is.
+
+        The timeout is longer than the 30 s for which the server waits for the rest of a body: a parser that gives up in
+        the trailers does not tell the handler that reads the body.
+        """
         raw = body.encode() if isinstance(body, str) else body
         length = {} if "Transfer-Encoding" in headers else {"Content-Length": str(len(raw))}
         where = urllib.parse.urlsplit(self._url)
@@ -206,10 +210,10 @@ def test_a_rule_that_takes_too_long_ends_with_its_request_s_minute(served):
 def test_fifty_expensive_requests_at_once_hold_nobody_up(served):
     process, client = served
     made_ready(client)
-    bombs = [bomb(number) for number in range(AT_ONCE)]
-    statuses = []
+    statuses = {}
     senders = [
-        threading.Thread(target=lambda each=each: statuses.append(client.ask(*each)), daemon=True) for each in bombs
+        threading.Thread(target=lambda number=number: statuses.update({number: client.ask(*bomb(number))}), daemon=True)
+        for number in range(AT_ONCE)
     ]
     for sender in senders:
         sender.start()
@@ -223,9 +227,9 @@ def test_fifty_expensive_requests_at_once_hold_nobody_up(served):
     assert sorted(took)[len(took) * 9 // 10] < 1, took
     assert max(took) < 5, "the machine may be busy; a loop that is held is so for longer"
     assert memory_kib(process) < MOST_KIB
-    assert not {500, 502}.intersection(
-        status for status, each in zip(statuses, bombs, strict=False) if "bombs" in each[1]
-    )
+    of_definition = {number: status for number, status in statuses.items() if bomb(number)[1] == CRD_OBJECTS}
+    assert not {500, 502}.intersection(of_definition.values()), of_definition
+    assert {status for number, status in statuses.items() if bomb(number)[2] == BOMBS["pattern"][2]} <= {422, "gone"}
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     assert process.wait(12) == 0

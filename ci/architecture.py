@@ -103,7 +103,9 @@ BOXES: Mapping[str, Box] = {
         Box("system", "what a system declares", ("kube.system", "kube.serving", "kube.nvml_library"), "kube", 200, 612),
         Box("components", "process, metrics, leases", ("kube",), "kube", 310, 700),
         Box("clients", "of the API, of a chassis", ("kube.client", "kube.chassis"), "kube", 530, 700),
-        Box("objects", "of the API; the clock", ("kube.api", "kube.clock"), "kube", 750, 700),
+        Box(
+            "objects", "of the API; releases; the clock", ("kube.api", "kube.clock", "kube.releases"), "kube", 750, 700
+        ),
         Box(
             "faces",
             "dialects over HTTP, hosts as files",

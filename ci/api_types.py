@@ -1,6 +1,6 @@
-"""Makes ``kube/emulated/apiserver/types/*.json`` from a real control plane: facts, nothing else.
+"""Makes ``kube/releases/1.34/types/*.json`` from a real control plane: facts, nothing else.
 
-    KUBECONFIG=... python ci/api_types.py kube/emulated/apiserver/types
+    KUBECONFIG=... python ci/api_types.py kube/releases/1.34/types
 
 It reads the OpenAPI documents; asks, field by field, with a value of a wrong type, how the decoder names the field's Go
 type; and listens, as an admission webhook that refuses everything, to what the server makes of objects that say nothing

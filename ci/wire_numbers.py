@@ -11,10 +11,8 @@ import glob
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-
-from mews.kube.emulated.apiserver.types.gotypes import struct, table
 
 OUT = Path(__file__).parent.parent / "kube" / "emulated" / "apiserver" / "wire" / "wire_numbers.json"
 _FIELD = re.compile(
@@ -24,27 +22,31 @@ _MAP = re.compile(r"^  map<string, (?P<type>[\w.]+)> (?P<name>\w+) = (?P<number>
 _MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 
 
-def messages(folder: Path) -> Iterator[tuple[str, str, str]]:
+Structs = Mapping[str, Collection[str]]
+"""Struct (``core/v1.PodSpec``) -> the names of its fields."""
+
+
+def messages(folders: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
     """``(core/v1, PodSpec, body)`` of every message."""
-    for path in sorted(Path(found) for found in glob.glob(f"{folder}/**/generated.proto", recursive=True)):
+    files = {file for folder in folders for file in glob.glob(f"{folder}/**/generated.proto", recursive=True)}
+    for path in sorted(map(Path, files)):
         package = f"{path.parent.parent.name}/{path.parent.name}"
         for match in _MESSAGE.finditer(path.read_text(encoding="utf-8")):
             yield package, match[1], match[2]
 
 
-def line(package: str, name: str, body: str) -> str:
+def _line(package: str, body: str, known: Collection[str] | None) -> str:
     """The numbers of one struct's fields."""
-    known = struct(f"{package}.{name}").fields if name in _names(package) else None
     words = []
     for match in sorted([*_FIELD.finditer(body), *_MAP.finditer(body)], key=lambda match: int(match["number"])):
-        name_ = _json_name(match["name"], known or {})
+        name_ = _json_name(match["name"], known or ())
         inlined = known is not None and name_ not in known and match["type"][:1].isupper()
         shown = f"~{package}.{match['type']}" if inlined else name_
         words.append(f"{match['number']} {shown}")
     return " ".join(words)
 
 
-def _json_name(name: str, known: Mapping[str, object]) -> str:
+def _json_name(name: str, known: Collection[str]) -> str:
     """The field as JSON names it: ``$ref`` and ``x-kubernetes-list-type`` are no names for a message's field."""
     if name in known or not known:
         return name
@@ -52,26 +54,31 @@ def _json_name(name: str, known: Mapping[str, object]) -> str:
     return next((word for word in (f"${name}", kebab) if word in known), name)
 
 
-def _names(package: str) -> set[str]:
-    group, _, version = package.partition("/")
-    return {key.removeprefix(f"{version}.") for key in table(group) if key.startswith(f"{version}.")}
-
-
-def main(folder: Path) -> None:
-    """Write the table of all messages that are structs of ours, and of those they take in."""
-    found = {f"{package}.{name}": (package, name, body) for package, name, body in messages(folder)}
-    wanted = [ref for ref, (package, name, _) in found.items() if name in _names(package)]
+def lines_of(folders: Iterable[Path], structs: Structs) -> dict[str, str]:
+    """The lines of all messages that are structs of these, and of those they take in."""
+    found = {f"{package}.{name}": (package, body) for package, name, body in messages(folders)}
+    wanted = [ref for ref in found if ref in structs]
     lines: dict[str, str] = {}
     while wanted:
         ref = wanted.pop()
         if ref in lines or ref not in found:
             continue
-        lines[ref] = line(*found[ref])
+        lines[ref] = _line(*found[ref], structs.get(ref))
         wanted += [word[1:] for word in lines[ref].split() if word.startswith("~")]
-    OUT.write_text(json.dumps(dict(sorted(lines.items())), indent=0) + "\n", encoding="utf-8")
+    return dict(sorted(lines.items()))
+
+
+def main(folder: Path) -> None:
+    """Write the table of the first release."""
+    structs = {
+        f"{file.stem}/{name}": lines
+        for file in (Path(__file__).parent.parent / "kube/releases/1.34/types").glob("*.json")
+        for name, lines in json.loads(file.read_text(encoding="utf-8")).items()
+    }
+    OUT.write_text(json.dumps(lines_of([folder], structs), indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or not any(messages(Path(sys.argv[1]))):
+    if len(sys.argv) != 2 or not any(messages([Path(sys.argv[1])])):
         sys.exit("usage: python ci/wire_numbers.py FOLDER, with generated.proto files below it")
     main(Path(sys.argv[1]))

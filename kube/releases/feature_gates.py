@@ -73,35 +73,31 @@ def _once(release: str, name: str) -> bool:
 
 def parse_feature_gates(text: str, release: str = DEFAULT) -> FeatureGates:
     """The gates that ``NAME=BOOL,…`` says. Raises ReleaseError with what is allowed."""
-    return feature_gates({name: word for name, _, word in _pairs(text)}, release)
+    return feature_gates(parse_settings(text, "NAME"), release)
 
 
-def feature_gates(given: Mapping[str, str | bool], release: str = DEFAULT) -> FeatureGates:
-    """The gates of given settings. Raises ReleaseError for an unknown gate, for what is no boolean and for a locked
-    gate's other value."""
+def feature_gates(settings: Mapping[str, bool], release: str = DEFAULT) -> FeatureGates:
+    """The gates of given settings. Raises ReleaseError for an unknown gate and for a locked gate's other value."""
     known = gates_of(release)
-    settings = {}
-    for name, word in given.items():
-        value = _WORDS.get(str(word).lower())
-        if value is None:
-            raise ReleaseError(f"{name}={word}: must be true or false")
+    for name, value in settings.items():
         gate = known.get(name)
         if gate is None and name not in _ALL:
             raise ReleaseError(f"{name}: no feature gate of Kubernetes {release}; {_allowed(name, known)}")
         if gate is not None and gate.locked and value is not gate.default:
-            raise ReleaseError(
-                f"{name}={word}: locked to {str(gate.default).lower()} in Kubernetes {release}: leave it out"
-            )
-        settings[name] = value
-    return FeatureGates(release, settings)
+            word = str(gate.default).lower()
+            raise ReleaseError(f"{name}={str(value).lower()}: locked to {word} in Kubernetes {release}: leave it out")
+    return FeatureGates(release, dict(settings))
 
 
-def _pairs(text: str) -> list[tuple[str, str, str]]:
-    pairs = [part.strip().partition("=") for part in text.split(",") if part.strip()]
-    for name, equals, _ in pairs:
-        if not equals or not name:
-            raise ReleaseError(f"{name or text!r}: must be NAME=true or NAME=false")
-    return pairs
+def parse_settings(text: str, word: str) -> dict[str, bool]:
+    """What ``NAME=BOOL,…`` says; ``word`` stands for the names in errors. Raises ReleaseError."""
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = part.partition("=")
+        if not name or value.lower() not in _WORDS:
+            raise ReleaseError(f"{part!r}: must be {word}=true or {word}=false")
+        found[name] = _WORDS[value.lower()]
+    return found
 
 
 def _allowed(name: str, known: Mapping[str, GateStage]) -> str:

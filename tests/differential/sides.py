@@ -7,9 +7,11 @@ import json
 import logging
 import random
 import ssl
+import subprocess
 import tempfile
 import urllib.request
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,15 @@ def lacking() -> str:
     if folder is None:
         return "KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"
     return "" if (folder / "kubectl").exists() else f"{folder} has no kubectl"
+
+
+@cache
+def release() -> str:
+    """The release of the real server, which the embedded one then is, too: ``1.34``."""
+    folder = control_plane_binaries()
+    assert folder is not None, lacking()
+    told = subprocess.run([folder / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
+    return ".".join(told.split()[-1].removeprefix("v").split(".")[:2])
 
 
 def compare(cases: Cases, files: Mapping[str, str], *, namespace: str, pauses: float = 1.0) -> list[Pair]:
@@ -115,12 +126,13 @@ def _ask_ours(cases: Cases, folder: Path, pauses: float) -> Any:
         from mews.kube.clock import Clock
         from mews.kube.emulated.apiserver.bootstrap import fresh_store
         from mews.kube.emulated.apiserver.wire.server import ApiServer
+        from mews.kube.releases.cluster_release import cluster_release
 
         identity = make_identity(folder, "openssl")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(identity.certificate, identity.key)
         token = "suite-token"
-        store = fresh_store(Clock.wall().now, random.Random(1))
+        store = fresh_store(Clock.wall().now, random.Random(1), release=cluster_release(release()))
         server = ApiServer(store, tokens={token: "admin"}, ssl_context=context)
         await server.start()
         try:

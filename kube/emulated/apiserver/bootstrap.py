@@ -14,8 +14,11 @@ from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
 from mews.kube.emulated.apiserver.store.shelf import HISTORY
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
+from mews.kube.releases.feature_gates import FeatureGates
 
 _NEED_CONTROLLERS = ("ServiceAccount",)
 """Admission plugins that look for what controllers make; envtest switches the same ones off."""
@@ -41,11 +44,13 @@ def fresh_store(
     history: int = HISTORY,
     attended: bool = False,
     disabled_admission_plugins: Collection[str] = (),
+    release: ClusterRelease = STANDARD,
 ) -> Store:
     """A store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the two
-    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names.
-    ``attended`` when controllers run beside it: then pods need service accounts, and policies get their status."""
-    store = Store(now, rng, rules=_rules_of, history=history)
+    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names; ``release`` says which
+    Kubernetes the cluster is. ``attended`` when controllers run beside it: then pods need service accounts, and
+    policies get their status."""
+    store = Store(now, rng, rules=partial(_rules_of, release.gates), kinds=kinds_of(release), history=history)
     store.admission = AdmissionChain(disabled={*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)})
     store.listen(partial(namespaces.attend, store))
     if attended:
@@ -62,9 +67,9 @@ def _attend_policies(store: Store, kind: Kind, _old: Object | None, new: Object 
     type_checking.attend(store, kind, new)
 
 
-def _rules_of(kind: Kind) -> Rules:
+def _rules_of(gates: FeatureGates, kind: Kind) -> Rules:
     if not kind.custom:
-        return rules_of(kind)
+        return rules_of(kind, gates)
     from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules  # and with it schemas and their CEL
 
     return custom_rules(kind)

@@ -47,7 +47,7 @@ def test_a_gate_that_a_later_release_dropped_stays_as_it_was_and_one_to_come_is_
         ("DRADeviceTaint=true", "DRADeviceTaint: no feature gate of Kubernetes 1.34; did you mean DRADeviceTaints"),
         ("Qqq=true", "Qqq: no feature gate of Kubernetes 1.34; it has "),
         ("DRADeviceTaints", "'DRADeviceTaints': must be NAME=true or NAME=false"),
-        ("DRADeviceTaints=1", "DRADeviceTaints=1: must be true or false"),
+        ("DRADeviceTaints=1", "'DRADeviceTaints=1': must be NAME=true or NAME=false"),
         ("=true", "'=true': must be NAME=true or NAME=false"),
         ("KubeletTracing=false", "KubeletTracing=false: locked to true in Kubernetes 1.34"),
     ],

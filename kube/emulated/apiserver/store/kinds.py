@@ -13,6 +13,7 @@ from msgspec import Struct
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.releases.release_data import DEFAULT
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """Verbs of an ordinary kind, as discovery shows them."""
@@ -41,10 +42,11 @@ class Column(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind in one version.
+    """One kind in one version, as a release of Kubernetes has it.
 
     ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events).
-    ``stored_version`` is the version that upstream stores, where it is another: discovery tells it as a hash. ``rules``
+    ``stored_version`` is the version that upstream stores, where it is another: discovery tells it as a hash;
+    ``kept_in`` is the version whose objects a ``versioned`` view shows. ``rules``
     names an entry of ``rules.RULES`` (defaults, admission, validation), ``view`` one of ``views.VIEWS``, ``table`` one
     of ``tables.TABLES``. ``scale_paths`` are where replicas, status.replicas
     and the selector of a Scale come from. Lifecycle flags are those of contract apiserver.md sections 3 and 7.
@@ -52,12 +54,14 @@ class Kind:
 
     resource: Resource
     singular: str
+    release: str = DEFAULT
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[Subresource, ...] = ()
     storage: tuple[str, str] = ("", "")
     stored_version: str = ""
+    kept_in: str = ""
     rules: str = "plain"
     view: str = ""
     table: str = "plain"
@@ -119,7 +123,8 @@ def version_rank(version: str) -> VersionRank:
 class Registry:
     """All kinds served now, by group, version and plural. The first version of a group to be added is preferred."""
 
-    def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
+    def __init__(self, kinds: tuple[Kind, ...] = (), release: str = DEFAULT) -> None:
+        self.release = release
         self._kinds: dict[tuple[str, str, str], Kind] = {}
         self.generation = 0
         self._grouped: tuple[int, dict[GroupVersion, list[Kind]]] = (-1, {})

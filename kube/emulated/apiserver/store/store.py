@@ -55,7 +55,8 @@ CommitListener = Callable[[Kind, "Object | None", "Object | None"], None]
 class Store:
     """All objects of one cluster; empty at first (``bootstrap.fresh_store`` makes one as a cluster has it).
 
-    ``now`` gives unix seconds, ``rng`` uids and generated names; ``rules`` what a kind brings into the life cycle.
+    ``now`` gives unix seconds, ``rng`` uids and generated names; ``rules`` what a kind brings into the life cycle;
+    ``kinds`` are those of the first release where None.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class Store:
         rng: random.Random,
         *,
         rules: Callable[[Kind], KindRules[Store]],
+        kinds: Registry | None = None,
         history: int = HISTORY,
     ) -> None:
         self.now = now
         self._rules_of = rules
         self._rules: dict[int, tuple[Kind, KindRules[Store]]] = {}
-        self.kinds = Registry(BUILTIN)
+        self.kinds = kinds or Registry(BUILTIN)
         self.admission: AdmissionPhases = NoAdmission()
         """What every write passes."""
         self.webhooks: WebhookPort | None = None

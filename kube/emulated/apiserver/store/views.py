@@ -6,6 +6,7 @@ Events live in the core form; ``events.k8s.io`` shows the same ones under its ow
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
@@ -17,6 +18,10 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 
 def _same(obj: Object) -> Object:
     return obj
+
+
+VERSIONED = "versioned"
+"""The view of a kind that is stored in another version of its group, with the same fields."""
 
 
 class KindView(Struct, frozen=True):
@@ -100,7 +105,17 @@ def view_of(kind: Kind) -> KindView:
     """How the kind shows stored objects."""
     if kind.custom:
         return KindView(show=kind.forms[0]) if kind.forms is not None else VIEWS[""]
-    return VIEWS[kind.view]
+    return _versioned(kind) if kind.view == VERSIONED else VIEWS[kind.view]
+
+
+@cache
+def _versioned(kind: Kind) -> KindView:
+    """Objects of the same shape that bear another version."""
+    group, stored = kind.resource.group, kind.kept_in
+    own = kind.resource.api_version
+    return KindView(
+        show=lambda obj: {**obj, "apiVersion": own}, store=lambda obj: {**obj, "apiVersion": f"{group}/{stored}"}
+    )
 
 
 def all_shown(kind: Kind, objects: Iterable[Object]) -> list[Object]:

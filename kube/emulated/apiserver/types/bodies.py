@@ -76,9 +76,9 @@ def decode(
     return obj
 
 
-def _decode_action(resource: Resource, body: Mapping[str, Any], request: WriteRequest) -> Object:
+def _decode_action(resource: Resource, release: str, body: Mapping[str, Any], request: WriteRequest) -> Object:
     """The body of a subresource's own kind (Binding, Eviction, Scale, TokenRequest); refused as ``decode`` does."""
-    root = root_of(resource)
+    root = root_of(resource, release)
     if root is None:
         return dict(body)
     unknown: list[str] = []
@@ -98,12 +98,12 @@ def decode_subresource(kind: Kind, name: str, body: Mapping[str, Any], request: 
     """The body of a subresource of this kind, decoded by the kind that travels through it."""
     sub = kind.subresource(name)
     assert sub is not None
-    return _decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), body, request)
+    return _decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), kind.release, body, request)
 
 
 def shape_of(kind: Kind) -> Struct:
     """The struct of a kind; of a custom one only the metadata is typed."""
-    found = None if kind.custom else root_of(kind.resource)
+    found = None if kind.custom else root_of(kind.resource, kind.release)
     if found is not None:
         return found
     name = f"{kind.resource.version}.{kind.resource.kind}"

@@ -243,7 +243,7 @@ _SCALARS: Mapping[str, Type] = {
 def kind_type(kind: Kind) -> Type:
     """The type of a kind's objects."""
     if not kind.custom:
-        root = gotypes.root_of(kind.resource)
+        root = gotypes.root_of(kind.resource, kind.release)
         return types.DYN if root is None else _builtin(root.ref)
     found = declared(kind.schema or {}, kind.resource.kind, is_root=True)
     if found is None or found.type.fields is None:
@@ -260,7 +260,7 @@ def _builtin(type_: str) -> Type:
         return types.map_of(types.STRING, _builtin(type_[2:]))
     if type_ in gotypes.SCALARS:
         return _SCALARS.get(type_, types.DYN)
-    return types.struct(type_, _StructFields(gotypes.struct(type_).fields))
+    return types.struct(gotypes.plain_ref(type_), _StructFields(gotypes.struct(type_).fields))
 
 
 class _StructFields(Mapping[str, Type]):

@@ -16,7 +16,7 @@ from typing import Any
 
 from mews.kube.api.objects import SCALARS, clone
 from mews.kube.api.quantities import canonical, milli
-from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, struct
+from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, plain_ref, struct
 
 Decode = Callable[[Any, list[str]], Any]
 """``(value, unknown)`` -> the decoded value; names of fields that are not known are appended to ``unknown``."""
@@ -286,7 +286,7 @@ def _compiled(ref: str) -> tuple[_Known, list[tuple[str, Any]], list[tuple[str, 
     known = {
         name: (
             _field_decoder(field),
-            _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY,
+            _keeps_empty(field) or (plain_ref(ref), name) in _REFUSED_EMPTY,
             field.type if _is_struct(field.type) else "",
         )
         for name, field in fields.items()

@@ -1,7 +1,9 @@
-"""The types of the built-in kinds: fields, merge keys, enums and defaults, from ``types/*.json``, one file per group.
+"""The types of the built-in kinds: fields, merge keys, enums and defaults, from ``kube/releases``, one file per group.
 
 The tables hold facts measured on Kubernetes 1.34.2: its OpenAPI, the decoder's messages, and which fields an object
-shows that said nothing (``ci/api_types.py`` makes them). A field is a line of words, the first of which is its type::
+shows that said nothing (``ci/api_types.py`` makes them), and what the published sources of later releases changed
+(``ci/release_data.py``). A struct's reference names its release where that is not the first: ``core@1.37/v1.PodSpec``.
+A field is a line of words, the first of which is its type::
 
     "ports": "[]core/v1.ContainerPort list=map:containerPort,protocol patch=merge:containerPort"
 
@@ -16,14 +18,15 @@ and merge key; ``enum=`` by ``|``; ``default=``; ``oadefault=`` a default that o
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
 
 from mews.kube.api.resources import Resource
+from mews.kube.releases.release_data import DEFAULT, merged, renamed_lines
 
 SCALARS = frozenset(
     ("string", "int32", "int64", "float64", "bool", "bytes", "time", "microtime", "quantity", "intstr", "fields")
@@ -90,13 +93,28 @@ def go_name(type_: str) -> str:
     return _GO.get(type_, type_.rpartition("/")[2])
 
 
+def release_mark(release: str) -> str:
+    """What follows the group in references to structs of a release: nothing for the first, ``@1.37``."""
+    return "" if release == DEFAULT else f"@{release}"
+
+
+def plain_ref(ref: str) -> str:
+    """A reference without its release."""
+    return _MARK.sub("", ref)
+
+
+_MARK = re.compile(r"@[\d.]+")
+_REFERRED = re.compile(r"(\w+)/")
+_FILES = {"": "core", "internal": "apiserverinternal"}
+"""Files of groups that do not bear the first word of the group's name."""
+
+
 @cache
-def table(group: str) -> Mapping[str, Mapping[str, str]]:
-    """All types of a group's file, by version and name; none for a group that is not built in."""
-    file = resources.files(__package__).joinpath(f"{group}.json")
-    if not file.is_file():
-        return {}
-    found: Mapping[str, Mapping[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+def table(group: str) -> Mapping[str, Mapping[str, str] | str]:
+    """All types of a group's file (``core``, ``core@1.37``), by version and name; none for a group that is not built
+    in. A type that is another version's but for the version is that version's name."""
+    file, _, release = group.partition("@")
+    found: Mapping[str, Mapping[str, str] | str] = merged(release or DEFAULT, f"types/{file}.json")
     return found
 
 
@@ -104,30 +122,40 @@ def table(group: str) -> Mapping[str, Mapping[str, str]]:
 def struct(ref: str) -> Struct:
     """The struct of a reference such as ``core/v1.PodSpec``; ``KeyError`` when there is none."""
     group, _, name = ref.partition("/")
-    lines = dict(table(group)[name])
+    lines = dict(_lines(group, name))
     head = lines.pop("", "").split()
     kind = next((word[5:] for word in head if word.startswith("kind=")), "")
-    return Struct(ref, {name: _field(name, line) for name, line in lines.items()}, "atomic" in head, kind)
+    mark = "".join(group.partition("@")[1:])
+    return Struct(ref, {name: _field(name, line, mark) for name, line in lines.items()}, "atomic" in head, kind)
 
 
-def root_of(resource: Resource) -> Struct | None:
-    """The struct of a kind, None for what is not built in."""
-    return _root(resource.group, resource.version, resource.kind)
+def _lines(group: str, name: str) -> Mapping[str, str]:
+    lines = table(group)[name]
+    if not isinstance(lines, str):
+        return lines
+    version, _, bare = name.partition(".")
+    return renamed_lines(group.partition("@")[0], _lines(group, f"{lines}.{bare}"), lines, version)
+
+
+def root_of(resource: Resource, release: str = DEFAULT) -> Struct | None:
+    """The struct of a kind in a release, None for what is not built in."""
+    return _root(resource.group, resource.version, resource.kind, release)
 
 
 @cache
-def _root(group: str, version: str, kind: str) -> Struct | None:
-    file, name = group.partition(".")[0] or "core", f"{version}.{kind}"
+def _root(group: str, version: str, kind: str, release: str) -> Struct | None:
+    word = group.partition(".")[0]
+    file, name = _FILES.get(word, word) + release_mark(release), f"{version}.{kind}"
     return struct(f"{file}/{name}") if name in table(file) else None
 
 
-def _field(name: str, line: str) -> Field:
+def _field(name: str, line: str, mark: str) -> Field:
     type_, *words = line.split()
     known: dict[str, Any] = {}
     for word in words:
         key, _, value = word.partition("=")
         known.update(_WORDS[key](value))
-    return Field(name, type_, **known)
+    return Field(name, _REFERRED.sub(rf"\1{mark}/", type_) if mark else type_, **known)
 
 
 def _list_words(value: str) -> dict[str, Any]:

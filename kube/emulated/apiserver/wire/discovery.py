@@ -9,6 +9,7 @@ from typing import Any
 
 from mews.kube.emulated.apiserver.store.kinds import GroupVersion, Kind, Registry, Subresource
 from mews.kube.emulated.apiserver.wire.negotiation import Form
+from mews.kube.releases.release_data import git_version, minor
 
 AGGREGATED = "APIGroupDiscoveryList"
 
@@ -157,16 +158,17 @@ def root_paths(kinds: Registry) -> Body:
     return {"paths": [*sorted(paths), "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
 
 
-def version() -> Body:
+def version(release: str) -> Body:
     """GET /version: the release whose answers are given here."""
+    number = minor(release)
     return {
         "major": "1",
-        "minor": "34",
+        "minor": str(number),
         "emulationMajor": "1",
-        "emulationMinor": "34",
+        "emulationMinor": str(number),
         "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "33",
-        "gitVersion": "v1.34.2",
+        "minCompatibilityMinor": str(number - 1),
+        "gitVersion": git_version(release),
         "gitCommit": "mews",
         "gitTreeState": "clean",
         "buildDate": "2025-11-01T00:00:00Z",

@@ -13,9 +13,10 @@ from typing import Any
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.store.kinds import GroupVersion, Kind, Registry, Subresource
-from mews.kube.emulated.apiserver.types.gotypes import root_of, table
+from mews.kube.emulated.apiserver.types.gotypes import release_mark, root_of, table
 from mews.kube.emulated.apiserver.wire.openapi_custom import custom_list, custom_schema
 from mews.kube.emulated.apiserver.wire.openapi_schemas import reference, schema_name, schemas_of
+from mews.kube.releases.release_data import git_version
 
 Body = dict[str, Any]
 
@@ -25,8 +26,11 @@ ASKED_IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """In which it is answered: an @ is not allowed in a media type."""
 
-EMPTY = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.34.2"
-"""A document that tells title and version only: all that is served is told in version 3."""
+
+def empty(release: str) -> bytes:
+    """A document that tells title and version only: all that is served is told in version 3."""
+    return b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07" + git_version(release).encode()
+
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _MEDIA = ("application/json", "application/yaml")
@@ -74,7 +78,7 @@ def document(kinds: Registry, path: str) -> Body | None:
             paths = {url: item for kind in members for url, item in _paths(kind)}
             return {
                 "openapi": "3.0.0",
-                "info": {"title": "Kubernetes", "version": "v1.34.2"},
+                "info": {"title": "Kubernetes", "version": git_version(kinds.release)},
                 "paths": dict(sorted(paths.items())),
                 "components": {"schemas": _schemas(members)},
             }
@@ -87,7 +91,7 @@ def swagger(kinds: Registry) -> Body:
     text = json.dumps(_schemas(everything, older=True)).replace("#/components/schemas/", "#/definitions/")
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "v1.34.2"},
+        "info": {"title": "Kubernetes", "version": git_version(kinds.release)},
         "paths": {url: _older(item) for kind in everything for url, item in _paths(kind)},
         "definitions": {name: _plain(schema) for name, schema in json.loads(text).items()},
     }
@@ -136,20 +140,23 @@ def _plain(schema: Any) -> Any:
 
 
 def _schemas(members: Sequence[Kind], *, older: bool = False) -> dict[str, Body]:
-    refs = [f"meta/v1.{name}" for name in ("DeleteOptions", "Status", "Patch")]
+    meta = f"meta{release_mark(members[0].release)}/v1"
+    refs = [f"{meta}.{name}" for name in ("DeleteOptions", "Status", "Patch")]
     custom: dict[str, Body] = {}
     for kind in members:
-        root = None if kind.custom else root_of(kind.resource)
+        root = None if kind.custom else root_of(kind.resource, kind.release)
         if root is None:
             name = _schema_name(kind)
             custom[name] = custom_schema(kind, older=older)
             custom[f"{name}List"] = custom_list(kind, name)
-            refs += ["meta/v1.ObjectMeta", "meta/v1.ListMeta"]
+            refs += [f"{meta}.ObjectMeta", f"{meta}.ListMeta"]
             continue
         refs.append(root.ref)
         if _has_list(root.ref):
             refs.append(f"{root.ref}List")
-        refs += [found.ref for sub in kind.subresources if (found := root_of(_sub_resource(sub))) is not None]
+        refs += [
+            found.ref for sub in kind.subresources if (found := root_of(_sub_resource(sub), kind.release)) is not None
+        ]
     return dict(sorted({**schemas_of(refs), **custom}.items()))
 
 
@@ -167,7 +174,7 @@ def _gvk(kind: Kind) -> Body:
 
 
 def _schema_name(kind: Kind) -> str:
-    root = None if kind.custom else root_of(kind.resource)
+    root = None if kind.custom else root_of(kind.resource, kind.release)
     if root is not None:
         return schema_name(root.ref)
     return f"{'.'.join(reversed(kind.resource.group.split('.')))}.{kind.resource.version}.{kind.resource.kind}"
@@ -189,7 +196,7 @@ def _paths(kind: Kind) -> Iterator[tuple[str, Body]]:
     if item:
         yield resource.path(namespace, "{name}"), {**item, "parameters": _in_path([*places, "name"])}
     for sub in kind.subresources:
-        root = root_of(_sub_resource(sub))
+        root = root_of(_sub_resource(sub), kind.release)
         below = reference(schema_name(root.ref)) if root is not None and not kind.custom else shown
         operations = dict(_item(kind, below, sub.verbs, sub=sub))
         if "create" in sub.verbs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.kube.emulated.apiserver.types.gotypes import SCALARS, Field, Struct, struct
+from mews.kube.emulated.apiserver.types.gotypes import SCALARS, Field, Struct, plain_ref, struct
 
 Body = dict[str, Any]
 
@@ -75,7 +75,7 @@ def described(name: str, schema: Body) -> Body:
 
 def schema_name(ref: str) -> str:
     """``io.k8s.api.core.v1.Pod`` of ``core/v1.Pod``."""
-    group, _, name = ref.partition("/")
+    group, _, name = plain_ref(ref).partition("/")
     return f"{_PACKAGES.get(group, f'io.k8s.api.{group}')}.{name}"
 
 

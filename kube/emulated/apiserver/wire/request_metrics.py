@@ -12,6 +12,7 @@ from aiohttp import web
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.routes import Route
+from mews.kube.releases.release_data import git_version
 
 _Labels = tuple[tuple[str, str], ...]
 _KINDS = {"apiserver_request_total": "counter", "process_cpu_seconds_total": "counter"}
@@ -72,7 +73,7 @@ class RequestMetrics:
             "apiserver_current_inflight_requests": {(("request_kind", "all"),): self._open - watches},
             "apiserver_registered_watchers": {(): watches},
             "apiserver_storage_objects": dict(_objects(store)),
-            "kubernetes_build_info": {(("git_version", "v1.34.2"), ("major", "1"), ("minor", "34")): 1},
+            "kubernetes_build_info": {_built(store.kinds.release): 1},
             "process_cpu_seconds_total": {(): usage.ru_utime + usage.ru_stime},
             "process_resident_memory_bytes": {(): resident_bytes()},
         }
@@ -112,3 +113,8 @@ def _shown(labels: _Labels) -> str:
     if not labels:
         return ""
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels) + "}"
+
+
+def _built(release: str) -> _Labels:
+    major, _, number = release.partition(".")
+    return (("git_version", git_version(release)), ("major", major), ("minor", number))

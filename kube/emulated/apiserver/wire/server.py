@@ -201,7 +201,7 @@ class ApiServer:
             case []:
                 body = discovery.root_paths(kinds)
             case ["version"]:
-                body = discovery.version()
+                body = discovery.version(kinds.release)
             case [name, *rest] if name in health.FACES:
                 return health.answer(self._world.store, name, rest, request.query)
             case ["metrics"]:
@@ -219,7 +219,9 @@ class ApiServer:
             case ["apis", group, version]:
                 body = discovery.resource_list(kinds, (group, version))
             case ["openapi", "v2"] if openapi.ASKED_IN_PROTOBUF in request.headers.get("Accept", ""):
-                return web.Response(body=openapi.EMPTY, headers={**headers(), "Content-Type": openapi.IN_PROTOBUF})
+                return web.Response(
+                    body=openapi.empty(kinds.release), headers={**headers(), "Content-Type": openapi.IN_PROTOBUF}
+                )
             case ["openapi", "v2"] if accepted(request.headers.get("Accept", ""))[0].media == JSON:
                 return self._swagger.answer(kinds, request.headers.get("If-None-Match", ""))
             case ["openapi", "v2"]:

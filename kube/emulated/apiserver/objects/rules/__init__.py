@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import PLAIN, Rules
+from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
     NameTexts,
@@ -23,9 +24,15 @@ from mews.kube.emulated.apiserver.store.metadata_faults import (
     segment_named,
     subdomain_named,
 )
+from mews.kube.emulated.apiserver.types.gated_fields import dropper
+from mews.kube.emulated.apiserver.types.gotypes import root_of
+from mews.kube.releases.feature_gates import FeatureGates
 
 if TYPE_CHECKING:
+    from mews.kube.api.objects import Object
     from mews.kube.emulated.apiserver.store.kinds import Kind
+
+_STANDARD = FeatureGates()
 
 RULES: Mapping[str, str] = {
     "plain": "base:PLAIN",
@@ -196,6 +203,7 @@ _NAMED: Mapping[str, NameTexts | str] = {
 
 @cache
 def _of(name: str, qualified: str, group: str) -> Rules:
+    """As where every feature that the rules know is on or off by the first release's default."""
     name = "newevents" if qualified == "events.events.k8s.io" else name
     found: Rules = _load(RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"]))
     named = _NAMED.get(qualified, subdomain_named)
@@ -223,6 +231,20 @@ def _entry(table: Mapping[E, tuple[str, ...]], qualified: str, usual: E) -> E:
     return next((entry for entry, kinds in table.items() if qualified in kinds), usual)
 
 
-def rules_of(kind: Kind) -> Rules:
-    """The rules of a built-in kind."""
-    return _of(kind.rules, kind.qualified, kind.resource.group)
+def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
+    """The rules of a built-in kind where those features are on."""
+    rules = _of(kind.rules, kind.qualified, kind.resource.group)
+    root = root_of(kind.resource, kind.release)
+    drop = None if root is None else dropper(root, gates, DROPS)
+    gate, hooks = GATED_HOOKS.get(kind.qualified, ("", ()))
+    if hooks and gates.on(gate):
+        rules = replace(rules, **{hook: getattr(PLAIN, hook) for hook in hooks})
+    if drop is None:
+        return rules
+    default = rules.default
+
+    def dropped_and_defaulted(obj: Object) -> None:
+        drop(obj)
+        default(obj)
+
+    return replace(rules, default=dropped_and_defaulted)

@@ -44,8 +44,7 @@ def _default(scaler: Object) -> None:
     behavior = spec.get("behavior")
     if behavior is not None:
         for name, usual in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
-            given = {key: value for key, value in part_of(behavior, name).items() if key != "tolerance"}
-            behavior[name] = {**clone(usual), **given}  # a tolerance is behind a feature gate that is off
+            behavior[name] = {**clone(usual), **part_of(behavior, name)}
 
 
 def _faults(scaler: Object) -> list[FieldError]:

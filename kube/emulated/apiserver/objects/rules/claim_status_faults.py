@@ -37,18 +37,6 @@ _SHOWN_ID: Mapping[str, Any] = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID
 """How upstream prints the name of a device: its parts are handles."""
 
 
-def drop_from_status(status: Part) -> None:
-    """Drop what stands behind feature gates that are off."""
-    allocation = checks.part_of(status, "allocation")
-    if isinstance(allocation, dict):
-        allocation.pop("allocationTimestamp", None)
-    for result in checks.items(checks.part_of(allocation, "devices"), "results"):
-        for name in ("bindingConditions", "bindingFailureConditions", "shareID", "consumedCapacity", "tolerations"):
-            (result or {}).pop(name, None)
-    for device in checks.items(status, "devices"):
-        (device or {}).pop("shareID", None)
-
-
 def claim_status_faults(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a claim's status that is written."""
     return list(_status_faults(new, old))

@@ -1,6 +1,6 @@
 """Kinds of resource.k8s.io: claims, their templates, classes and slices (pkg/registry/resource).
 
-Fields behind feature gates that are off by default in 1.34 are dropped before anything is looked at, as upstream does.
+Fields whose feature gates are off are dropped before anything is looked at (``types.gated_fields``), as upstream does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults, drop_from_status
+from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults
 from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     MOST,
     attribute_name_faults,
@@ -50,16 +50,9 @@ _TEMPLATE_FIELDS = (
 _ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 
 
-def _drop(part: Any, *fields: str) -> None:
-    if isinstance(part, MutableMapping):
-        for name in fields:
-            part.pop(name, None)
-
-
-def _drop_from_spec(spec: Part) -> None:
+def _default_requests(spec: Part) -> None:
     for request in checks.items(checks.part_of(spec, "devices"), "requests"):
         for wanted in ((request or {}).get("exactly"), *checks.items(request or {}, "firstAvailable")):
-            _drop(wanted, "capacity")  # tolerations stay: upstream drops a slice's taints alone (DRADeviceTaints)
             if isinstance(wanted, MutableMapping):
                 mode = wanted.setdefault("allocationMode", "ExactCount") or "ExactCount"
                 wanted["allocationMode"] = mode
@@ -68,26 +61,11 @@ def _drop_from_spec(spec: Part) -> None:
 
 
 def _default_claim(claim: Object) -> None:
-    _drop_from_spec(claim["spec"])
-    drop_from_status(claim.get("status") or {})
+    _default_requests(claim["spec"])
 
 
 def _default_template(template: Object) -> None:
-    _drop_from_spec(checks.part_of(template["spec"], "spec"))
-
-
-def _default_class(device_class: Object) -> None:
-    _drop(device_class["spec"], "extendedResourceName")
-
-
-def _default_slice(resource_slice: Object) -> None:
-    spec = resource_slice["spec"]
-    _drop(spec, "sharedCounters", "perDeviceNodeSelection")
-    for device in checks.items(spec, "devices"):
-        _drop(device, "taints", "consumesCounters", "nodeName", "nodeSelector", "allNodes")
-        _drop(device, "bindingConditions", "bindingFailureConditions", "bindsToNode", "allowMultipleAllocations")
-        for capacity in ((device or {}).get("capacity") or {}).values():
-            _drop(capacity, "requestPolicy")
+    _default_requests(checks.part_of(template["spec"], "spec"))
 
 
 def _claim_faults(claim: Object) -> list[FieldError]:
@@ -289,5 +267,5 @@ CLAIM_TEMPLATES = Rules(
     validate=_template_faults,
     validate_change=_template_change_faults,
 )
-CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change_faults)
-SLICES = Rules(default=_default_slice, validate=_slice_faults, validate_change=_slice_change_faults)
+CLASSES = Rules(validate=_class_faults, validate_change=_class_change_faults)
+SLICES = Rules(validate=_slice_faults, validate_change=_slice_change_faults)

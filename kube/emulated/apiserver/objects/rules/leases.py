@@ -17,10 +17,4 @@ def _validate(lease: Object) -> list[FieldError]:
     return found + checks.not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
-def _forget(lease: Object) -> None:
-    """Coordinated elections are not switched on, so their fields are dropped."""
-    for name in ("strategy", "preferredHolder"):
-        (lease.get("spec") or {}).pop(name, None)
-
-
-RULES = Rules(default=_forget, validate=_validate)
+RULES = Rules(validate=_validate)

@@ -42,33 +42,6 @@ def default_spec(spec: dict[str, Any]) -> None:
         _default_container(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
-    _drop_disabled(spec)
-
-
-def _drop_disabled(spec: dict[str, Any]) -> None:
-    """Drop what stands behind feature gates that are off by default in 1.34, as upstream does before it looks."""
-    images = [volume.get("name") for volume in spec.get("volumes") or () if volume.get("image") is not None]
-    if images:
-        spec["volumes"] = [volume for volume in spec["volumes"] if volume.get("image") is None]
-    for volume in spec.get("volumes") or ():
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            for name in ("clusterTrustBundle", "podCertificate"):
-                source.pop(name, None)
-    spec.pop("hostnameOverride", None)
-    for name in _CONTAINER_LISTS:
-        for container in spec.get(name) or ():
-            if name != "initContainers" or container.get("restartPolicy") != "Always":
-                container.pop("restartPolicy", None)
-            container.pop("restartPolicyRules", None)
-            if images and "volumeMounts" in container:
-                mounts = [mount for mount in container["volumeMounts"] if mount.get("name") not in images]
-                container["volumeMounts"] = mounts
-            lifecycle = container.get("lifecycle")
-            if lifecycle and lifecycle.pop("stopSignal", None) is not None and not lifecycle:
-                del container["lifecycle"]
-            for variable in container.get("env") or ():
-                if "valueFrom" in variable:
-                    variable["valueFrom"].pop("fileKeyRef", None)
 
 
 def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -195,7 +195,6 @@ def _default_driver(driver: Object) -> None:
     }
     for name, value in defaults.items():
         spec.setdefault(name, value)
-    spec.pop("nodeAllocatableUpdatePeriodSeconds", None)  # behind a feature gate that is off
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 

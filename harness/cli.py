@@ -55,6 +55,9 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="use this seed instead of the scenario's")] = None,
     seeds: given.SeedsOption = None,
     dialect: given.DialectOption = None,
+    kubernetes: given.KubernetesOption = None,
+    feature_gates: given.FeatureGatesOption = None,
+    runtime_config: given.RuntimeConfigOption = None,
     set_: given.SetOption = None,
     json: given.JsonOption = None,
     junit: given.JunitOption = None,
@@ -96,12 +99,14 @@ def run(
     )
     check_run_options(options, jobs)
 
+    from mews.harness.commands.kubernetes_options import KubernetesOptions
     from mews.harness.commands.run import GivenSweep, RunOutputs, WantedRuns
     from mews.harness.commands.run import run as run_all
 
     sweep = GivenSweep(results, resume, shard)
     outputs = RunOutputs(json, junit, html, journal, sweep)
-    wanted = WantedRuns(seeds_wanted(seed, seeds), set_ or (), jobs, select, strict, allow_outside)
+    sets = [*(set_ or ()), *KubernetesOptions(kubernetes, feature_gates, runtime_config).overrides()]
+    wanted = WantedRuns(seeds_wanted(seed, seeds), sets, jobs, select, strict, allow_outside)
     return run_all(paths, options, outputs, wanted)
 
 
@@ -153,6 +158,9 @@ def up(
     metrics: given.MetricsOption = None,
     scheduler: given.SchedulerOption = None,
     controllers: given.ControllersOption = None,
+    kubernetes: given.KubernetesOption = None,
+    feature_gates: given.FeatureGatesOption = None,
+    runtime_config: given.RuntimeConfigOption = None,
     allow_host_access: given.HostAccessOption = False,
     wait: given.WaitOption = "nodes",
     allow_outside: given.OutsideOption = False,
@@ -166,6 +174,7 @@ def up(
     check_dialect(dialect)
     check_speed(speed)
 
+    from mews.harness.commands.kubernetes_options import KubernetesOptions
     from mews.harness.commands.up import UpArguments, UpImages, UpPrograms, waited_for
     from mews.harness.commands.up import up as bring_up
 
@@ -174,7 +183,8 @@ def up(
     )
     waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
-    outside, seen = allow_outside, (waited, web, snapshot, metrics, UpPrograms(scheduler, controllers))
+    release = KubernetesOptions(kubernetes, feature_gates, runtime_config)
+    outside, seen = allow_outside, (waited, web, snapshot, metrics, UpPrograms(scheduler, controllers), release)
     arguments = UpArguments(
         hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
     )

@@ -50,12 +50,12 @@ _SETTINGS = pytest.StashKey["Settings"]()
 
 _TOGETHER = ("scenario", "stack", "images", "unknown_images")
 """Words of the marker of which one alone says little: the nearest marker that has any of them has them all."""
-_OPTIONS = ("hardware", "stack", "dialect", "tls", "speed")
+_OPTIONS = ("hardware", "stack", "kubernetes", "dialect", "tls", "speed")
 _TAKEN = {
     "mews_chassis": ("hardware", "dialect", "tls", "speed"),
     "mews_hosts": ("hardware", "dialect", "tls", "speed"),
-    "mews_cluster": (*_TOGETHER, "hardware", "dialect", "tls", "speed"),
-    "mews_run": ("hardware", "dialect", "tls", "speed", "images", "unknown_images"),
+    "mews_cluster": (*_TOGETHER, "hardware", "kubernetes", "dialect", "tls", "speed"),
+    "mews_run": ("hardware", "kubernetes", "dialect", "tls", "speed", "images", "unknown_images"),
 }
 """What of the marker each fixture takes."""
 
@@ -64,10 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """The marker of the plugin, and whether options and ini options make sense."""
     config.addinivalue_line(
         "markers",
-        "mews(hardware=None, scenario=None, stack=None, dialect=None, tls=None, speed=None, images=None, "
-        "unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: hardware (a file or "
-        "the name of an included one), a scenario's software, systems by name, the chassis' dialect, plain HTTP, "
-        "emulated seconds per second; a file of images, and what other images do: fail or idle",
+        "mews(hardware=None, scenario=None, stack=None, kubernetes=None, dialect=None, tls=None, speed=None, "
+        "images=None, unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: hardware "
+        "(a file or the name of an included one), a scenario's software, systems by name, the release of Kubernetes, "
+        "the chassis' dialect, plain HTTP, emulated seconds per second; a file of images, and what other images do: fail or idle",
     )
     given = {f"--mews-{name}": config.getoption(f"--mews-{name}") for name in _OPTIONS}
     ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}
@@ -99,6 +99,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     chosen = {
         "hardware": ("FILE|NAME", "serve this hardware: a file, or the name of an included one"),
         "stack": ("NAME[,NAME]|none", "run these systems in mews_cluster"),
+        "kubernetes": ("RELEASE", "be this release of Kubernetes, such as 1.36 (default: 1.34)"),
         "dialect": ("NAME", "speak this dialect to the chassis"),
         "tls": ("yes|no", "use TLS and require a token (default: yes)"),
         "speed": ("N", "pass this many emulated seconds per second (default: 1; mews_cluster: 10)"),
@@ -330,6 +331,7 @@ def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> R
         insecure=chosen.tls is False,
     )
     runner.unknown_images = chosen.unknown_images
+    runner.kubernetes = chosen.kubernetes
     runner.images = {} if chosen.images is None else _read_images(Path(chosen.images))
     request.node.stash[_RUNS] = runner
     return runner

@@ -37,6 +37,18 @@ ControllersOption = Annotated[
     str | None,
     typer.Option("--controllers", metavar="ours|real", help="choose whose controllers run; default: the cluster's"),
 ]
+KubernetesOption = Annotated[
+    str | None,
+    typer.Option("--kubernetes", metavar="RELEASE", help="be this release of Kubernetes, such as 1.36; default: 1.34"),
+]
+FeatureGatesOption = Annotated[
+    str | None,
+    typer.Option("--feature-gates", metavar="NAME=BOOL,…", help="switch features of that release on or off"),
+]
+RuntimeConfigOption = Annotated[
+    str | None,
+    typer.Option("--runtime-config", metavar="GROUP/VERSION=BOOL,…", help="serve API versions that are off by default"),
+]
 MetricsOption = Annotated[
     str | None, typer.Option("--metrics", metavar="on|off", help="serve metrics.k8s.io, or not; default: on")
 ]

@@ -21,12 +21,14 @@ from mews.own_files import append_own, write_own
 SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
 USAGE = (
     "[--cluster embedded|control-plane] [--bare | --scenario FILE | --hardware FILE] [--stack NAME[,NAME]|none] "
-    "[--images FILE] [--speed N] [--wait nodes|devices] [--scheduler ours|real] [--controllers ours|real] -- CMD…"
+    "[--images FILE] [--speed N] [--wait nodes|devices] [--scheduler ours|real] [--controllers ours|real] "
+    "[--kubernetes RELEASE] [--feature-gates NAME=BOOL,…] [--runtime-config GROUP/VERSION=BOOL,…] -- CMD…"
 )
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _BY_TERMINAL = 0x80
 """si_code of a signal that the kernel sent: the terminal's, which CMD got, too."""
 _DEATH_SIGNAL = 1  # prctl(PR_SET_PDEATHSIG)
+_KUBERNETES = ("kubernetes", "feature-gates", "runtime-config")
 _OPTIONS = ("cluster", "scenario", "hardware", "stack", "images", "speed", "wait", "scheduler", "controllers")
 _BARE = """\
 apiVersion: mews/v1
@@ -49,7 +51,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     Raises ValueError for bad arguments, Lacks where the cluster does not come up.
     """
     parser = FailingParser("envtest")
-    for name in _OPTIONS:
+    for name in (*_OPTIONS, *_KUBERNETES):
         parser.add_argument(f"--{name}")
     parser.add_argument("--bare", action="store_true")
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -59,7 +61,8 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
         raise ValueError("CMD: missing; say what to run, such as mews envtest -- go test ./...")
     if shutil.which(command[0]) is None:
         raise ValueError(f"{command[0]}: no such program")
-    options = {name: getattr(chosen, name) for name in _OPTIONS if getattr(chosen, name) is not None}
+    said = {name: getattr(chosen, name.replace("-", "_")) for name in (*_OPTIONS, *_KUBERNETES)}
+    options = {name: value for name, value in said.items() if value is not None}
     beside = [
         name
         for name in ("scenario", "hardware", "stack", "scheduler", "controllers")

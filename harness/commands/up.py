@@ -33,6 +33,7 @@ from mews.harness.commands.instances import (
     recorded,
     state_folder,
 )
+from mews.harness.commands.kubernetes_options import KubernetesOptions, with_kubernetes
 from mews.harness.commands.logs import to_stderr
 from mews.harness.commands.serving import check_serves, warn_insecure, what_is_open
 from mews.harness.errors import BadInput, Lacks
@@ -90,6 +91,7 @@ class UpArguments(Struct, frozen=True):
     snapshot: Path | None = None
     metrics: str | None = None
     programs: UpPrograms = field(default_factory=UpPrograms)
+    kubernetes: KubernetesOptions = field(default_factory=KubernetesOptions)
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -117,7 +119,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
         scenario = with_stack(scenario, arguments.stack)
     scenario = with_metrics(with_images(scenario, arguments.images), arguments.metrics)
     scenario = with_programs(scenario, arguments.programs, arguments.cluster)
-    scenario = with_storage(scenario, arguments.cluster)
+    scenario = with_storage(with_kubernetes(scenario, arguments.kubernetes), arguments.cluster)
     _name_left_out(arguments.scenario, scenario, arguments.cluster)
     try:
         check_images(scenario)

@@ -33,6 +33,9 @@ from mews.harness.scenario.replacement import (
     replacements_model,
 )
 from mews.kube.emulated.kubelet.faults import KUBELET_FAULTS
+from mews.kube.releases.cluster_release import ClusterRelease, cluster_release
+from mews.kube.releases.errors import ReleaseError
+from mews.kube.releases.release_data import DEFAULT, known_release, names
 from mews.kube.system.configured import ConfiguredSystem, names_in_stack
 from mews.kube.system.facility import Facility
 from mews.kube.system.system import Pooled, System
@@ -131,6 +134,19 @@ def _switch(value: Any) -> Any:
 Switch = Annotated[Literal["on", "off"], BeforeValidator(_switch)]
 
 
+def _as_text(value: Any) -> Any:
+    """YAML reads 1.36 as a number."""
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+Release = Annotated[
+    str,
+    BeforeValidator(_as_text),
+    AfterValidator(known_release),
+    WithJsonSchema({"type": ["string", "number"], "enum": [*names(), *map(float, names())]}),
+]
+
+
 class Stack(Model):
     """The software of the run. Beside these keys, the name of each system with its options; ``null`` leaves a part out.
 
@@ -153,6 +169,15 @@ class Stack(Model):
         default=None,
         description="folder: a default StorageClass whose volumes are folders of this machine; the default of mews up",
     )
+    kubernetes: Release = Field(
+        default=DEFAULT, description="the release of Kubernetes that the cluster is, such as 1.36"
+    )
+    feature_gates: dict[str, bool] = Field(
+        default_factory=dict, description="features of that release by name: true or false"
+    )
+    runtime_config: dict[str, bool] = Field(
+        default_factory=dict, description="API versions by GROUP/VERSION: true for those that are off by default"
+    )
     replace: dict[str, Replacement] = Field(default_factory=dict)
     extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
 
@@ -174,6 +199,23 @@ class Stack(Model):
         if own.get("replace"):
             made["replace"] = read_replacements(own["replace"], _replaceable(systems, _default_scheduler_runs(own)))
         return made
+
+    @model_validator(mode="after")
+    def _release_knows_them(self) -> Self:
+        for key, gates, runtime in (
+            ("featureGates", self.feature_gates, {}),
+            ("runtimeConfig", {}, self.runtime_config),
+        ):
+            try:
+                cluster_release(self.kubernetes, gates, runtime)
+            except ReleaseError as error:
+                raise ValueError(f"{key}: {error}") from error
+        return self
+
+    @property
+    def release(self) -> ClusterRelease:
+        """Which Kubernetes the cluster is."""
+        return cluster_release(self.kubernetes, self.feature_gates, self.runtime_config)
 
     @model_validator(mode="after")
     def _extenders_have_their_scheduler(self) -> Self:

@@ -29,6 +29,9 @@ _FIXED: Mapping[str, KeyRule] = {
     "stack.storage": harmless("jobs of a trace have no claims"),
     "stack.controllers.**": harmless("no controller makes or changes jobs of a trace"),
     "stack.kubelet.**": refused("no kubelet runs in a trace"),
+    **dict.fromkeys(
+        ("stack.kubernetes", "stack.featureGates.**", "stack.runtimeConfig.**"), harmless("a trace has no API")
+    ),
     "stack.metrics": harmless("no policy asks for pods' use"),
     "stack.replace.**": refused("programs and plugins of yours place no jobs of a trace"),
     "stack.extenders.**": refused("no extender is asked in a trace"),

@@ -41,6 +41,7 @@ class Runner:
     allow_outside: bool = False
     images: Mapping[str, Any] = field(default_factory=dict)
     unknown_images: str | None = None
+    kubernetes: str | None = None
     hardware: str | None = None
     dialect: str | None = None
     insecure: bool = False
@@ -62,7 +63,9 @@ class Runner:
 
     def _run(self, path: str | Path, seed: int | None, time: str | None, overrides: Mapping[str, Any]) -> Result:
         hardware = {} if self.hardware is None else {"hardware": self.hardware}
-        scenario = load_scenario(self._find(path), {**hardware, **overrides}, allow_outside=self.allow_outside)
+        release = {} if self.kubernetes is None else {"stack.kubernetes": self.kubernetes}
+        sets = {**hardware, **release, **overrides}
+        scenario = load_scenario(self._find(path), sets, allow_outside=self.allow_outside)
         images, unknown = {**self.images, **scenario.images}, scenario.unknown_images or self.unknown_images
         scenario = scenario.model_copy(update={"images": images, "unknown_images": unknown})
         engine = Engine(self._options(time), artefacts=self.artefacts, session=self.session)

@@ -13,25 +13,29 @@ from mews.harness.catalogue.files import file_of, missing, shipped
 from mews.harness.errors import BadInput
 from mews.harness.options import check_dialect
 from mews.harness.scenario.images import UNKNOWN
+from mews.kube.releases.errors import ReleaseError
+from mews.kube.releases.release_data import known_release
 from mews.names import must_be
 from mews.systems import registry
 
 CHASSIS = ("hardware", "dialect", "tls", "speed")
 """What chassis and hosts take."""
-CLUSTER = ("scenario", "stack", "images", "unknown_images", *CHASSIS)
+CLUSTER = ("scenario", "stack", "kubernetes", "images", "unknown_images", *CHASSIS)
 """What a cluster takes: all there is."""
 
 
 class Settings(Struct, frozen=True):
     """``hardware``: an inventory, a file or a shipped one's name. ``scenario``: hardware and stack are those of this
     file or shipped name, where the others do not say. ``stack``: systems by their names, with commas, or ``none``.
-    ``images`` is a file of the user's own ones, ``unknown_images`` what others do. ``dialect``: the only one that the
-    chassis speak (of a cluster: that the components use); ``tls``: False for plain HTTP; ``speed``: emulated seconds
-    per second. None is the default everywhere. ``allow_outside``: the scenario may name files outside its folder."""
+    ``kubernetes``: its release. ``images`` is a file of the user's own ones, ``unknown_images`` what others do.
+    ``dialect``: the only one that the chassis speak (of a cluster: that the components use); ``tls``: False for plain
+    HTTP; ``speed``: emulated seconds per second. None is the default everywhere. ``allow_outside``: the scenario may
+    name files outside its folder."""
 
     hardware: str | None = None
     scenario: str | None = None
     stack: str | None = None
+    kubernetes: str | None = None
     images: str | None = None
     unknown_images: str | None = None
     dialect: str | None = None
@@ -42,7 +46,8 @@ class Settings(Struct, frozen=True):
     def options(self) -> list[str]:
         """The words of ``mews up`` for it."""
         further = (("--scenario", self.scenario), ("--stack", self.stack), ("--images", self.images))
-        words = [*_words(further), *_words((("--unknown-images", self.unknown_images),))]
+        more = (("--unknown-images", self.unknown_images), ("--kubernetes", self.kubernetes))
+        words = [*_words(further), *_words(more)]
         return [*self.of_chassis(), *words, *(["--allow-outside"] if self.allow_outside else [])]
 
     def of_chassis(self) -> list[str]:
@@ -111,6 +116,13 @@ def _stack(value: Any, folders: Sequence[Path]) -> str:
     return ",".join(wanted) or "none"
 
 
+def _kubernetes(value: Any, folders: Sequence[Path]) -> str:
+    try:
+        return known_release(f"{value:g}" if isinstance(value, float) else str(value))
+    except ReleaseError as error:
+        raise BadInput(f"kubernetes={value!r}: {str(error).partition(': ')[2]}") from None
+
+
 def _images(value: Any, folders: Sequence[Path]) -> str:
     path = Path(_text("images", value))
     for candidate in (*(folder / path for folder in folders), path):
@@ -162,6 +174,7 @@ _READ: Mapping[str, Callable[[Any, Sequence[Path]], Any]] = {
     "hardware": _hardware,
     "scenario": _scenario,
     "stack": _stack,
+    "kubernetes": _kubernetes,
     "images": _images,
     "unknown_images": _unknown_images,
     "dialect": _dialect,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from mews.kube.releases.errors import ReleaseError
-from mews.kube.releases.feature_gates import FeatureGates, parse_feature_gates, parse_settings
+from mews.kube.releases.feature_gates import FeatureGates, feature_gates
 from mews.kube.releases.release_data import DEFAULT, git_version, known_release, merged, read
 
 _CONVERTED = frozenset(("resource.k8s.io/v1beta1",))
@@ -46,13 +47,16 @@ class ClusterRelease(Struct, frozen=True):
 STANDARD = ClusterRelease()
 
 
-def cluster_release(name: str = DEFAULT, feature_gates: str = "", runtime_config: str = "") -> ClusterRelease:
-    """The release of that name, with gates ``NAME=BOOL,…`` and API versions ``GROUP/VERSION=BOOL,…``.
+def cluster_release(
+    name: str = DEFAULT,
+    gates: Mapping[str, bool] = MappingProxyType({}),
+    runtime: Mapping[str, bool] = MappingProxyType({}),
+) -> ClusterRelease:
+    """The release of that name, with these feature gates and API versions (``GROUP/VERSION``) on or off.
 
     Raises ReleaseError, one line with what is allowed.
     """
-    gates = parse_feature_gates(feature_gates, known_release(name))
-    return ClusterRelease(gates, _runtime(name, parse_settings(runtime_config, "GROUP/VERSION")))
+    return ClusterRelease(feature_gates(gates, known_release(name)), _runtime(name, runtime))
 
 
 def _runtime(name: str, given: Mapping[str, bool]) -> dict[str, bool]:

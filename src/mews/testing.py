@@ -149,12 +149,13 @@ def cluster(
     speed: float | None = None,
     images: str | Path | None = None,
     unknown_images: str | None = None,
+    kubernetes: str | None = None,
 ) -> Iterator[ServedCluster]:
     """A cluster with its chassis until the end of the block, its devices announced: ``.kubeconfig``, ``.apply(…)``,
     ``.wait(…)``, ``.kubectl(…)``, ``.logs(…)``, ``.fault(…)``, ``.move(…)``, ``.chassis``.
 
-    ``backend`` is one that ``mews up --cluster`` takes. Raises BadInput, Lacks, RuntimeError with what the process
-    printed where it does not come up.
+    ``backend`` is one that ``mews up --cluster`` takes, ``kubernetes`` a release such as ``1.36``. Raises BadInput,
+    Lacks, RuntimeError with what the process printed where it does not come up.
     """
     from mews.harness.backends import backends_that
     from mews.harness.extras import check_installed
@@ -168,7 +169,8 @@ def cluster(
     from mews.harness.testkit.settings import settings_of
 
     given = {"hardware": hardware, "scenario": scenario, "stack": stack, "dialect": dialect, "tls": tls}
-    settings = settings_of({**given, "speed": speed, "images": images, "unknown_images": unknown_images})
+    further = {"speed": speed, "images": images, "unknown_images": unknown_images, "kubernetes": kubernetes}
+    settings = settings_of({**given, **further})
     with tempfile.TemporaryDirectory(prefix="mews-testing-", ignore_cleanup_errors=True) as folder:
         child, served = bring_up(backend, settings, Path(folder))
         try:

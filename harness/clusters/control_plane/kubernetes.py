@@ -17,6 +17,7 @@ from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _OF_ENDPOINTS = ("endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller")
 
@@ -31,12 +32,20 @@ class KubernetesControlPlane:
     name = "control-plane"
 
     def __init__(
-        self, folder: Path, *, servers: Servers | None, speed: float, attended: bool = True, metrics: bool = True
+        self,
+        folder: Path,
+        *,
+        servers: Servers | None,
+        speed: float,
+        attended: bool = True,
+        metrics: bool = True,
+        release: ClusterRelease = STANDARD,
     ) -> None:
         self._folder = folder
         self._given = servers is not None
-        self._servers = servers or Servers(attended=attended)
+        self._servers = servers or Servers(attended=attended, release=release)
         self._speed = speed
+        self._release = release
         self._serves_metrics = metrics
         self._kubelets: KubeletServers | None = None
         self._metrics: AggregatedMetrics | None = None
@@ -93,13 +102,15 @@ class KubernetesControlPlane:
     ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
         if component == "default-scheduler" and options in ({}, {"program": "kube-scheduler"}):
-            return kube_scheduler(self._folder, self._admin, extenders=extenders)
+            return kube_scheduler(self._folder, self._admin, extenders=extenders, release=self._release)
         if component != "controller-manager" or options.get("program") == "ours":
             return None
         # An Endpoints object must not name loopback addresses, which is what the pods have.
         run = [*options.get("run", ("*",)), *(f"-{name}" for name in _OF_ENDPOINTS)]
         key = f"--service-account-private-key-file={self._servers.identity.key}"
-        return kube_controller_manager(self._folder, self._admin, run=run, speed=self._speed, flags=(key,))
+        return kube_controller_manager(
+            self._folder, self._admin, run=run, speed=self._speed, flags=(key,), release=self._release
+        )
 
     async def close(self) -> None:
         """Close the clients and the kubelets' servers; stop the servers unless they are others'."""

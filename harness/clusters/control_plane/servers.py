@@ -14,9 +14,10 @@ import urllib.request
 
 from mews.harness.clusters.control_plane.etcd import Etcd
 from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, make_identity
-from mews.harness.clusters.programs.finding import HOW, needed
+from mews.harness.clusters.programs.finding import HOW, feature_switch, needed, switched
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.listening.ports import free_ports
 from mews.own_files import append_own
 
@@ -26,12 +27,19 @@ _PORT_TRIES = 3
 _NAMES = ("etcd", "kube-apiserver")
 
 
+def _switches(release: ClusterRelease) -> list[str]:
+    """The options of a release's features and API versions."""
+    return [*feature_switch(release), *([f"--runtime-config={switched(release.runtime)}"] if release.runtime else [])]
+
+
 class Servers:
     """A control plane that outlives the loops that use it; ``start``, then ``empty`` before each further use.
-    ``attended``: a controller makes the service accounts that pods need; without one their admission is off."""
+    ``attended``: a controller makes the service accounts that pods need; without one their admission is off.
+    ``release``: which Kubernetes they are."""
 
-    def __init__(self, *, attended: bool = False) -> None:
+    def __init__(self, *, attended: bool = False, release: ClusterRelease = STANDARD) -> None:
         self._attended = attended
+        self._release = release
         self.folder = make_runtime_folder("mews-plane-")
         self._owned = RuntimeFolder(self.folder)
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -64,7 +72,7 @@ class Servers:
             self._etcd.empty()
             return
         self._end()
-        programs = needed()
+        programs = needed(self._release.name)
         self._identity = make_identity(self.folder, programs["openssl"])
         for attempt in range(_PORT_TRIES):
             try:
@@ -111,6 +119,7 @@ class Servers:
             *(f"--token-auth-file={self.identity.tokens}", "--authorization-mode=RBAC"),
             *("--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true"),  # as kubeadm and kind have it
             *(() if self._attended else ("--disable-admission-plugins=ServiceAccount",)),
+            *_switches(self._release),
             "--service-account-issuer=https://kubernetes.default.svc",
             *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),
             *(f"--kubelet-certificate-authority={certificate}", "--kubelet-preferred-address-types=InternalIP"),

@@ -34,7 +34,15 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
         from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane  # while processes start
 
         return EmbeddedControlPlane(
-            folder, now, rng, serving, certificates, attended=attended, metrics=metrics, containers=containers
+            folder,
+            now,
+            rng,
+            serving,
+            certificates,
+            attended=attended,
+            metrics=metrics,
+            containers=containers,
+            release=stack.release,
         )
 
     return await open_served(request, run, control_plane)

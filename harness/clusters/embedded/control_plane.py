@@ -23,6 +23,7 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _JSON = "application/json"
 
@@ -31,7 +32,7 @@ class EmbeddedControlPlane:
     """The ControlPlane of ``--cluster embedded``: our own store, served on loopback; where there are certificates, over
     TLS and to who has the token. Their files need not be there before ``open``. ``attended``: somebody makes the
     service accounts that pods need; ``metrics``: serve metrics.k8s.io; ``containers``: unknown images run in
-    containers."""
+    containers; ``release``: which Kubernetes it is."""
 
     name = "embedded"
 
@@ -46,13 +47,15 @@ class EmbeddedControlPlane:
         attended: bool = True,
         metrics: bool = True,
         containers: bool = False,
+        release: ClusterRelease = STANDARD,
     ) -> None:
         self._folder = folder
         self._serving = serving or ServingOptions()
-        self._store = fresh_store(now, rng, attended=attended)
+        self._store = fresh_store(now, rng, attended=attended, release=release)
         if attended:  # a bare API server is compared with the real one, warning by warning
             self._store.advise = partial(_advice, containers)
         self._metrics = metrics
+        self._release = release
         self._token = "" if certificates is None else secrets.token_hex(16)
         self._certificates = certificates
         self._own_door = str(folder / "api.sock")
@@ -127,13 +130,17 @@ class EmbeddedControlPlane:
             from mews.harness.clusters.programs.scheduler import kube_scheduler
 
             self.write_kubeconfig(kubeconfig)
-            return kube_scheduler(self._folder, kubeconfig, extenders=extenders, content_type=_JSON)
+            return kube_scheduler(
+                self._folder, kubeconfig, extenders=extenders, content_type=_JSON, release=self._release
+            )
         if component == "controller-manager" and asked_for == "kube-controller-manager":
             from mews.harness.clusters.programs.controllers import kube_controller_manager
 
             self.write_kubeconfig(kubeconfig)
             form = f"--kube-api-content-type={_JSON}"
-            return kube_controller_manager(self._folder, kubeconfig, run=options.get("run", ("*",)), flags=(form,))
+            return kube_controller_manager(
+                self._folder, kubeconfig, run=options.get("run", ("*",)), flags=(form,), release=self._release
+            )
         return None
 
     async def close(self) -> None:

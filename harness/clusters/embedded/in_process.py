@@ -29,6 +29,7 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.runtimehook.port import RuntimeHooks
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
@@ -171,11 +172,16 @@ class InProcessServices(LocalServices):
 
 
 def in_process_ports(
-    hardware: Hardware, run: RunContext, kubelets: KubeletDirectory, *, attended: bool = False
+    hardware: Hardware,
+    run: RunContext,
+    kubelets: KubeletDirectory,
+    *,
+    attended: bool = False,
+    release: ClusterRelease = STANDARD,
 ) -> ClusterPorts:
     """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory.
-    ``attended``: a controller makes the service accounts that pods need."""
-    store = fresh_store(run.clock.now, run.rng("store"), attended=attended)
+    ``attended``: a controller makes the service accounts that pods need; ``release``: which Kubernetes it is."""
+    store = fresh_store(run.clock.now, run.rng("store"), attended=attended, release=release)
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
     services = InProcessServices(run)

@@ -31,8 +31,9 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
     from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
-    attended = request.scenario.stack.controllers.names("serviceaccount-controller")
-    ports = in_process_ports(hardware, run, kubelets, attended=attended)
+    stack = request.scenario.stack
+    attended = stack.controllers.names("serviceaccount-controller")
+    ports = in_process_ports(hardware, run, kubelets, attended=attended, release=stack.release)
     return await _opened(EmbeddedCluster, request, run, hardware, ports, kubelets)
 
 

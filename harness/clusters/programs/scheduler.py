@@ -9,10 +9,11 @@ from typing import Any
 
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.clusters.programs.control_plane import Program
-from mews.harness.clusters.programs.finding import SCHEDULER, find
+from mews.harness.clusters.programs.finding import SCHEDULER, feature_switch, of_release
 from mews.harness.manifests.kube_scheduler import configuration
 from mews.harness.ports.fence import Fence
 from mews.kube.component import Runnable
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.own_files import write_own
 
 _QPS, _BURST = 1000, 2000
@@ -20,20 +21,27 @@ _QPS, _BURST = 1000, 2000
 
 
 def kube_scheduler(
-    folder: Path, kubeconfig: Path, *, extenders: Sequence[Mapping[str, Any]] = (), content_type: str | None = None
+    folder: Path,
+    kubeconfig: Path,
+    *,
+    extenders: Sequence[Mapping[str, Any]] = (),
+    content_type: str | None = None,
+    release: ClusterRelease = STANDARD,
 ) -> Program | None:
     """The program with a configuration of its own in a folder, or None where it is not found.
 
-    ``content_type``: of a server that does not take protobuf.
+    ``content_type``: of a server that does not take protobuf; ``release``: of that release, with its features.
     """
-    path = find(SCHEDULER)
+    path = of_release(SCHEDULER, release.name)
     if path is None:
         return None
     forms = {} if content_type is None else {"contentType": content_type, "acceptContentTypes": content_type}
     content = configuration(str(kubeconfig), extenders, {"qps": _QPS, "burst": _BURST, **forms})
     config = folder / "kube-scheduler.json"
     write_own(config, json.dumps(content))
-    return program([path, f"--config={config}", *no_server(kubeconfig)], folder / "default-scheduler.log")
+    return program(
+        [path, f"--config={config}", *feature_switch(release), *no_server(kubeconfig)], folder / "default-scheduler.log"
+    )
 
 
 def program(argv: Sequence[str], log: Path) -> Program:

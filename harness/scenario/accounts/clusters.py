@@ -27,6 +27,7 @@ _EVERYWHERE = (
 _ON_STEPS = ("name", "timeout", "outputs.**", *EVERY_STEP, *OF_SCENARIOS)
 _OWN_SCHEDULER = "the kube-scheduler of the cluster runs as it is"
 _OWN_CONTROLLERS = "the cluster's kube-controller-manager runs all that it is configured to run"
+_OWN_RELEASE = "the cluster's API server has the features and API versions that it was started with"
 _OWN_CLASSES = ignored(
     "only embedded clusters make folders: claims go to the classes that the cluster has", but=("none",)
 )
@@ -36,6 +37,9 @@ _REAL: Mapping[str, KeyRule] = {
     "stack.controllers.run": ignored(_OWN_CONTROLLERS),
     "stack.controllers.program": ignored(_OWN_CONTROLLERS, but=("kube-controller-manager",)),
     "stack.kubelet.**": ignored("real kubelets run as they are"),
+    "stack.kubernetes": ignored("the cluster is of the release that it is", but=("1.34",)),
+    "stack.featureGates.**": ignored(_OWN_RELEASE),
+    "stack.runtimeConfig.**": ignored(_OWN_RELEASE),
     "stack.metrics": ignored("whether metrics-server runs is the cluster's own affair", but=("on",)),
     "stack.profile": ignored("pods cost on real nodes what they cost there", but=("instant",)),
 }
@@ -47,6 +51,9 @@ _EMULATED: Mapping[str, KeyRule] = dict.fromkeys(
         "stack.profile",
         "stack.metrics",
         "stack.kubelet.**",
+        "stack.kubernetes",
+        "stack.featureGates.**",
+        "stack.runtimeConfig.**",
     ),
     HONOURED,
 )

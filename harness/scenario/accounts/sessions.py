@@ -20,6 +20,9 @@ _STACK = (
     "storage",
     "metrics",
     "kubelet.**",
+    "kubernetes",
+    "featureGates.**",
+    "runtimeConfig.**",
 )
 _PLAYED = (
     *("timeout", "stepTimeout", "objects", "workload.**", "metrics.**", "invariants", "expects", "requires.**"),

@@ -11,8 +11,9 @@ from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.quantities import parse
+from mews.kube.releases.release_data import DEFAULT, git_version
 
-VERSION = "v1.34.2"
+VERSION = git_version(DEFAULT)
 KUBELET_PORT = 10250
 _AMOUNTS = ("capacity", "allocatable")
 _NOT_READY = "[container runtime status check may not have completed yet, CSINode is not yet initialized]"
@@ -29,6 +30,7 @@ class NodeSpec(Struct, frozen=True):
     pods: int = 110
     ephemeral_storage_kib: int = 264_212_084
     labels: Mapping[str, str] = field(default_factory=dict)
+    version: str = VERSION
     boots: int = 0
     """How often it was started anew: each time it has another boot ID."""
 
@@ -124,7 +126,7 @@ def _info(spec: NodeSpec) -> dict[str, str]:
         "kernelVersion": "6.1.0-mews",
         "osImage": "Mews emulated node",
         "containerRuntimeVersion": "mews://1",
-        "kubeletVersion": VERSION,
+        "kubeletVersion": spec.version,
         "kubeProxyVersion": "",
         "operatingSystem": "linux",
         "architecture": "amd64",

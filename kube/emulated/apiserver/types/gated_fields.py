@@ -96,7 +96,8 @@ def _unwrapped(value: Any, wraps: str) -> list[Any]:
     """The structs that a field holds: itself, or the members of its lists and maps."""
     found = [value]
     for wrap in wraps:
-        kind = list if wrap == "[" else dict
-        held = [one for one in found if isinstance(one, kind)]
-        found = [each for one in held for each in (one if kind is list else one.values())]
+        if wrap == "[":
+            found = [each for one in found if isinstance(one, list) for each in one]
+        else:
+            found = [each for one in found if isinstance(one, dict) for each in one.values()]
     return found

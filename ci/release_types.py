@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ class GoField:
         self.omitted_zero = "omitzero" in options
         self.default = default
         self.gates = gates
+        self.within = ""
+
+    def of(self, embedded: str) -> GoField:
+        """The field as a struct has it that embeds its own."""
+        found = copy(self)
+        found.within = embedded
+        return found
 
 
 class Published:
@@ -86,7 +94,8 @@ def go_fields(sources: Sources, group: str, version: str) -> dict[str, dict[str,
             found[name], embedded[name] = _struct_fields(body, version)
     for name, others in embedded.items():
         for other in others:
-            found[name] = {**found.get(other, {}), **found[name]}
+            taken = {field: known.of(other) for field, known in found.get(other, {}).items()}
+            found[name] = {**taken, **found[name]}
     return found
 
 
@@ -101,7 +110,7 @@ def _struct_fields(body: str, version: str) -> tuple[dict[str, GoField], list[st
         elif match := _FIELD.match(line):
             _, go, tag = match.groups()
             name, _, options = tag.partition(",")
-            if "inline" in options and not name:
+            if not name and tag != "-":
                 embedded.append(go.rpartition(".")[2].lstrip("*"))
             elif name and name != "-":
                 fields[name] = GoField(go, options, default, gates)
@@ -113,6 +122,7 @@ def derived(sources: Sources) -> tuple[dict[str, dict[str, Words]], dict[str, li
     """Struct -> field -> its words, and gate -> the fields that are dropped while it is off."""
     types = read_types(Published(sources.module("kubernetes") / "api/openapi-spec/v3"))  # type: ignore[arg-type]
     packages: dict[tuple[str, str], dict[str, dict[str, GoField]]] = {}
+    decoder = _names_embedded(sources)
     enums: dict[tuple[str, str], dict[str, str]] = {("core", "v1"): go_enums(sources, "core", "v1")}
     found: dict[str, dict[str, Words]] = {}
     gated: dict[str, list[str]] = {}
@@ -129,7 +139,9 @@ def derived(sources: Sources) -> tuple[dict[str, dict[str, Words]], dict[str, li
             head["kind"] = kinds[0]
         found[ref] = {"": head} if head else {}
         for field, known in struct["fields"].items():
-            found[ref][field] = dict(_words(known, go.get(field), version, is_root=bool(struct["kinds"]), name=field))
+            found[ref][field] = dict(
+                _words(known, go.get(field), version, is_root=bool(struct["kinds"]), name=field, names_embedded=decoder)
+            )
             if enum := _enum(go.get(field), enums[group, version], enums["core", "v1"]):
                 found[ref][field]["enum"] = enum
             for gate in go[field].gates if field in go else ():
@@ -138,7 +150,7 @@ def derived(sources: Sources) -> tuple[dict[str, dict[str, Words]], dict[str, li
 
 
 def _words(
-    known: Mapping[str, Any], go: GoField | None, version: str, *, is_root: bool, name: str
+    known: Mapping[str, Any], go: GoField | None, version: str, *, is_root: bool, name: str, names_embedded: bool
 ) -> Iterator[tuple[str, str]]:
     type_ = known["type"]
     is_struct = type_ not in SCALARS and type_[:2] not in ("[]", "{}")
@@ -156,6 +168,8 @@ def _words(
         yield "req", ""
     if go is not None and (told := _go_type(go.go, version)) != go_name(type_):
         yield "go", told
+    if go is not None and go.within and names_embedded:
+        yield "in", go.within
     if known["list"]:
         yield "list", known["list"]
     if known["atomic"]:
@@ -164,6 +178,12 @@ def _words(
         yield "patch", known["patch"]
     if go is not None and go.default:
         yield "default", _default(go.default)
+
+
+def _names_embedded(sources: Sources) -> bool:
+    """Whether the decoder names embedded structs in its paths, as sigs.k8s.io/json does since July 2025."""
+    found = re.search(r"sigs\.k8s\.io/json v0\.0\.0-(\d{8})", sources.text("kubernetes", "go.mod"))
+    return found is not None and found[1] >= "20250730"
 
 
 def _enum(go: GoField | None, own: Mapping[str, str], core: Mapping[str, str]) -> str:
@@ -211,7 +231,22 @@ def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-_ORDER = ("type", "ptr", "oadefault", "keep", "null", "req", "go", "list", "atomic", "patch", "enum", "default", "kind")
+_ORDER = (
+    "type",
+    "ptr",
+    "oadefault",
+    "keep",
+    "null",
+    "req",
+    "go",
+    "in",
+    "list",
+    "atomic",
+    "patch",
+    "enum",
+    "default",
+    "kind",
+)
 
 
 def words_of(line: str) -> Words:

@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "mews(hardware=None, scenario=None, stack=None, kubernetes=None, dialect=None, tls=None, speed=None, "
         "images=None, unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: hardware "
         "(a file or the name of an included one), a scenario's software, systems by name, the release of Kubernetes, "
-        "the chassis' dialect, plain HTTP, emulated seconds per second; a file of images, and what other images do: fail or idle",
+        "the chassis' dialect, plain HTTP, emulated seconds per second; a file of images, and what other images do",
     )
     given = {f"--mews-{name}": config.getoption(f"--mews-{name}") for name in _OPTIONS}
     ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}

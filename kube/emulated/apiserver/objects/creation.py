@@ -96,7 +96,7 @@ def create(
     rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
     rules.give(store, kind, obj, "", request.dry_run)
-    faults = new_faults(rules.metadata, obj, rules.validate)
+    faults = rules.revise(new_faults(rules.metadata, obj, rules.validate))
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
     request.warnings.extend(rules.warn(obj, None))

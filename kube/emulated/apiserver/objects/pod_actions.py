@@ -25,11 +25,14 @@ from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
+from mews.kube.releases.release_data import minor
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
     from mews.kube.emulated.apiserver.store.store import Store
 
+_NODE_NAMES_SINCE = 37
+"""The release whose bindings must name a node that can be (ValidatePodBinding of pkg/apis/core/validation)."""
 _NOT_SEEN_S = 10
 """When to ask again about a budget that its controller has not seen."""
 
@@ -57,6 +60,10 @@ def bind(
     target = binding.get("target") or {}
     if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
         raise ServerError(_bad_target(target), reason="")
+    if minor(store.kinds.release) >= _NODE_NAMES_SINCE:
+        wrong = names.subdomain_faults("target.name", target["name"])
+        if wrong:
+            raise ServerError(str(wrong[0]), reason="")
     if not name:
         raise BadRequest("Name parameter required.")
     if texts := names.segment_texts(name):

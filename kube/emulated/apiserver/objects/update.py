@@ -234,7 +234,7 @@ def _write(
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
     rules.give(store, kind, new, subresource, request.dry_run)
-    faults = _faults(rules, new, old, subresource, fixed)
+    faults = rules.revise(_faults(rules, new, old, subresource, fixed))
     if faults:
         raise refusals.invalid(kind, name, faults)
     request.warnings.extend(rules.warn(new, old))

@@ -29,6 +29,10 @@ def _no_change_faults(_new: Object, _old: Object) -> list[FieldError]:
     return []
 
 
+def _unrevised(faults: list[FieldError]) -> list[FieldError]:
+    return faults
+
+
 def _quiet(_: Object) -> list[str]:
     return []
 
@@ -94,6 +98,8 @@ class KindRules(Struct, Generic[S], frozen=True):
     give: Callable[[S, Kind, Object, str, bool], None] = _given
     """What an object is given that others cannot have too, on create and update (subresource, whether it is a dry run);
     sees the other objects."""
+    revise: Callable[[list[FieldError]], list[FieldError]] = _unrevised
+    """What a later release says of the errors that are found, in its words."""
     validate: Callable[[Object], list[FieldError]] = _no_faults
     """What is wrong with the object."""
     validate_change: Callable[[Object, Object, str], list[FieldError]] | None = None

@@ -11,8 +11,9 @@ Types are ``string int32 int64 float64 bool bytes time microtime quantity intstr
 schemaorbool`` (a JSON schema or what stands for one), a struct
 (``core/v1.PodSpec``), a list (``[]`` before the item's type) or a map (``{}`` likewise). Words: ``req``; ``keep``
 (shown even when empty) and ``null`` (shown as null); ``ptr`` (an empty value is kept when said); ``go=`` the Go type
-where it is not the type's own name; ``list=`` and ``atomic`` as in OpenAPI's list and map types; ``patch=`` strategy
-and merge key; ``enum=`` by ``|``; ``default=``; ``oadefault=`` a default that only OpenAPI tells.
+where it is not the type's own name; ``in=`` the embedded struct that has the field, which decoders since 1.35 name;
+``list=`` and ``atomic`` as in OpenAPI's list and map types; ``patch=`` strategy and merge key; ``enum=`` by ``|``;
+``default=``; ``oadefault=`` a default that only OpenAPI tells.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Field(msgspec.Struct, frozen=True):
     name: str
     type: str
     go: str = ""
+    within: str = ""
     empty: str = ""
     pointer: bool = False
     required: bool = False
@@ -174,6 +176,7 @@ _WORDS: Mapping[str, Any] = {
     "ptr": lambda _: {"pointer": True},
     "req": lambda _: {"required": True},
     "go": lambda value: {"go": value},
+    "in": lambda value: {"within": value},
     "list": _list_words,
     "atomic": lambda _: {"atomic": True},
     "patch": _patch_words,

@@ -42,8 +42,13 @@ def _in_struct(value: Mapping[str, Any], shape: Struct, path: Path) -> Iterator[
     for name, item in value.items():
         field = shape.fields.get(name)
         if field is not None and item is not None:
-            found += list(_in_field(item, field.type, (shape, field), (*path, name)))
+            found += list(_in_field(item, field.type, (shape, field), (*path, *_named(field))))
     yield from found
+
+
+def _named(field: Field) -> tuple[str, ...]:
+    """The steps to a field of a struct: through the embedded one that has it, where the decoder names that."""
+    return (field.within, field.name) if field.within else (field.name,)
 
 
 def _in_field(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -> Iterator[str]:

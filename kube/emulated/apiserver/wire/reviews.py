@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
 from mews.kube.emulated.apiserver.access.authorization import Attributes
 from mews.kube.emulated.apiserver.objects.creation import SERVERS_OWN
 from mews.kube.emulated.apiserver.objects.recording import record
+from mews.kube.emulated.apiserver.objects.rules.later_rules import revision
 from mews.kube.emulated.apiserver.objects.rules.review_faults import access_faults
 from mews.kube.emulated.apiserver.objects.update import METADATA_ORDER
 from mews.kube.emulated.apiserver.store import refusals
@@ -40,6 +41,8 @@ def review(call: Call, body: Object, request: WriteRequest) -> Object:
         local = call.kind.resource.namespaced
         found = [*access_faults(spec, user=_OF_USERS[call.kind.resource.kind], space=call.namespace if local else None)]
         found += _metadata_faults(call, body, request)
+        revise = revision(call.kind.release, call.kind.qualified)
+        found = revise(found) if revise is not None else found
         if found:
             raise _refused(found)
     return asked(call, spec)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from mews.kube.emulated.apiserver.objects.rules.base import PLAIN, Rules
 from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
+from mews.kube.emulated.apiserver.objects.rules.later_rules import revision, warnings_of
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
     NameTexts,
@@ -27,6 +28,7 @@ from mews.kube.emulated.apiserver.store.metadata_faults import (
 from mews.kube.emulated.apiserver.types.gated_fields import dropper
 from mews.kube.emulated.apiserver.types.gotypes import root_of
 from mews.kube.releases.feature_gates import FeatureGates
+from mews.kube.releases.release_data import DEFAULT
 
 if TYPE_CHECKING:
     from mews.kube.api.objects import Object
@@ -231,6 +233,12 @@ def _entry(table: Mapping[E, tuple[str, ...]], qualified: str, usual: E) -> E:
     return next((entry for entry, kinds in table.items() if qualified in kinds), usual)
 
 
+def _later(rules: Rules, kind: Kind) -> Rules:
+    """The rules as a later release has them."""
+    warn, revise = warnings_of(kind.release, kind.qualified, rules.warn), revision(kind.release, kind.qualified)
+    return replace(rules, warn=warn, revise=revise or rules.revise)
+
+
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     """The rules of a built-in kind where those features are on."""
     rules = _of(kind.rules, kind.qualified, kind.resource.group)
@@ -239,6 +247,8 @@ def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     gate, hooks = GATED_HOOKS.get(kind.qualified, ("", ()))
     if hooks and gates.on(gate):
         rules = replace(rules, **{hook: getattr(PLAIN, hook) for hook in hooks})
+    if kind.release != DEFAULT:
+        rules = _later(rules, kind)
     if drop is None:
         return rules
     default = rules.default

@@ -16,6 +16,7 @@ from mews.kube.emulated.apiserver.objects.rules.field_references import (
     resource_reference_faults,
 )
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
+from mews.kube.emulated.apiserver.objects.rules.restart_faults import file_key_faults, restart_faults
 from mews.kube.emulated.apiserver.objects.rules.security_faults import container_security_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -47,8 +48,10 @@ def container_faults(
     """All that is wrong with a container; ``initial``: it is one of those that run before the others."""
     yield from _common_faults(container, path, pod, volumes)
     name, policy = container.get("name", ""), container.get("restartPolicy")
-    if initial and policy is not None:
+    if initial and policy is not None and "restartPolicyRules" not in container:
         yield from checks.option(f"{path}.restartPolicy", policy, ("Always",))
+    if not initial or "restartPolicyRules" in container:
+        yield from restart_faults(container, path)
     if name in names_before:
         yield refusals.duplicate(f"{path}.name", name)
     if initial:
@@ -63,11 +66,9 @@ def container_faults(
         if lifecycle.get(part) is not None:
             yield from _handler_faults(lifecycle[part], f"{path}.lifecycle.{part}", grace_s)
     yield from _probe_faults(container, path, grace_s)
-    if not initial and policy is not None:
-        yield refusals.forbidden_field(f"{path}.restartPolicy", "may not be set for non-init containers")
 
 
-_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", *_PROBES, "lifecycle")
+_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", *_PROBES, "lifecycle", "restartPolicy", "restartPolicyRules")
 _FORBIDDEN_THERE = "cannot be set for an Ephemeral Container"
 
 
@@ -194,6 +195,8 @@ def _variable_faults(variable: Part, path: str) -> Iterator[FieldError]:
         yield from field_reference_faults(source["fieldRef"], f"{here}.fieldRef", IN_ENVIRONMENT)
     if source.get("resourceFieldRef") is not None:
         yield from resource_reference_faults(source["resourceFieldRef"], f"{here}.resourceFieldRef", named=False)
+    if source.get("fileKeyRef") is not None:
+        yield from file_key_faults(source["fileKeyRef"], f"{here}.fileKeyRef")
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if source.get(kind) is not None:
             yield from _key_faults(source[kind], f"{here}.{kind}")

@@ -26,6 +26,8 @@ from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     repeated,
     selectors_faults,
 )
+from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_feature_faults, slice_feature_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import is_extended
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
 from mews.kube.emulated.apiserver.store import metadata_faults, names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -133,6 +135,10 @@ def _class_faults(device_class: Object) -> list[FieldError]:
 
 
 def _class_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+    resource = spec.get("extendedResourceName")
+    if resource is not None and not is_extended(resource):
+        text = "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+        yield refusals.bad("spec.extendedResourceName", resource, text)
     yield from selectors_faults(checks.items(spec, "selectors"), "spec.selectors")
     config = checks.items(spec, "config")
     yield from each(config, "spec.config", lambda part, at: configuration_faults(part, at, stored=stored), MOST)
@@ -169,8 +175,14 @@ def _slice_spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
         yield from checks.fixed("spec.driver", spec.get("driver", ""), before.get("driver", ""))
         yield from checks.fixed("spec.nodeName", spec.get("nodeName"), before.get("nodeName"))
     yield from _place_faults(spec)
-    devices = checks.items(spec, "devices")
-    yield from each(devices, "spec.devices", _device_faults, _MOST_DEVICES)
+    yield from slice_feature_faults(spec)
+    devices, apart = checks.items(spec, "devices"), bool(spec.get("perDeviceNodeSelection"))
+
+    def device_faults(device: Part, path: str) -> Iterator[FieldError]:
+        yield from _device_faults(device, path)
+        yield from device_feature_faults(device, path, placed_apart=apart)
+
+    yield from each(devices, "spec.devices", device_faults, _MOST_DEVICES)
     yield from repeated(devices, "spec.devices", "name")
 
 
@@ -193,6 +205,10 @@ def _place_faults(spec: Part) -> Iterator[FieldError]:
         given.append("`allNodes`")
     elif spec.get("allNodes") is not None:
         yield refusals.bad("spec.allNodes", False, "must be either unset or set to true")
+    if spec.get("perDeviceNodeSelection"):
+        given.append("`perDeviceNodeSelection`")
+    elif spec.get("perDeviceNodeSelection") is not None:
+        yield refusals.bad("spec.perDeviceNodeSelection", False, "must be either unset or set to true")
     if not given:
         yield refusals.required("spec", _ONE_PLACE)
     elif len(given) > 1:

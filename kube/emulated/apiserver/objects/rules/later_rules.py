@@ -1,0 +1,136 @@
+"""What later releases say otherwise than the first one: refusals in other words, and further warnings.
+
+The refusals are data of the release (``words.json``). A row strikes the errors that all its patterns fit as a whole:
+``kind`` the qualified plural, ``path``, ``reason``, ``text``; one that is left out fits all. With ``beside`` (``path``,
+``text``) it strikes only where another error fits that. ``to`` has the error's new parts, in which ``\\1`` stands for
+the part's own first group; null drops the error. With ``last`` the error comes after the others. ``once`` says that
+the release reports an error once, however often its validations find it. Rows of a base come first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.releases.release_data import minor, read
+
+Revise = Callable[[list[FieldError]], list[FieldError]]
+Warn = Callable[[Object, "Object | None"], list[str]]
+
+
+class _Row(Struct, frozen=True):
+    path: re.Pattern[str]
+    text: re.Pattern[str]
+    reason: str
+    to: Mapping[str, str] | None
+    beside: tuple[re.Pattern[str], re.Pattern[str]] | None
+    is_last: bool
+
+    def applied(self, errors: list[FieldError]) -> list[FieldError]:
+        if self.beside is not None:
+            path, text = self.beside
+            if not any(path.fullmatch(error.path) and text.fullmatch(error.text) for error in errors):
+                return errors
+        struck = [self.strikes(error) for error in errors]
+        found = [self.revised(error) if hit else error for error, hit in zip(errors, struck, strict=True)]
+        if self.is_last:
+            found = [each for _, each in sorted(zip(struck, found, strict=True), key=lambda pair: pair[0])]
+        return [error for error in found if error is not None]
+
+    def strikes(self, error: FieldError) -> bool:
+        fits = self.path.fullmatch(error.path) and self.text.fullmatch(error.text)
+        return bool(fits) and self.reason in ("", error.reason)
+
+    def revised(self, error: FieldError) -> FieldError | None:
+        if self.to is None:
+            return None
+        path = self.path.fullmatch(error.path)
+        text = self.text.fullmatch(error.text)
+        assert path is not None
+        assert text is not None
+        return FieldError(
+            path.expand(self.to["path"]) if "path" in self.to else error.path,
+            self.to.get("reason", error.reason),
+            text.expand(self.to["text"]) if "text" in self.to else error.text,
+        )
+
+
+@cache
+def revision(release: str, qualified: str) -> Revise | None:
+    """How a release revises the errors about a kind, None where it does not."""
+    found = list(_words(release))
+    rows = tuple(_rows([row for words in found for row in words.get("faults", ())], qualified))
+    once = any(words.get("once") for words in found)
+    if not rows and not once:
+        return None
+
+    def revise(faults: list[FieldError]) -> list[FieldError]:
+        revised = faults
+        for row in rows if faults else ():
+            revised = row.applied(revised)
+        return list(dict.fromkeys(revised)) if once else revised
+
+    return revise
+
+
+def _words(release: str) -> Iterator[Mapping[str, Any]]:
+    base = read(release, "release.json").get("base")
+    if base:
+        yield from _words(base)
+    yield read(release, "words.json")
+
+
+def _rows(given: Iterable[Mapping[str, Any]], qualified: str) -> Iterator[_Row]:
+    for row in given:
+        if re.fullmatch(row.get("kind", ".*"), qualified):
+            beside = _patterns(row["beside"]) if "beside" in row else None
+            yield _Row(*_patterns(row), row.get("reason", ""), row["to"], beside, row.get("last", False))
+
+
+def _patterns(row: Mapping[str, Any]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    path, text = (re.compile(row.get(key, ".*"), re.DOTALL) for key in ("path", "text"))
+    return path, text
+
+
+def _warn_of_external_addresses(service: Object, old: Object | None) -> list[str]:
+    """pkg/api/service/warnings.go of 1.36; a write of the status warns of nothing."""
+    spec = service["spec"]
+    if old is not None and old.get("status") != service.get("status"):
+        return []
+    if spec.get("externalIPs") and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
+        return ["spec.externalIPs is deprecated and may no longer be implemented in some clusters"]
+    return []
+
+
+def _warn_of_tokens(driver: Object, old: Object | None) -> list[str]:
+    """pkg/registry/storage/csidriver/strategy.go of 1.35."""
+    spec = driver["spec"]
+    if old is not None and old["spec"].get("tokenRequests") == spec.get("tokenRequests"):
+        return []
+    if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+        return [
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
+            "possible logging of tokens in volume attributes"
+        ]
+    return []
+
+
+_WARNINGS: Mapping[str, tuple[str, Warn]] = {
+    "services": ("1.36", _warn_of_external_addresses),
+    "csidrivers.storage.k8s.io": ("1.35", _warn_of_tokens),
+}
+"""Kind -> since which release there are further warnings, and which."""
+
+
+def warnings_of(release: str, qualified: str, known: Warn) -> Warn:
+    """The warnings of a kind in a release: the first one's, and what later ones added."""
+    since, more = _WARNINGS.get(qualified, ("", known))
+    if not since or minor(release) < minor(since):
+        return known
+    return lambda new, old: [*known(new, old), *more(new, old)]

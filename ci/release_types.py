@@ -33,7 +33,6 @@ _MEMBER = re.compile(r'^\t?(?:const )?\w+ +(\w+) += +"([^"]*)"', re.MULTILINE)
 _CAST = re.compile(r'^\t?(?:const )?\w+ += +(\w+)\("([^"]*)"\)', re.MULTILINE)
 _DEFAULT = re.compile(r"^\t// \+default=(.*)$")
 _GATES = re.compile(r"^\t// ?\+featureGate=(.*)$")
-_OUTER: Mapping[str, str] = {"metav1": "v1", "v1": "v1"}
 
 
 class GoField:
@@ -51,7 +50,7 @@ class GoField:
     def of(self, embedded: str) -> GoField:
         """The field as a struct has it that embeds its own."""
         found = copy(self)
-        found.within = embedded
+        found.within = f"{embedded}.{self.within}".rstrip(".")
         return found
 
 
@@ -92,11 +91,16 @@ def go_fields(sources: Sources, group: str, version: str) -> dict[str, dict[str,
         text = file.read_text(encoding="utf-8")
         for name, body in _STRUCT.findall(text):
             found[name], embedded[name] = _struct_fields(body, version)
-    for name, others in embedded.items():
-        for other in others:
-            taken = {field: known.of(other) for field, known in found.get(other, {}).items()}
-            found[name] = {**taken, **found[name]}
-    return found
+    return {name: _whole(name, found, embedded) for name in found}
+
+
+def _whole(name: str, found: Mapping[str, dict[str, GoField]], embedded: Mapping[str, list[str]]) -> dict[str, GoField]:
+    """The fields of a struct, with those of the ones that it embeds."""
+    taken = {}
+    for other in embedded[name]:
+        if other in found:
+            taken.update({field: known.of(other) for field, known in _whole(other, found, embedded).items()})
+    return {**taken, **found[name]}
 
 
 def _struct_fields(body: str, version: str) -> tuple[dict[str, GoField], list[str]]:
@@ -212,8 +216,14 @@ def _go_type(go: str, version: str) -> str:
     name = {"byte": "uint8"}.get(name, name)
     package, _, bare = name.rpartition(".")
     if package:
-        return head + f"{_OUTER.get(package, 'v1' if package.endswith('v1') else package)}.{bare}"
+        return head + f"{_version_of(package)}.{bare}"
     return head + (f"{version}.{name}" if name[:1].isupper() else name)
+
+
+def _version_of(package: str) -> str:
+    """``v1alpha3`` of the package that is imported as ``schedulingv1alpha3``, which is its name in messages."""
+    found = re.search(r"v\d+(alpha\d+|beta\d+)?$", package)
+    return found[0] if found else package
 
 
 def _default(text: str) -> str:

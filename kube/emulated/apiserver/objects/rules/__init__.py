@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mews.kube.emulated.apiserver.objects.rules.base import PLAIN, Rules
 from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
-from mews.kube.emulated.apiserver.objects.rules.later_rules import revision, warnings_of
+from mews.kube.emulated.apiserver.objects.rules.later_rules import faults_of, revision, warnings_of
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
     NameTexts,
@@ -236,7 +236,8 @@ def _entry(table: Mapping[E, tuple[str, ...]], qualified: str, usual: E) -> E:
 def _later(rules: Rules, kind: Kind) -> Rules:
     """The rules as a later release has them."""
     warn, revise = warnings_of(kind.release, kind.qualified, rules.warn), revision(kind.release, kind.qualified)
-    return replace(rules, warn=warn, revise=revise or rules.revise)
+    validate = faults_of(kind.release, kind.qualified, rules.validate)
+    return replace(rules, warn=warn, revise=revise or rules.revise, validate=validate)
 
 
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:

@@ -51,7 +51,7 @@ def container_faults(
     if initial and policy is not None and "restartPolicyRules" not in container:
         yield from checks.option(f"{path}.restartPolicy", policy, ("Always",))
     if not initial or "restartPolicyRules" in container:
-        yield from restart_faults(container, path)
+        yield from restart_faults(container, path, initial=initial)
     if name in names_before:
         yield refusals.duplicate(f"{path}.name", name)
     if initial:

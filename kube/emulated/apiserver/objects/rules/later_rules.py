@@ -134,3 +134,32 @@ def warnings_of(release: str, qualified: str, known: Warn) -> Warn:
     if not since or minor(release) < minor(since):
         return known
     return lambda new, old: [*known(new, old), *more(new, old)]
+
+
+def _level_faults(level: Object) -> list[FieldError]:
+    """The parts of a union whose member the type does not name (zz_generated.validations.go of flowcontrol, 1.36)."""
+    spec: Mapping[str, Any] = level.get("spec") or {}
+    limited = spec.get("limited")
+    found = []
+    if limited is not None and spec.get("type") not in ("Exempt", "Limited", "", None):
+        found.append(FieldError("spec.limited", "FieldValueForbidden"))
+    response: Mapping[str, Any] = (limited or {}).get("limitResponse") or {}
+    if response.get("queuing") is not None and response.get("type") not in ("Queue", "Reject", "", None):
+        found.append(FieldError("spec.limited.limitResponse.queuing", "FieldValueForbidden"))
+    return found
+
+
+_FAULTS: Mapping[str, tuple[str, Callable[[Object], list[FieldError]]]] = {
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.36", _level_faults),
+}
+"""Kind -> since which release there are further errors, and which; they come last."""
+
+
+def faults_of(
+    release: str, qualified: str, known: Callable[[Object], list[FieldError]]
+) -> Callable[[Object], list[FieldError]]:
+    """The validation of a kind in a release: the first one's, and what later ones added."""
+    since, more = _FAULTS.get(qualified, ("", known))
+    if not since or minor(release) < minor(since):
+        return known
+    return lambda obj: [*known(obj), *more(obj)]

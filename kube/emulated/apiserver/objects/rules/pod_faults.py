@@ -24,6 +24,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_resources import pod_resourc
 from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
 from mews.kube.emulated.apiserver.objects.rules.priority_classes import preemption_faults
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults
+from mews.kube.emulated.apiserver.objects.rules.restart_faults import file_volume_faults
 from mews.kube.emulated.apiserver.objects.rules.security_faults import (
     host_process_faults,
     linux_faults,
@@ -141,6 +142,7 @@ def _containers_faults(spec: Spec, path: str, volumes: dict[str, Spec]) -> Itera
             yield from container_faults(container, here, spec, volumes, initial=initial, names_before=seen)
             if name or not initial:
                 seen.add(name)
+        yield from file_volume_faults(items(spec, place), f"{path}.{place}", volumes)
         if place == "containers":
             yield from host_port_faults(spec, f"{path}.containers")
     others = frozenset(seen)

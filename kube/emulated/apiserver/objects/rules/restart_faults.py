@@ -17,12 +17,15 @@ _ACTIONS = ("Restart", "RestartAllContainers")
 _MOST_RULES, _MOST_CODES = 20, 255
 
 
-def restart_faults(container: Part, path: str) -> Iterator[FieldError]:
-    """Of the policy of a container that is no sidecar's, and of the rules beside it."""
+def restart_faults(container: Part, path: str, *, initial: bool) -> Iterator[FieldError]:
+    """Of the policy of a container that is no sidecar's, and of the rules beside it; of an ``initial`` one the rules
+    are looked at where there is a policy."""
     policy, rules = container.get("restartPolicy"), checks.items(container, "restartPolicyRules")
     if policy is None:
         if rules:
             yield refusals.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+            if initial:
+                return
     else:
         yield from checks.option(f"{path}.restartPolicy", policy, _POLICIES)
     if len(rules) > _MOST_RULES:

@@ -201,12 +201,12 @@ def _default_driver(driver: Object) -> None:
 
 def _csi_driver_faults(driver: Object) -> list[FieldError]:
     spec, found = driver["spec"], []
+    policies = ("File", "None", "ReadWriteOnceWithFSType")
+    found += checks.option("spec.fsGroupPolicy", spec.get("fsGroupPolicy", policies[0]), policies)
     period_s = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period_s is not None and period_s < 10:
         text = "must be greater than or equal to 10 seconds"
         found.append(refusals.bad("spec.nodeAllocatableUpdatePeriodSeconds", period_s, text))
-    policies = ("File", "None", "ReadWriteOnceWithFSType")
-    found += checks.option("spec.fsGroupPolicy", spec.get("fsGroupPolicy", policies[0]), policies)
     seen: set[str] = set()
     for index, request in enumerate(items(spec, "tokenRequests")):
         found += _token_faults(request, f"spec.tokenRequests[{index}]", seen)

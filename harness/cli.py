@@ -28,8 +28,8 @@ from mews.harness.options import (
     RunOptions,
     check_choice,
     check_dialect,
+    check_pace,
     check_run_options,
-    check_speed,
     seeds_wanted,
     time_of,
 )
@@ -99,13 +99,12 @@ def run(
     )
     check_run_options(options, jobs)
 
-    from mews.harness.commands.kubernetes_options import KubernetesOptions
     from mews.harness.commands.run import GivenSweep, RunOutputs, WantedRuns
     from mews.harness.commands.run import run as run_all
 
     sweep = GivenSweep(results, resume, shard)
     outputs = RunOutputs(json, junit, html, journal, sweep)
-    sets = [*(set_ or ()), *KubernetesOptions(kubernetes, feature_gates, runtime_config).overrides()]
+    sets = [*(set_ or ()), *given.kubernetes_options(kubernetes, feature_gates, runtime_config).overrides()]
     wanted = WantedRuns(seeds_wanted(seed, seeds), sets, jobs, select, strict, allow_outside)
     return run_all(paths, options, outputs, wanted)
 
@@ -132,8 +131,7 @@ def demo(
     speed: given.SpeedOption = 20.0,
 ) -> int:
     """Show a GPU move because a pod asked for it."""
-    check_dialect(dialect)
-    check_speed(speed)
+    check_pace(dialect, speed)
 
     from mews.harness.commands.demo import demo as show
 
@@ -171,23 +169,18 @@ def up(
 ) -> int:
     """Bring up a cluster with its chassis, and keep it in the foreground until it is stopped."""
     check_choice("--cluster", cluster, backends_that(lambda backend: backend.stays_up))
-    check_dialect(dialect)
-    check_speed(speed)
+    check_pace(dialect, speed)
 
-    from mews.harness.commands.kubernetes_options import KubernetesOptions
     from mews.harness.commands.up import UpArguments, UpImages, UpPrograms, waited_for
     from mews.harness.commands.up import up as bring_up
 
     serving = serving_options(
         insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host, host_access=allow_host_access
     )
-    waited = waited_for(wait)
-    brought = UpImages(images, unknown_images)
-    release = KubernetesOptions(kubernetes, feature_gates, runtime_config)
-    outside, seen = allow_outside, (waited, web, snapshot, metrics, UpPrograms(scheduler, controllers), release)
-    arguments = UpArguments(
-        hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, outside, brought, *seen
-    )
+    release = given.kubernetes_options(kubernetes, feature_gates, runtime_config)
+    seen = (waited_for(wait), web, snapshot, metrics, UpPrograms(scheduler, controllers), release)
+    brought = (stack, allow_outside, UpImages(images, unknown_images), *seen)
+    arguments = UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, *brought)
     return bring_up(arguments, as_json=json)
 
 
@@ -216,8 +209,7 @@ def diff_clusters(
     allow_outside: given.OutsideOption = False,
 ) -> int:
     """Run scenarios on several clusters and report the differences."""
-    check_dialect(dialect)
-    check_speed(speed)
+    check_pace(dialect, speed)
 
     from mews.harness.commands.diff_clusters import diff_clusters as compare
 
@@ -252,8 +244,7 @@ def serve(
         check_choice("--openapi", openapi, DESCRIBED)
         terminal.out(description(openapi))
         return 0
-    check_dialect(dialect)
-    check_speed(speed)
+    check_pace(dialect, speed)
 
     from mews.harness.commands.serve import ServeFiles, Tls, WrongChassis, serve_recorded
     from mews.harness.commands.serve import serve as serve_chassis

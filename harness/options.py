@@ -98,6 +98,12 @@ def check_speed(speed: float) -> None:
         raise BadInput(f"--speed {speed:g}: must be above 0")
 
 
+def check_pace(dialect: str | None, speed: float) -> None:
+    """Raise BadInput for a dialect that there is not, and for a speed that is not above 0."""
+    check_dialect(dialect)
+    check_speed(speed)
+
+
 def check_run_options(options: RunOptions, jobs: int) -> None:
     """Raise BadInput unless these go together, and with that many runs at once: more than one in virtual time only,
     since in wall-clock time they would wait for each other's processors and miss their limits, so that a verdict would

@@ -99,7 +99,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     chosen = {
         "hardware": ("FILE|NAME", "serve this hardware: a file, or the name of an included one"),
         "stack": ("NAME[,NAME]|none", "run these systems in mews_cluster"),
-        "kubernetes": ("RELEASE", "be this release of Kubernetes, such as 1.36 (default: 1.34)"),
+        "kubernetes": ("RELEASE", "run this release of Kubernetes, such as 1.36 (default: 1.34)"),
         "dialect": ("NAME", "speak this dialect to the chassis"),
         "tls": ("yes|no", "use TLS and require a token (default: yes)"),
         "speed": ("N", "pass this many emulated seconds per second (default: 1; mews_cluster: 10)"),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mews.dialects import OURS
 from mews.harness.backends import BACKENDS
 from mews.harness.errors import BadInput
+
+if TYPE_CHECKING:
+    from mews.harness.commands.kubernetes_options import KubernetesOptions
 
 InsecureOption = Annotated[bool, typer.Option("--insecure", help="use plain HTTP; anyone on this machine gets access")]
 AllowHostOption = Annotated[
@@ -39,7 +42,7 @@ ControllersOption = Annotated[
 ]
 KubernetesOption = Annotated[
     str | None,
-    typer.Option("--kubernetes", metavar="RELEASE", help="be this release of Kubernetes, such as 1.36; default: 1.34"),
+    typer.Option("--kubernetes", metavar="RELEASE", help="run this release of Kubernetes, such as 1.36; default: 1.34"),
 ]
 FeatureGatesOption = Annotated[
     str | None,
@@ -165,6 +168,13 @@ ResultsOption = Annotated[
     str | None, typer.Option("--results", metavar="FILE|-", help="append a line of JSON as each run finishes")
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --results has already")]
+
+
+def kubernetes_options(release: str | None, feature_gates: str | None, runtime_config: str | None) -> KubernetesOptions:
+    """``--kubernetes``, ``--feature-gates`` and ``--runtime-config`` as given."""
+    from mews.harness.commands.kubernetes_options import KubernetesOptions
+
+    return KubernetesOptions(release, feature_gates, runtime_config)
 
 
 def scenarios_about(words: Sequence[str]) -> list[Path]:

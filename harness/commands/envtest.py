@@ -61,8 +61,8 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
         raise ValueError("CMD: missing; say what to run, such as mews envtest -- go test ./...")
     if shutil.which(command[0]) is None:
         raise ValueError(f"{command[0]}: no such program")
-    said = {name: getattr(chosen, name.replace("-", "_")) for name in (*_OPTIONS, *_KUBERNETES)}
-    options = {name: value for name, value in said.items() if value is not None}
+    given = {name: getattr(chosen, name.replace("-", "_")) for name in (*_OPTIONS, *_KUBERNETES)}
+    options = {name: value for name, value in given.items() if value is not None}
     beside = [
         name
         for name in ("scenario", "hardware", "stack", "scheduler", "controllers")
@@ -185,6 +185,9 @@ COMMAND = Command(
         "--wait nodes|devices": "start CMD when nodes are Ready, or also when devices are allocatable",
         "--scheduler ours|real": "run our scheduler, or this machine's kube-scheduler",
         "--controllers ours|real": "run our controllers, or this machine's kube-controller-manager",
+        "--kubernetes RELEASE": "run this release of Kubernetes, such as 1.36; default: 1.34",
+        "--feature-gates NAME=BOOL,…": "switch features of that release on or off",
+        "--runtime-config GROUP/VERSION=BOOL,…": "serve API versions that are off by default",
     },
     examples=("mews envtest -- go test ./...", "mews envtest --bare --cluster control-plane -- go test ./..."),
 )

@@ -397,14 +397,8 @@ class EmbeddedCluster:
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
-        return NodeSpec(
-            host.name,
-            cpus=host.cpus,
-            memory_mib=host.memory_mib,
-            address=address,
-            port=port,
-            version=self._scenario.stack.release.git_version,
-        )
+        version = self._scenario.stack.release.git_version
+        return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=version)
 
     def _prepared(self, processes: ProcessesPort, host: str) -> Runtime:
         reporting, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)

@@ -55,17 +55,17 @@ def _kind(release: ClusterRelease, api_version: str, plural: str, words: list[st
     group, _, version = api_version.rpartition("/")
     resource = Resource(group, version, plural, words[0], "cluster" not in words)
     pairs = [word.partition("=") for word in words]
-    said = {key: tuple(value.split(",")) for key, equals, value in pairs if equals and key != "sub"}
+    given = {key: tuple(value.split(",")) for key, equals, value in pairs if equals and key != "sub"}
     subresources = tuple(_subresource(value, resource) for key, _, value in pairs if key == "sub")
     known = _first(group, version, plural) or _new(resource)
     return replace(
         known,
-        stored_version=said.get("stored", ("",))[0],
+        stored_version=given.get("stored", ("",))[0],
         resource=resource,
         release=release.name,
-        verbs=said.get("verbs", ALL_VERBS),
-        short_names=said.get("shortNames", ()),
-        categories=said.get("categories", ()),
+        verbs=given.get("verbs", ALL_VERBS),
+        short_names=given.get("shortNames", ()),
+        categories=given.get("categories", ()),
         subresources=subresources,
         status=any(sub.name == "status" for sub in subresources),
     )

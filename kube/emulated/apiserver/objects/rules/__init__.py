@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from mews.kube.emulated.apiserver.objects.rules.base import PLAIN, Rules
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
-from mews.kube.emulated.apiserver.objects.rules.later_rules import faults_of, revision, warnings_of
+from mews.kube.emulated.apiserver.objects.rules.later_rules import faults_of, revision, status_faults_of, warnings_of
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
     NameTexts,
@@ -223,7 +224,7 @@ def _of(name: str, qualified: str, group: str) -> Rules:
 
 def _load(reference: str) -> Any:
     module, _, attribute = reference.partition(":")
-    return getattr(import_module(f".{module}", __name__), attribute)
+    return attrgetter(attribute)(import_module(f".{module}", __name__))
 
 
 E = TypeVar("E")
@@ -237,7 +238,8 @@ def _later(rules: Rules, kind: Kind) -> Rules:
     """The rules as a later release has them."""
     warn, revise = warnings_of(kind.release, kind.qualified, rules.warn), revision(kind.release, kind.qualified)
     validate = faults_of(kind.release, kind.qualified, rules.validate)
-    return replace(rules, warn=warn, revise=revise or rules.revise, validate=validate)
+    status = status_faults_of(kind.release, kind.qualified, rules.validate_status)
+    return replace(rules, warn=warn, revise=revise or rules.revise, validate=validate, validate_status=status)
 
 
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
@@ -245,9 +247,10 @@ def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     rules = _of(kind.rules, kind.qualified, kind.resource.group)
     root = root_of(kind.resource, kind.release)
     drop = None if root is None else dropper(root, gates, DROPS)
-    gate, hooks = GATED_HOOKS.get(kind.qualified, ("", ()))
-    if hooks and gates.on(gate):
-        rules = replace(rules, **{hook: getattr(PLAIN, hook) for hook in hooks})
+    if kind.qualified in GATED_HOOKS:
+        gate, hooks = GATED_HOOKS[kind.qualified]
+        if gates.on(gate):
+            rules = replace(rules, **{hook: _load(reference) for hook, reference in hooks.items()})
     if kind.release != DEFAULT:
         rules = _later(rules, kind)
     if drop is None:

@@ -137,8 +137,7 @@ def _class_faults(device_class: Object) -> list[FieldError]:
 def _class_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
     resource = spec.get("extendedResourceName")
     if resource is not None and not is_extended(resource):
-        text = "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
-        yield refusals.bad("spec.extendedResourceName", resource, text)
+        yield refusals.bad("spec.extendedResourceName", resource, "must be a valid extended resource name")
     yield from selectors_faults(checks.items(spec, "selectors"), "spec.selectors")
     config = checks.items(spec, "config")
     yield from each(config, "spec.config", lambda part, at: configuration_faults(part, at, stored=stored), MOST)

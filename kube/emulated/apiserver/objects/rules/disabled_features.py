@@ -50,9 +50,10 @@ def _drop_image_volumes(spec: dict[str, Any]) -> None:
 DROPS: Mapping[str, Drop] = {"core/v1.PodSpec": _drop_from_pod}
 """Struct -> what is dropped of it beside its fields."""
 
-GATED_HOOKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "statefulsets.apps": ("MaxUnavailableStatefulSet", ("inherit", "birth")),
-    "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", ("inherit",)),
-    "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", ("inherit",)),
+GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "statefulsets.apps": ("MaxUnavailableStatefulSet", {"inherit": "base:PLAIN.inherit", "birth": "base:PLAIN.birth"}),
+    "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", {"inherit": "base:PLAIN.inherit"}),
+    "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", {"inherit": "base:PLAIN.inherit"}),
+    "csinodes.storage.k8s.io": ("MutableCSINodeAllocatableCount", {"compare": "storage:compare_identities"}),
 }
-"""Kind -> a gate, and the hooks of its rules that stand for the gate being off."""
+"""Kind -> a gate, and what stands in the place of hooks of its rules where the gate is on."""

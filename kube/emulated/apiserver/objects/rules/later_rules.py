@@ -3,21 +3,21 @@
 The refusals are data of the release (``words.json``). A row strikes the errors that all its patterns fit as a whole:
 ``kind`` the qualified plural, ``path``, ``reason``, ``text``; one that is left out fits all. With ``beside`` (``path``,
 ``text``) it strikes only where another error fits that. ``to`` has the error's new parts, in which ``\\1`` stands for
-the part's own first group; null drops the error. With ``last`` the error comes after the others. ``once`` says that
-the release reports an error once, however often its validations find it. Rows of a base come first.
+the part's own first group; null drops the error. With ``last`` the error comes after the others. Of kinds that
+``once`` fits an error is reported once, however often validations find it. Rows of a base come first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from msgspec import Struct
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.refusals import FieldError, shown
 from mews.kube.releases.release_data import minor, read
 
 Revise = Callable[[list[FieldError]], list[FieldError]]
@@ -66,7 +66,7 @@ def revision(release: str, qualified: str) -> Revise | None:
     """How a release revises the errors about a kind, None where it does not."""
     found = list(_words(release))
     rows = tuple(_rows([row for words in found for row in words.get("faults", ())], qualified))
-    once = any(words.get("once") for words in found)
+    once = any(re.fullmatch(words.get("once", ""), qualified) for words in found)
     if not rows and not once:
         return None
 
@@ -137,7 +137,7 @@ def warnings_of(release: str, qualified: str, known: Warn) -> Warn:
 
 
 def _level_faults(level: Object) -> list[FieldError]:
-    """The parts of a union whose member the type does not name (zz_generated.validations.go of flowcontrol, 1.36)."""
+    """The parts of a union whose member the type does not name (zz_generated.validations.go of flowcontrol, 1.37)."""
     spec: Mapping[str, Any] = level.get("spec") or {}
     limited = spec.get("limited")
     found = []
@@ -150,7 +150,7 @@ def _level_faults(level: Object) -> list[FieldError]:
 
 
 _FAULTS: Mapping[str, tuple[str, Callable[[Object], list[FieldError]]]] = {
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.36", _level_faults),
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.37", _level_faults),
 }
 """Kind -> since which release there are further errors, and which; they come last."""
 
@@ -163,3 +163,29 @@ def faults_of(
     if not since or minor(release) < minor(since):
         return known
     return lambda obj: [*known(obj), *more(obj)]
+
+
+StatusFaults = Callable[[Object, Object], list[FieldError]]
+_HANDLES = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
+
+
+def status_faults_of(release: str, qualified: str, known: StatusFaults | None) -> StatusFaults | None:
+    """How a status is judged in a release: since 1.36 upstream prints what a claim's devices are called."""
+    if qualified != "resourceclaims.resource.k8s.io" or known is None or minor(release) < minor("1.36"):
+        return known
+
+    def named(new: Object, old: Object) -> list[FieldError]:
+        devices = (new.get("status") or {}).get("devices") or ()
+        return [_named(error, devices) for error in known(new, old)]
+
+    return named
+
+
+def _named(error: FieldError, devices: Sequence[Mapping[str, Any]]) -> FieldError:
+    place = re.match(r"status\.devices\[(\d+)\]", error.path)
+    if place is None or _HANDLES not in error.text:
+        return error
+    device = devices[int(place[1])] or {}
+    words = (("Driver", "driver"), ("Pool", "pool"), ("Device", "device"), ("ShareID", "shareID"))
+    name = shown({title: device.get(word) or "" for title, word in words})
+    return FieldError(error.path, error.reason, error.text.replace(_HANDLES, name))

@@ -146,6 +146,7 @@ def _containers_faults(spec: Spec, path: str, volumes: dict[str, Spec]) -> Itera
         if place == "containers":
             yield from host_port_faults(spec, f"{path}.containers")
     others = frozenset(seen)
+    yield from file_volume_faults(items(spec, "ephemeralContainers"), f"{path}.ephemeralContainers", volumes)
     for index, container in enumerate(items(spec, "ephemeralContainers")):
         here = f"{path}.ephemeralContainers[{index}]"
         yield from ephemeral_container_faults(container, here, spec, volumes, names_before=seen, others=others)

@@ -8,6 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.objects.rules.pod_feature_status_faults import extended_claim_faults, health_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -34,6 +35,9 @@ def _status_faults(status: Part, before: Part, spec: Part) -> Iterator[FieldErro
     for name in _LISTS:
         yield from _transition_faults(items(status, name), items(before, name), name, spec)
     yield from _claim_faults(items(status, "resourceClaimStatuses"), spec)
+    yield from extended_claim_faults(status, spec)
+    for name in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        yield from health_faults(items(status, name), f"status.{name}", ephemeral=name.startswith("ephemeral"))
     yield from _address_faults("podIPs", _pod_addresses(status), _pod_addresses(before))
     hosts = _addresses(status, "hostIPs")
     if hosts and status.get("hostIP", "") != hosts[0]:

@@ -170,6 +170,19 @@ def _driver_faults(driver: Part, path: str, seen: set[str]) -> Iterator[FieldErr
         yield from names.qualified_faults(path, key)
 
 
+def compare_identities(new: Object, old: Object) -> list[FieldError]:
+    """What may not change of a node's drivers where their limits may (MutableCSINodeAllocatableCount)."""
+
+    def without_limits(node: Object) -> Object:
+        drivers = [
+            {name: value for name, value in driver.items() if name != "allocatable"}
+            for driver in items(checks.part_of(node, "spec"), "drivers")
+        ]
+        return {**node, "spec": {**checks.part_of(node, "spec"), "drivers": drivers}}
+
+    return _compare_node(without_limits(new), without_limits(old))
+
+
 def _compare_node(new: Object, old: Object) -> list[FieldError]:
     found = []
     for before in items(checks.part_of(old, "spec"), "drivers"):

@@ -307,6 +307,8 @@ def main(version: str, base: str) -> None:
         sources.protobuf(), {f"{group}/{name}": known for group in full for name, known in full[group].items()}
     )
     if base:
+        for stale in (folder / "types").glob("*.json"):
+            stale.unlink()
         for group, diff in difference(below.written, shared(full)).items():
             write(folder, f"types/{group}.json", diff)
     else:  # what was measured stays; kinds that are not served by default are from the sources

@@ -180,8 +180,9 @@ def up(
     release = given.kubernetes_options(kubernetes, feature_gates, runtime_config)
     seen = (waited_for(wait), web, snapshot, metrics, UpPrograms(scheduler, controllers), release)
     brought = (stack, allow_outside, UpImages(images, unknown_images), *seen)
-    arguments = UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, *brought)
-    return bring_up(arguments, as_json=json)
+    return bring_up(
+        UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, *brought), as_json=json
+    )
 
 
 @app.command()

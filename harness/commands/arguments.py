@@ -46,7 +46,7 @@ KubernetesOption = Annotated[
 ]
 FeatureGatesOption = Annotated[
     str | None,
-    typer.Option("--feature-gates", metavar="NAME=BOOL,…", help="switch features of that release on or off"),
+    typer.Option("--feature-gates", metavar="NAME=BOOL,…", help="set features of that release to true or false"),
 ]
 RuntimeConfigOption = Annotated[
     str | None,

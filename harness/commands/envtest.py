@@ -186,7 +186,7 @@ COMMAND = Command(
         "--scheduler ours|real": "run our scheduler, or this machine's kube-scheduler",
         "--controllers ours|real": "run our controllers, or this machine's kube-controller-manager",
         "--kubernetes RELEASE": "run this release of Kubernetes, such as 1.36; default: 1.34",
-        "--feature-gates NAME=BOOL,…": "switch features of that release on or off",
+        "--feature-gates NAME=BOOL,…": "set features of that release to true or false",
         "--runtime-config GROUP/VERSION=BOOL,…": "serve API versions that are off by default",
     },
     examples=("mews envtest -- go test ./...", "mews envtest --bare --cluster control-plane -- go test ./..."),

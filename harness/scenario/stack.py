@@ -213,6 +213,11 @@ class Stack(Model):
         return self
 
     @property
+    def git_version(self) -> str:
+        """``v1.34.2``, of the release that the cluster is."""
+        return self.release.git_version
+
+    @property
     def release(self) -> ClusterRelease:
         """Which Kubernetes the cluster is."""
         return cluster_release(self.kubernetes, self.feature_gates, self.runtime_config)

@@ -397,8 +397,7 @@ class EmbeddedCluster:
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
-        version = self._scenario.stack.release.git_version
-        return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=version)
+        return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=self._scenario.stack.git_version)
 
     def _prepared(self, processes: ProcessesPort, host: str) -> Runtime:
         reporting, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)

@@ -98,8 +98,8 @@ def _version_in(folder: str) -> str:
     if program is None:
         return ""
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=True)
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
-    found = re.search(r"v(\d+\.\d+)\.", told.stdout)
+    found = re.search(r"v(\d+\.\d+)\.", done.stdout)
     return found[1] if found else ""

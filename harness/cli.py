@@ -43,7 +43,6 @@ ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__
 
 INTERRUPTED = 130
 MISTAKE = f"This is a mistake in Mews. Please report it with these lines: {ISSUES}"
-"""Below the traceback of an error that nothing handles."""
 
 
 @app.command()
@@ -83,7 +82,7 @@ def run(
     if list_ or not (paths or about):
         return given.list_scenarios([*(paths or ()), *map(Path, about or ())], asked=list_)
     paths = [*(paths or ()), *given.scenarios_about(about or ())]
-    check_dialect(dialect)
+    check_pace(dialect, speed)
     time = time_of(cluster, time)
     check_serves(insecure, served=backend_of(cluster).emulates_nodes and time == "wall", cluster=cluster, time=time)
     options = RunOptions(
@@ -180,9 +179,8 @@ def up(
     release = given.kubernetes_options(kubernetes, feature_gates, runtime_config)
     seen = (waited_for(wait), web, snapshot, metrics, UpPrograms(scheduler, controllers), release)
     brought = (stack, allow_outside, UpImages(images, unknown_images), *seen)
-    return bring_up(
-        UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, *brought), as_json=json
-    )
+    arguments = UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, *brought)
+    return bring_up(arguments, as_json=json)
 
 
 @app.command()

@@ -20,8 +20,9 @@ _PLANTED = ("partial-list", "dropped-connection")
 class FaultCounts(Invariant[ObservedState]):
     """By the lines of the layer ``fault``. One with a time of its own strikes at that time, unless it is cleared, or
     its chassis is reset, before. Each ``fired`` is of a fault that is in place and of its kind, counts one more than
-    the one before, and leaves what is left of its ``count``: one that is spent, or cleared, fires no more. What an
-    ``events-out-of-order`` holds back is not judged."""
+    the one before, and leaves what is left of its ``count``: one that is spent, or cleared, fires no more. None is
+    added to a chassis that is down, which would forget it as it starts. What an ``events-out-of-order`` holds back is
+    not judged."""
 
     number = 72
     name = "a fault fires when it was declared to, and as often"
@@ -33,6 +34,8 @@ class FaultCounts(Invariant[ObservedState]):
         self._cleared: dict[tuple[str, str], Line] = {}
         self._due_s = math.inf
         self._plants: set[str] = set()
+        self._down: dict[str, Line] = {}
+        """Chassis that are down, and since which line."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
         """Judge what fires, and what does not; of all lines, so that most must cost nothing."""
@@ -47,6 +50,10 @@ class FaultCounts(Invariant[ObservedState]):
         return found
 
     def _forget(self, line: Line) -> None:
+        if line.event in ("killed", "crashed"):
+            self._down[line.actor] = line
+        elif line.event == "started":
+            self._down.pop(line.actor, None)
         self._faults.take(line)
         for known in (self._built_in, self._cleared):
             for key in [key for key in known if key[0] == line.actor]:
@@ -61,6 +68,9 @@ class FaultCounts(Invariant[ObservedState]):
             yield from self._fires(line, key)
         elif line.event == "cleared":
             self._cleared[key] = line
+        elif line.event == "added" and line.actor in self._down:
+            what = f"fault {key[1]} ({line.fields['kind']}) is added to {line.actor}, which is down and will forget it"
+            yield Breach((*key, str(line.number)), what, line, after=self._down[line.actor])
         self._faults.take(line)
         self._due_s = self._next_s()
 

@@ -25,6 +25,7 @@ class JudgedSystems(Struct, frozen=True):
     part_of: tuple[Callable[[str], str], ...] = ()
     parts_known: str = ""
     stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    other_units: Mapping[str, str] = field(default_factory=dict)
     invariants: tuple[Invariant[Any], ...] = ()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.invariants.observed_hardware import ObservedHardware
+from mews.harness.journal import Line
 from mews.kube.api.objects import (
     Object,
     condition_of,
@@ -36,12 +37,28 @@ class Scheduled(Invariant[ObservedState]):
 
     number = 8
     name = "what fits is eventually scheduled"
+    events = frozenset({("api", "created"), ("api", "event"), ("api", "deleted")})
 
     def __init__(self, schedulers: Collection[str]) -> None:
         self._schedulers = schedulers
         self._fits_since: dict[str, float] = {}
         self._born_s: dict[str, float] = {}
         self._looked = 0.0
+        self._created: dict[str, Line] = {}
+        self._refused: dict[str, Line] = {}
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
+        """Remember when a pod came and what its scheduler said of it first."""
+        if line.event == "event":
+            if line.fields["reason"] == "FailedScheduling":
+                self._refused.setdefault(line.fields["object"], line)
+        elif line.actor.startswith("pod/"):
+            self._refused.pop(line.actor, None)
+            if line.event == "created":
+                self._created[line.actor] = line
+            else:
+                self._created.pop(line.actor, None)
+        return ()
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
         """Judge all old enough pending pods; call after every change of a pod, a node or the hardware."""
@@ -61,7 +78,9 @@ class Scheduled(Invariant[ObservedState]):
             waited = t - state.windows.clock_from(self.number, still[uid])
             if waited > bound_s / 2 and objects.now_s - self._born_s[uid] > bound_s:
                 what = f"pod {key_of(pod)} fits {node} and is unscheduled (bound {bound_s:g} s)"
-                yield Breach((uid,), what, None)
+                actor = f"pod/{key_of(pod)}"
+                created = self._created.get(actor)
+                yield Breach((uid,), what, self._refused.get(actor, created), after=created)
         self._fits_since, self._looked = still, t
 
     def _old(self, pod: Object, objects: ClusterObjects, age_s: float) -> bool:
@@ -127,12 +146,18 @@ def _raise(total: Amounts, to: Amounts) -> Amounts:
     return total
 
 
-def _charged(pod: Mapping[str, Any], state: ObservedState) -> Amounts:
-    """What a pod takes, and what that stands for."""
+def _charged(pod: Mapping[str, Any], node: Object, state: ObservedState) -> Amounts:
+    """What a pod takes on that node, what that stands for, and what it is in other units."""
     asked = amounts_of(pod)
     for name, others in state.systems.stands_for.items():
         if name in asked:
             _add(asked, dict.fromkeys(others, asked[name]))
+    if state.systems.other_units:
+        there = (node.get("status") or {}).get("allocatable") or {}
+        for pair in state.systems.other_units.items():
+            for one, other in (pair, pair[::-1]):
+                if one in asked and other not in asked and parse(there.get(one, 0)):
+                    asked[other] = asked[one] * parse(there.get(other, 0)) / parse(there[one])
     return asked
 
 
@@ -144,7 +169,7 @@ def free_amounts(objects: ClusterObjects, state: ObservedState) -> dict[str, Amo
     for pod in objects.pods.values():
         node = node_name_of(pod)
         if node in free and not is_terminal(pod):
-            for name, amount in _charged(pod, state).items():
+            for name, amount in _charged(pod, objects.nodes[node], state).items():
                 free[node][name] = free[node].get(name, Decimal(0)) - amount
     return free
 
@@ -161,7 +186,7 @@ def fits_but_for(
     if not (_open(node, spec) and _selected(node, spec)):
         return False
     pooled = {entry.resource: entry for entry in state.systems.pooled if entry.scheduler == spec.get("schedulerName")}
-    for name, amount in _charged(pod, state).items():
+    for name, amount in _charged(pod, node, state).items():
         here = free.get(name, Decimal(0))
         if name in pooled and name_of(node) in pooled[name].unannounced:
             here = Decimal(0)

@@ -24,7 +24,9 @@ class SchedulerReports(Invariant[ObservedState]):
     """A pod that is bound by a scheduler of this run gets its event ``Scheduled``, which names that node, in the same
     moment; one that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names how
     many there are, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only while
-    something that it asks is down, or a webhook denies what it asks for."""
+    something that it asks is down, or a webhook denies what it asks for, or at the moment at which it binds another
+    pod: an extender that binds has then given that one what both were told to fit (kube-scheduler assumes a pod before
+    it asks the extender to bind it)."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
@@ -44,6 +46,8 @@ class SchedulerReports(Invariant[ObservedState]):
         """Pod -> the first line about it since one that is still to be reported: it came without the event."""
         self._reported: dict[tuple[str, str], Line] = {}
         self._down: set[str] = set()
+        self._bound_s: dict[str, float] = {}
+        """When each scheduler bound a pod last."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens to a pod, and what is said of it."""
@@ -91,6 +95,7 @@ class SchedulerReports(Invariant[ObservedState]):
                 self._reported.pop((pod, reason), None)
                 self._owed.pop((pod, reason), None)
         elif line.event == "bound":
+            self._bound_s[self._schedulers[pod]] = line.t
             reported = self._reported.get((pod, "Scheduled"))
             if reported is None and not self._down:  # one that has died while it bound the pod reports nothing
                 self._owed[pod, "Scheduled"] = line
@@ -100,7 +105,7 @@ class SchedulerReports(Invariant[ObservedState]):
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
             reported = self._reported.get((pod, "FailedScheduling"))
             cause = f": {reported.fields['message']}" if reported is not None else ""
-            if _DENIED in cause:
+            if _DENIED in cause or self._bound_s.get(self._schedulers[pod]) == line.t:
                 return
             yield Breach(
                 (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{cause}", reported or line

@@ -26,6 +26,7 @@ def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[s
         part_of=tuple(each.system.part_of for each in systems if each.system.part_of is not None),
         parts_known=next(filter(None, (each.system.parts_known(each.configuration) for each in systems)), ""),
         stands_for={name: others for each in systems for name, others in each.system.stands_for.items()},
+        other_units={name: other for each in systems for name, other in each.system.other_units.items()},
         invariants=tuple(
             law for each in systems for law in (*each.system.invariants(), *each.system.laws(each.configuration))
         ),

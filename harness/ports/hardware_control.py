@@ -39,9 +39,12 @@ class LocalHardwareControl:
     async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
         """Add a fault.
 
-        Raises ValueError naming what is allowed.
+        Raises ValueError naming what is allowed, and for a chassis that is down: its start would forget the fault.
         """
-        self._fleet.fleet.box(chassis).faults.add(spec, self._fleet.pace.now())
+        box = self._fleet.fleet.box(chassis)
+        if not self._fleet.alive(chassis):
+            raise ValueError(f"chassis {chassis} is down and would forget the fault as it starts: start it first")
+        box.faults.add(spec, self._fleet.pace.now())
         self._fleet.stirred(chassis)
 
     async def clear(self, name: str | None = None) -> None:

@@ -48,7 +48,7 @@ def write_report(run: Run, folder: Path) -> Path:
 
 def _run(run: Run) -> Mapping[str, Any]:
     result = run.result
-    return {**result.as_dict(), "failure": result.failure, "report": result.report, "lines": len(run.lines)}
+    return {**result.as_dict(), "report": result.report, "lines": len(run.lines)}
 
 
 def _line(line: Line) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
 
 from mews.harness.journal import Line
 from mews.harness.report.line import plain
@@ -69,6 +69,7 @@ def details(run: Run) -> Iterator[str]:
         yield result.reason
     for violation in result.violations:
         yield f"invariant {violation.get('invariant')} ({violation.get('name')}): {violation.get('what')}"
+        yield from _broken_by(violation)
     yield from ignored_text(result)
     for known in result.known:
         yield f"known of the published system: {known.get('what')} ({known.get('known')})"
@@ -81,6 +82,14 @@ def details(run: Run) -> Iterator[str]:
         yield from (plain(line) for line in lines)
     if result.artefacts:
         yield f"artefacts: {result.artefacts}"
+
+
+def _broken_by(violation: Mapping[str, Any]) -> Iterator[str]:
+    """The lines that a violation names."""
+    for place, says in (("first", "first broken by"), ("after", "it should have come after")):
+        line = violation.get(place)
+        if line is not None:
+            yield f"    {says} line {line['line']}: {line['layer']} {line['actor']} {line['event']} at {line['t']:.3f} s"
 
 
 def ignored_text(result: Result) -> Iterator[str]:

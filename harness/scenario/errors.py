@@ -21,7 +21,8 @@ class ScenarioError(ValueError):
 class Failure(Struct, frozen=True):
     """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try. ``crash``: a
     program of the user's has ended, for which nothing was awaited any longer; ``output`` are its last lines. ``line``:
-    the journal line that made what was seen instead, as far as one can be told."""
+    the journal line that made what was seen instead, as far as one can be told; ``chain``: the last lines about what it
+    waits for, up to the one after which nothing more was done about it."""
 
     awaited: str
     seen: str
@@ -32,6 +33,7 @@ class Failure(Struct, frozen=True):
     crash: str = ""
     output: tuple[str, ...] = ()
     line: Line | None = None
+    chain: tuple[Line, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -54,6 +56,9 @@ class Failure(Struct, frozen=True):
             parts.append(f"waited:  {self.waited_s:g} s" + (" (nothing can happen any more)" if self.deadlock else ""))
         if self.line is not None:
             parts.append(f"line:    {self.line.number}: {self.line.as_json()}")
+        parts += [f"chain:   {line.number}: {line.as_json()}" for line in self.chain]
+        if self.chain:
+            parts.append(f"         nothing more was done about it after line {self.chain[-1].number}")
         parts += [f"related: {text}" for text in self.related]
         if self.hint:
             parts.append(f"hint:    {self.hint}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.harness.invariants.observed_hardware import known_as
+from mews.harness.journal import Line
+from mews.harness.scenario.chain import moved
 from mews.harness.scenario.expectations import GpusExpectation, SettledExpectation
 from mews.harness.scenario.match import Mismatch, match, show
 from mews.harness.scenario.step_context import Finding, StepContext
@@ -75,9 +77,21 @@ async def telemetry(stage: StepContext, expected: Any) -> Finding:
 async def moves(stage: StepContext, expected: Any) -> Finding:
     """So many attaches were completed."""
     lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))
-    moved = ", ".join(f"{line.fields['gpuid']} to {line.fields.get('host')}" for line in lines)
+    named = ", ".join(f"{line.fields['gpuid']} to {line.fields.get('host')}" for line in lines)
     wrong = match(expected, len(lines))
-    return Finding(wrong is None, f"{show(expected)} moved devices", f"{len(lines)}: {moved or 'none'}")
+    surplus = _surplus(stage, lines, expected) if wrong is not None else None
+    return Finding(wrong is None, f"{show(expected)} moved devices", f"{len(lines)}: {named or 'none'}", line=surplus)
+
+
+def _surplus(stage: StepContext, attached: Sequence[Line], expected: Any) -> int | None:
+    """The number of the line that set off the first move that is one too many; None where there are too few."""
+    right = [count for count in range(len(attached)) if match(expected, count) is None]
+    if not right:
+        return None
+    surplus = attached[right[-1]]
+    before = [line for line in stage.cluster.journal.lines() if line.number <= surplus.number]
+    begun = moved(before, surplus.fields["gpuid"])
+    return surplus.number if begun is None else begun.number
 
 
 async def operations(stage: StepContext, expected: Mapping[str, Any]) -> Finding:

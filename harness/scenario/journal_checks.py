@@ -103,6 +103,8 @@ def _concerns(found: Entry, expected: EventExpectation) -> bool:
 
 def _about(expected: EventExpectation) -> tuple[str, ...]:
     parts = (expected.object or "").split("/")
-    if parts[0] != "Pod" or len(parts) not in (2, 3):
+    kind = parts[0].lower()
+    if len(parts) not in (2, 3):
         return ()
-    return (f"pod/{parts[1] if len(parts) == 3 else 'default'}/{parts[-1]}",)
+    place = parts[1] if len(parts) == 3 else "default"
+    return (f"node/{parts[-1]}",) if kind == "node" else (f"{kind}/{place}/{parts[-1]}",)

@@ -55,6 +55,7 @@ class Result(Struct, frozen=True):
             "expected": dict(self.expected),
             "violations": [dict(violation) for violation in self.violations],
             "known": [dict(violation) for violation in self.known],
+            "failure": None if self.failure is None else dict(self.failure),
             "journal": self.journal,
             "artefacts": str(self.artefacts) if self.artefacts else None,
             "ignored": [dict(each) for each in self.ignored],

@@ -21,6 +21,7 @@ from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.invariants.reactions import computed_bounds
 from mews.harness.invariants.systems import bounds_of
+from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
@@ -190,7 +191,8 @@ class _Run:
             "waited_s": failure.waited_s,
             "deadlock": failure.deadlock,
             "hint": failure.hint,
-            "line": None if failure.line is None else {"line": failure.line.number, **failure.line.as_dict()},
+            "line": None if failure.line is None else _numbered(failure.line),
+            "chain": [_numbered(line) for line in failure.chain],
         }
 
     async def _play(self) -> None:
@@ -308,6 +310,10 @@ def _left_out(scenario: Scenario, cluster: str) -> tuple[dict[str, str], ...]:
     from mews.harness.scenario.accounts.clusters import left_out
 
     return tuple(each.as_dict() for each in left_out(scenario, cluster))
+
+
+def _numbered(line: Line) -> dict[str, Any]:
+    return {"line": line.number, **line.as_dict()}
 
 
 def _all_steps(scenario: Scenario) -> tuple[Step, ...]:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from msgspec.structs import replace
 
 from mews.harness.ports.cluster import Cluster
+from mews.harness.scenario.chain import chain_of
 from mews.harness.scenario.diagnosis import hint_for, made_by, related_to
 from mews.harness.scenario.errors import Failure, StepFailed
 from mews.harness.scenario.step_context import Finding, StepContext
@@ -128,5 +129,6 @@ async def _failure(stage: StepContext, finding: Finding, waited_s: float | None,
         deadlock=deadlock,
         related=related_to(stage.cluster.journal, finding.about, stage.first_line),
         line=made_by(stage.cluster.journal, finding, stage.first_line),
+        chain=() if waited_s is None else chain_of(stage.cluster.journal.lines(), finding.about),
         hint=await hint_for(stage.cluster, finding.about, deadlock=deadlock),
     )

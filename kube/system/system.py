@@ -124,6 +124,7 @@ class System(Struct, frozen=True):
     ``parts_known(configuration)``: why a container may be given parts of other devices than it is told, where the
     published system has that by design, "" where that is no excuse.
     ``stands_for``: resources of which so much is so much of each of some others, for the pods that ask for them.
+    ``other_units``: resources that are another one in other units, by the ratio of what a node has of both.
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
     ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
     to let go of one that it has agreed to give.
@@ -164,6 +165,7 @@ class System(Struct, frozen=True):
     part_of: Callable[[str], str] | None = None
     parts_known: Callable[[Any], str] = lambda configuration: ""
     stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    other_units: Mapping[str, str] = field(default_factory=dict)
     lends: Callable[[Any], Sequence[str]] | None = None
     release_s: Callable[[Any], float] = lambda configuration: 0.0
     remedies: Callable[[Any], Sequence[str]] | None = None

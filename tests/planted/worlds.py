@@ -158,8 +158,9 @@ def _scenario(world: World) -> Any:
         for place in ("first", "after")
         if each.get(place) is not None
     ]
-    made = (result.failure or {}).get("line")
-    stepped = [] if made is None else [Citation(made["line"], "step")]
+    failure = result.failure or {}
+    made, chain = failure.get("line"), failure.get("chain") or ()
+    stepped = [Citation(line["line"], "step") for line in (made, *chain[-1:]) if line is not None]
     return run.lines, alarm, tuple(cited + stepped + list(_said(run.lines, bool(alarm))))
 
 

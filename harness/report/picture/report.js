@@ -144,7 +144,13 @@ class ReportPage {
     const within = failure.deadlock ? ", and nothing can happen any more" : failure.waited_s === null ? "" : ` after ${Units.span(failure.waited_s)}`;
     return el("section", { class: "failure failed", role: "status" },
       el("p", { class: "sentence" }, `Step ${failure.step} of ${failure.steps}, ${failure.do}${name} failed${within}.`),
-      el("dl", {}, el("dt", {}, "expected"), el("dd", {}, failure.awaited), el("dt", {}, "last seen"), el("dd", {}, failure.seen), failure.hint ? [el("dt", {}, "hint"), el("dd", {}, failure.hint)] : []));
+      el("dl", {}, el("dt", {}, "expected"), el("dd", {}, failure.awaited), el("dt", {}, "last seen"), el("dd", {}, failure.seen), failure.hint ? [el("dt", {}, "hint"), el("dd", {}, failure.hint)] : [], this._lines(failure)));
+  }
+
+  _lines(failure) {
+    const { el } = Units, chain = failure.chain || [];
+    const shown = (line) => el("dd", {}, el("button", { type: "button", class: "link", onclick: () => { this.picture?.reveal(line); this.picture?.element.scrollIntoView({ block: "start" }); } }, `line ${line.line}`), ` ${line.actor} ${line.event} at ${Units.time(line.t)}`);
+    return [failure.line ? [el("dt", {}, "made by"), shown(failure.line)] : [], chain.length ? [el("dt", {}, "it waits for"), chain.map(shown)] : []];
   }
 
   _known(run) {

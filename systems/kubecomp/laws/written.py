@@ -14,6 +14,8 @@ from mews.systems.kubecomp.laws.own_detach import LAG, ORDERLY, OwnOperation, Ow
 
 UNWRITTEN = "the published implementation writes no move down (contract kubecomp.md 3, point 4)"
 
+UNATTACHED = 5
+"""The law that a table breaks which shows a device where it is not any more."""
 ELSEWHERE = ("attached", "edited", "inserted", "removed", "link-down", "link-up")
 """After which a device is not on no port by the move's own doing."""
 MANAGER = "reconfig-manager"
@@ -71,8 +73,10 @@ class WrittenFirst(Invariant[RunState]):
     def _ended(self, line: Line, state: RunState) -> Iterator[Breach]:
         """A move is over once the device is somewhere again: until then its record stays, for whoever comes next."""
         off = self._off.get(line.fields["gpuid"])
-        if off is None or (state.bound_s(LAG) or 0.0) > 0 or state.excused(ORDERLY, line.t):
+        if off is None or (state.bound_s(LAG) or 0.0) > 0:
             return
+        if any(state.excused(law, line.t) for law in (ORDERLY, UNATTACHED)):
+            return  # by the table, which a fault has made an old one, the device may still be where it was
         gpuid = line.fields["gpuid"]
         begun = self._board.last_move(gpuid)
         if begun is not None and begun.number < off.number:

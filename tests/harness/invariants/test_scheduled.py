@@ -7,6 +7,7 @@ from mews.harness.invariants import Bounds
 from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.scheduled import Scheduled, amounts_of
+from mews.harness.journal import Line
 from mews.kube.api.objects import timestamp
 from mews.kube.system.invariant import ClusterObjects
 from tests.harness.invariants.stream import POOLED, Stream
@@ -31,17 +32,19 @@ def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase
     }
 
 
-def judged(pods, nodes=None, *, devices=None, world=None, until=250, pooled=POOLED, stands_for=None, **bounds):
+def judged(pods, nodes=None, *, devices=None, world=None, until=250, pooled=POOLED, units=None, said=(), **bounds):
     """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
     state = ObservedState(
         Bounds(scheduled_s=100, **bounds),
-        JudgedSystems(pooled=(pooled,), stands_for=stands_for or {}),
+        JudgedSystems(pooled=(pooled,), **(units or {})),
         (world or Stream(devices or {})).judge.state.world,
         FaultWindows(),
     )
     law = Scheduled(["default-scheduler", "kubecomp-scheduler"])
     api_state = {obj["metadata"]["name"]: obj for obj in nodes or [node()]}, {p["metadata"]["uid"]: p for p in pods}
     found = []
+    for line in said:
+        assert not law.on_line(line, state)
     for t in range(0, until, 10):
         found += [(t, breach) for breach in law.on_objects(float(t), ClusterObjects(*api_state, now_s=float(t)), state)]
     return found
@@ -65,8 +68,34 @@ def test_a_resource_that_stands_for_others_takes_of_all_of_them(taken, asked):
     gpu = node()
     gpu["status"]["allocatable"] |= {"whole": "100", "core": "100", "ratio": "100"}
     pods = [pod("a", bound="host-1", limits=taken), pod(limits=asked)]
-    assert not judged(pods, [gpu], stands_for={"whole": ("core", "ratio")})
-    assert judged(pods[1:], [gpu], stands_for={"whole": ("core", "ratio")})
+    assert not judged(pods, [gpu], units={"stands_for": {"whole": ("core", "ratio")}})
+    assert judged(pods[1:], [gpu], units={"stands_for": {"whole": ("core", "ratio")}})
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked"),
+    [({"whole": "80"}, {"memory": "2Gi"}), ({"ratio": "80"}, {"memory": "2Gi"}), ({"memory": "7Gi"}, {"ratio": "20"})],
+)
+def test_a_resource_in_other_units_takes_of_both(taken, asked):
+    gpu = node()
+    gpu["status"]["allocatable"] |= {"whole": "100", "ratio": "100", "memory": "8Gi"}
+    pods = [pod("a", bound="host-1", limits=taken), pod(limits=asked)]
+    units = {"stands_for": {"whole": ("ratio",)}, "other_units": {"memory": "ratio"}}
+    assert not judged(pods, [gpu], units=units)
+    assert judged(pods, [gpu], units={"stands_for": {"whole": ("ratio",)}})
+    assert judged(pods[1:], [gpu], units=units)
+
+
+def test_the_first_refusal_of_a_pod_that_fits_is_named_and_its_coming():
+    def line(number, actor, event, **fields):
+        return Line(number, 0.0, "api", actor, event, fields)
+
+    created = line(3, "pod/default/p", "created")
+    refused = [line(n, "default-scheduler", "event", reason="FailedScheduling", object="pod/default/p") for n in (5, 9)]
+    [(_, breach), *_] = judged([pod()], said=[created, *refused])
+    assert (breach.first.number, breach.after.number) == (5, 3)
+    [(_, breach), *_] = judged([pod()], said=[created])
+    assert (breach.first.number, breach.after.number) == (3, 3)
 
 
 def spread(unsatisfiable):

@@ -70,9 +70,10 @@ class Engine(Struct):
                 return replace(self, session=session).run(scenario, seed)
         seed = scenario.seed if seed is None else seed
         began_s = time.monotonic()
+        opened: list[Cluster] = []
 
         async def main() -> Run:
-            return await self._run(scenario, seed)
+            return await self._run(scenario, seed, opened)
 
         try:
             return in_own_loop(main, virtual=self.options.time == "virtual")
@@ -94,7 +95,8 @@ class Engine(Struct):
             log.error("scenario %s, seed %s: %s", scenario.name, seed, traceback.format_exc())
             report = "".join(traceback.format_exception(error))
             wall_s = time.monotonic() - began_s
-            return self.broken(scenario, seed, f"{type(error).__name__}: {error}", report=report, wall_s=wall_s)
+            run = self.broken(scenario, seed, f"{type(error).__name__}: {error}", report=report, wall_s=wall_s)
+            return _as_far_as(_after_last(run, opened[0]), scenario, opened[0]) if opened else run
 
     def attempt(self, scenario: Scenario, seed: int) -> Run:
         """The same as one of several: what this machine lacks for it skips it, and what is found wrong with its files
@@ -106,11 +108,11 @@ class Engine(Struct):
         except BadInput as error:
             return replace(self.broken(scenario, seed, str(error)), bad_input=True)
 
-    async def _run(self, scenario: Scenario, seed: int) -> Run:
+    async def _run(self, scenario: Scenario, seed: int, opened: list[Cluster]) -> Run:
         with looking_in(scenario.folder):
-            return await self._run_there(scenario, seed)
+            return await self._run_there(scenario, seed, opened)
 
-    async def _run_there(self, scenario: Scenario, seed: int) -> Run:
+    async def _run_there(self, scenario: Scenario, seed: int, opened: list[Cluster]) -> Run:
         from mews.harness.clusters import open_cluster
         from mews.harness.scenario.requirements import foreseen
         from mews.harness.scenario.runner import run_scenario
@@ -121,6 +123,7 @@ class Engine(Struct):
         if lacking is not None:
             return Run(self._result(scenario, seed, "skipped", lacking))
         cluster = await open_cluster(scenario, options, seed=seed, session=self.session)
+        opened.append(cluster)
         try:
             result = await run_scenario(scenario, cluster, seed=seed, observer=self.observe, artefacts=self.artefacts)
             lines = with_steps(cluster.journal.lines(), cluster.systems)
@@ -166,8 +169,19 @@ class Engine(Struct):
         )
 
 
+def _after_last(run: Run, cluster: Cluster) -> Run:
+    """The run with the line after which it broke: of one whose clock stands, the last thing that happened."""
+    lines = cluster.journal.lines()
+    if not lines:
+        return run
+    last = {"line": lines[-1].number, **lines[-1].as_dict()}
+    reason = f"{run.result.reason} (after line {last['line']}: {last['actor']} {last['event']})"
+    return replace(run, result=replace(run.result, reason=reason, failure={"line": last}))
+
+
 def _as_far_as(run: Run, scenario: Scenario, cluster: Cluster) -> Run:
-    """A run whose cluster did not come up, with the journal until then and what the laws say of it."""
+    """A run that broke off, or whose cluster did not come up, with the journal until then and what the laws say of
+    it."""
     from mews.harness.scenario.runner import judged_start
 
     result = judged_start(scenario, cluster, run.result)

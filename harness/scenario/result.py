@@ -16,8 +16,9 @@ class Result(Struct, frozen=True):
     in wall-clock time), wall ones those of this machine (None in a sweep, whose results are the same
     everywhere); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
     those of the invariants, as JSON objects, and ``known`` those of laws that a published system breaks by design, for
-    which a run does not fail; ``failure`` is the step that did not come out, with what was awaited and
-    what was seen last; ``evidence`` what the steps of ``catch`` came to, by name; ``artefacts`` is the folder that was
+    which a run does not fail; ``failure`` is the step that did not come out, with what was awaited, what
+    was seen last, the journal line that made it, and the chain of what it waits for (of a run that broke off, its last
+    line alone); ``evidence`` what the steps of ``catch`` came to, by name; ``artefacts`` is the folder that was
     written on failure; ``ignored`` are keys of the scenario that this way to run does not honour, with the reason."""
 
     scenario: str

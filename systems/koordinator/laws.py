@@ -19,7 +19,7 @@ from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.gpu_health import XID
 from mews.systems.koordinator.hints import hints_of
 from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG
-from mews.systems.koordinator.names import ALLOCATED, GPU, JOINT, VISIBLE
+from mews.systems.koordinator.names import ALLOCATED, CORE, GPU, JOINT, MEMORY, RATIO, VISIBLE, WHOLE, today
 
 IGNORE_POLICY = (
     "hookFailurePolicy: Ignore, the published default, creates a container whose runtime hook fails as it was asked "
@@ -338,6 +338,31 @@ class BrokenIsShown(_BookLaw):
                 yield Breach((line.fields["node"], str(device.get("id")), xid), what, line)
 
 
+class AnnotatedFirst(_BookLaw):
+    """What a pod asks of devices by Koordinator's names is set aside for it, and written on it, before it is bound
+    (PreBind of the plugin ``DeviceShare``, contract koordinator.md section 2)."""
+
+    number = 58
+    name = "a pod that asks for devices bears them before it is bound"
+
+    def __init__(self, books: AllocationBooks, scheduler: str) -> None:
+        super().__init__(books)
+        self._scheduler = scheduler
+
+    def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge bindings."""
+        pod = self._books.pods.get(line.fields.get("uid", "")) if line.event == "bound" else None
+        if pod is None or pod.annotated is not None or pod.given or state.bound_s("lag_s"):
+            return
+        if pod.created.fields.get("scheduler") != self._scheduler:
+            return
+        asked = sorted(name for name, amount in (pod.created.fields.get("requests") or {}).items() if amount)
+        asked = [name for name in asked if today(name) in (WHOLE, CORE, MEMORY, RATIO)]
+        if asked:
+            what = f"{pod.name} asks for {', '.join(asked)} and is bound to {line.fields['node']} without a device"
+            yield Breach((line.fields["uid"], "bare"), what, line, after=pod.created)
+
+
 def _disturbed(alone: AllocatedPod, other: AllocatedPod, report: DeviceReport) -> Iterator[str]:
     """The types of which the first pod wants devices for itself that the other has part in."""
     try:
@@ -391,4 +416,5 @@ def laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
         GivenIsBound(books),
         BrokenIsShown(books),
         AloneMeansAlone(books),
+        AnnotatedFirst(books, config.scheduler_name),
     )

@@ -122,7 +122,8 @@ def naming(seen: Played, first: int, about: frozenset[str]) -> str:
 
 
 def _is_cited(citation: Citation, seen: Played, first: int, about: frozenset[str]) -> bool:
-    if citation.line == first:
+    # A run that ends too early has no first wrong line: its last one can be cited.
+    if citation.line == min(first, len(seen.lines) - 1):
         return True
     return first < citation.line <= first + NEAR and bool(about & _at(seen.objects, citation.line))
 

@@ -139,7 +139,7 @@ class ReportPage {
   _failure(run) {
     const { el } = Units, { failure } = run;
     if (!run.reason) return "";
-    if (!failure) return el("section", { class: `failure ${run.verdict}`, role: "status" }, el("p", { class: "sentence" }, run.reason));
+    if (!failure || !failure.step) return el("section", { class: `failure ${run.verdict}`, role: "status" }, el("p", { class: "sentence" }, run.reason), failure ? el("dl", {}, this._lines(failure)) : "");
     const name = failure.name ? ` “${failure.name}”` : "";
     const within = failure.deadlock ? ", and nothing can happen any more" : failure.waited_s === null ? "" : ` after ${Units.span(failure.waited_s)}`;
     return el("section", { class: "failure failed", role: "status" },

@@ -23,7 +23,8 @@ _MOMENTS_S = 1.0
 
 
 class ReportsWhatItDoes(Invariant[RunState]):
-    """An event of scaling names workers alone, and as many as the job has by then; one of a placement names the tasks
+    """An event of scaling names workers alone, and as many as the job has by then, in the moment in which it is scaled;
+    one of a placement names the tasks
     that are placed. A pod of which one says that it was made, or deleted, was so in that moment; and each pod that is
     made for a job has its event. A running job whose spec is as it was when it was placed lacks nothing."""
 
@@ -75,6 +76,11 @@ class ReportsWhatItDoes(Invariant[RunState]):
             made = self._unreported.pop(pod)
             yield Breach((pod, str(made.number)), f"no event tells that {pod} was made", made)
 
+    def _is_new(self, job: JobRecord, line: Line) -> bool:
+        """Whether the job has come to run, or to another number of workers, in the moment of that event."""
+        changed = (job.lines.get(event) for event in ("workers", "state", "placement", "bounds"))
+        return any(each is not None and line.t - each.t <= _MOMENTS_S for each in changed)
+
     def _judge(self, line: Line, key: str, job: JobRecord | None) -> Iterator[Breach]:
         reason, message = line.fields["reason"], line.fields["message"]
         wrong, after = "", None
@@ -90,6 +96,8 @@ class ReportsWhatItDoes(Invariant[RunState]):
         elif job is not None and reason in _SCALED:
             match, after = _SCALED[reason].match(message), job.lines.get("workers")
             wrong = _scaled(match.groupdict(), message, job) if match is not None else ""
+            if match is not None and not wrong and not self._down and not self._is_new(job, line):
+                wrong = f"says {message!r}, and its number of workers has not changed since it was last told"
         elif job is not None and reason == "Placed":
             named, after = set(_TASK.findall(message)), job.lines.get("placement")
             wrong = f"says {message!r}, and placed are {', '.join(job.placement)}" if named - set(job.placement) else ""

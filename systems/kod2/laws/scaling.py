@@ -28,6 +28,10 @@ _LEADER = "worker-0"
 _GIVES = re.compile(r"^gives (?P<tasks>.+) for (?P<key>[^;]+); ")
 
 
+_SATURATES = 0.99
+"""From which on different weights may be shown as the same."""
+
+
 class _JobLaw(Invariant[RunState]):
     events = JobBooks.events
 
@@ -83,10 +87,11 @@ class LeaderStays(_JobLaw):
 
 class HeavierFirst(_JobLaw):
     """By the weights that are shown, a sigmoid of those that are compared: it saturates, so that heavier than is
-    certain, and equal says nothing. A starving job is the heaviest."""
+    certain, and equal says nothing by itself. A starving job is the heaviest. Of two jobs with the same bounds and the
+    same weight the one that came earlier gives none (contract kod2.md section 2, Algorithm 1)."""
 
     number = 62
-    name = "workers are taken from jobs that are no heavier than the one that they are for"
+    name = "workers are taken from jobs that are no heavier than the one that they are for, and no older ones as heavy"
     events = frozenset({("api", "event"), *JobBooks.events, *JobBooks.of_nodes})
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -100,10 +105,12 @@ class HeavierFirst(_JobLaw):
         if match is None or victim is None or other is None or victim.weight is None or other.weight is None:
             return
         starving = other.state == State.STARVING or "STARVING" in str(self._was(other))
-        if victim.weight > other.weight and not starving:
-            key = line.fields["object"]
+        older = _is_twin(victim, other) and _came(victim) < _came(other)
+        if (victim.weight > other.weight or older) and not starving:
+            key, came = line.fields["object"], " and came earlier" if older else ""
             what = (
                 f"{key} with weight {victim.weight:g} gives {match['tasks']} for {match['key']} with {other.weight:g}"
+                f"{came}"
             )
             first = victim.lines.get("workers", line)
             yield Breach((key, str(first.number)), what, first, after=other.lines.get("weight"))
@@ -111,6 +118,18 @@ class HeavierFirst(_JobLaw):
     def _was(self, job: JobRecord) -> str:
         last = job.lines.get("state")
         return str(last.fields["state"]) if last is not None else ""
+
+
+def _is_twin(one: JobRecord, other: JobRecord) -> bool:
+    """Whether two jobs are as heavy as each other whatever weighs: their bounds and their weight, short of where it
+    saturates, are the same."""
+    bounds = [(each.minimum, each.maximum, each.retries) for each in (one, other)]
+    return bounds[0] == bounds[1] and one.weight == other.weight and one.weight is not None and one.weight < _SATURATES
+
+
+def _came(job: JobRecord) -> int:
+    created = job.lines.get("created")
+    return -1 if created is None else created.number
 
 
 class OverIsOver(_JobLaw):

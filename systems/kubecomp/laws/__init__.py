@@ -9,11 +9,13 @@ from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.laws.announcing import AnnouncedAgain
 from mews.systems.kubecomp.laws.answering import AnswersEachRequest
 from mews.systems.kubecomp.laws.board import Board
+from mews.systems.kubecomp.laws.choice import EnoughFirst
 from mews.systems.kubecomp.laws.consent import AnsweredOnce, ConsentBeforeDetach, NeedsAreKept
 from mews.systems.kubecomp.laws.listed import ListsWhatIsThere
 from mews.systems.kubecomp.laws.permit import PermitEnds
 from mews.systems.kubecomp.laws.removal import OffItsHost
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
+from mews.systems.kubecomp.laws.tried import WaitIsServed
 from mews.systems.kubecomp.laws.written import WrittenFirst
 
 LAWS = (
@@ -27,6 +29,8 @@ LAWS = (
     WrittenFirst,
     AnswersEachRequest,
     ListsWhatIsThere,
+    EnoughFirst,
+    WaitIsServed,
 )
 
 

@@ -1,0 +1,69 @@
+"""Who waits for devices is served, or told why not (contract kubecomp.md section 2, Reconfig-Mgr)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board
+from mews.systems.kubecomp.laws.own_detach import LAG
+
+_TIMED_OUT = "timeout after waiting"
+"""In the words of the scheduling framework of a pod that Permit held for as long as it may (waiting_pods_map.go)."""
+_TRIES = frozenset({("chassis", "detach-begun"), ("chassis", "attach-begun")})
+_WORDS = frozenset({"asked", "asked-back", "refused", "move-begun", "move-ended"})
+_REFUSED = "ReconfigRefused"
+_SCHEDULED = 8
+"""The law whose windows say that nobody can serve anybody."""
+
+
+class WaitIsServed(Invariant[RunState]):
+    """PreFilter lets a pod wait only where its pool has as many devices free as it asks for: while Permit holds it
+    Reconfig-Mgr asks for one, moves one, or says that it was refused. A wait in which it did nothing at all is
+    reported as it times out, unless a component or a chassis was down in it, or a fault kept somebody from knowing."""
+
+    number = 86
+    name = "while a pod waits for devices, one is asked for or moved"
+    ours_alone = True
+    events = (
+        BOARD_EVENTS
+        | POD_EVENTS
+        | _TRIES
+        | {("api", "event"), *(("component", event) for event in ("started", "killed", "crashed"))}
+        | {("chassis", "down"), ("chassis", "up")}
+    )
+
+    def __init__(self, config: KubeCompConfig, board: Board) -> None:
+        self._board = board
+        self._scheduler = config.scheduler_name
+        self._told: dict[str, Line] = {}
+        self._last: Line | None = None
+        """The last line by which somebody did something, or could not."""
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Note what is done, and judge waits as they time out."""
+        self._board.take(line)
+        is_try = (line.layer, line.event) in _TRIES or line.event in _WORDS
+        if is_try or line.layer == "component" or line.event in ("down", "up"):
+            self._last = line
+        elif line.event == "annotations":
+            pod = self._board.pods.get(line.actor)
+            if pod is not None and pod.noted is line and pod.target and pod.demand > 0:
+                self._told[line.actor] = line
+        elif line.event == "event" and line.fields["reason"] == _REFUSED:
+            self._last = line
+        elif line.event == "event" and _TIMED_OUT in str(line.fields["message"]):
+            yield from self._timed_out(line, state)
+
+    def _timed_out(self, line: Line, state: RunState) -> Iterator[Breach]:
+        told = self._told.pop(str(line.fields["object"]), None)
+        if told is None or line.actor.partition("/")[0] != self._scheduler or state.bound_s(LAG):
+            return
+        if self._last is not None and self._last.number > told.number:
+            return
+        if state.clock_from(_SCHEDULED, told.t) > told.t:
+            return
+        what = f"{line.fields['object']} waited {line.t - told.t:.0f} s for devices, and none was asked for or moved"
+        yield Breach((told.fields["uid"], str(told.number)), what, line, after=told)

@@ -89,7 +89,8 @@ def _broken_by(violation: Mapping[str, Any]) -> Iterator[str]:
     for place, says in (("first", "first broken by"), ("after", "it should have come after")):
         line = violation.get(place)
         if line is not None:
-            yield f"    {says} line {line['line']}: {line['layer']} {line['actor']} {line['event']} at {line['t']:.3f} s"
+            what = f"{line['layer']} {line['actor']} {line['event']}"
+            yield f"    {says} line {line['line']}: {what} at {line['t']:.3f} s"
 
 
 def ignored_text(result: Result) -> Iterator[str]:

@@ -70,7 +70,10 @@ def _devices(lines: Sequence[Line], told: Line) -> Iterator[Line]:
         return
     yield asked
     gpuid = asked.fields["gpuid"]
-    names = {gpuid, *(str(line.fields["uuid"]) for line in lines if line.fields.get("gpuid") == gpuid and _is_row(line))}
+    names = {
+        gpuid,
+        *(str(line.fields["uuid"]) for line in lines if line.fields.get("gpuid") == gpuid and _is_row(line)),
+    }
     names |= {uuid for line in lines if line.event == "table" for uuid in _uuids(line, gpuid)}
     where = asked.fields.get("node")
     done = _last(after, lambda line: line.layer not in _SAID and _mentions(line.fields, names) and _owner(line, where))

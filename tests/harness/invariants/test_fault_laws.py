@@ -108,6 +108,13 @@ def test_a_fault_that_was_added_to_a_chassis_while_it_was_down_is_forgotten_as_i
     assert not judged(FaultCounts(), added("timeout"), begins, *aftermath, fired("partial-list", 1))
 
 
+def test_a_fault_that_is_added_to_a_chassis_that_is_down_is_reported() -> None:
+    dies, begins = ((t, "component", CHASSIS, event, {}) for t, event in ((1.0, "killed"), (3.0, "started")))
+    assert numbers(judged(FaultCounts(), dies, added("timeout", 2))) == [(1, 0)]
+    assert not judged(FaultCounts(), dies, begins, added("timeout", 4))
+    assert not judged(FaultCounts(), dies, added("timeout", 2, at="chassis/B"))
+
+
 def test_what_nobody_has_added_fires_only_by_nature_or_as_aftermath() -> None:
     other = added("timeout", name="f0")
     assert numbers(judged(FaultCounts(), other, fired("partial-list", 1))) == [(1, None)]

@@ -214,6 +214,13 @@ def test_a_scheduler_fails_by_itself_only_while_something_is_down() -> None:
     assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *error])) == [3]
     away = (4.0, "component", "extender", "killed", {})
     assert judged(SchedulerReports(), [*SCHEDULED[:3], away, *error]) == []
+    # An extender gives what is left to the one of two pods that it binds first.
+    other = "pod/default/other"
+    made: Said = (4.0, "api", other, "created", {"uid": "v", "scheduler": "default-scheduler", "node": ""})
+    binds = [made, (5.0, "api", other, "bound", {"uid": "v", "node": "n1"})]
+    told_so = (5.0, "api", "default-scheduler", "event", {})
+    fields = {"reason": "Scheduled", "object": other, "message": "Successfully assigned default/other to n1"}
+    assert judged(SchedulerReports(), [*SCHEDULED[:3], *binds, (*told_so[:4], fields), *error]) == []
 
 
 def test_a_refusal_of_all_nodes_together_needs_no_counts() -> None:

@@ -402,3 +402,19 @@ def test_a_pod_that_does_not_fit_or_whose_extender_is_gone_again_is_called_by_no
     full = [promises(3, {"x": ("G0", 6)}), promises(3, {"y": ("G1", 6)})]
     assert found(47, [*REFUSED[:3], *full, REFUSED[3], LATER]) == []
     assert found(47, [*REFUSED, (12, "gpushare-extender", "killed", {}), LATER]) == []
+
+
+def registers(t: float, resource: str = MEMORY) -> Said:
+    return (t, "kubelet/n1", "registered", {"resource": resource})
+
+
+def test_a_node_that_registers_shared_memory_and_shows_no_gpus_is_reported() -> None:
+    later = over(9, "a")
+    gone: Said = (3.0, "node/n1", "deleted", {})
+    killed: Said = (1.5, "gpushare-device-plugin/n1", "killed", {})
+    assert found(48, [registers(1), later]) == [(0, None)]
+    assert found(48, [registers(1), gpus(2), later]) == []
+    assert found(48, [gpus(0), registers(1), later]) == []
+    assert found(48, [gpus(0), gone, registers(4), later]) == [(2, None)]
+    assert found(48, [registers(1, "nvidia.com/gpu"), later]) == []
+    assert found(48, [registers(1), killed, later]) == []

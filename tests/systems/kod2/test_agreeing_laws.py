@@ -107,6 +107,7 @@ def test_a_task_that_is_placed_elsewhere_while_its_pod_runs_is_reported_with_its
     ("line", "says"),
     [
         pytest.param(told(41, "ScaledOut", "gets worker-1 on n2; 3 worker(s) now"), "it has 2 worker", id="miscounted"),
+        pytest.param(told(50, "ScaledOut", "gets worker-1 on n2; 2 worker(s) now"), "has not changed", id="told again"),
         pytest.param(told(41, "ScaledIn", "gives ps-0 for default/b; 2 worker(s) left"), "names ps-0", id="a server"),
         pytest.param(told(41, "Placed", "placed: worker-7 on n2"), "placed are", id="another task"),
         pytest.param(told(41, "SuccessfulCreatePod", "Created pod: a-worker-9"), "was not created", id="no pod made"),
@@ -138,3 +139,33 @@ def test_a_condition_that_no_pod_bears_out_is_reported(kind: str, phase: str) ->
 def test_a_job_that_is_completed_without_a_condition_is_reported_with_its_state() -> None:
     said = [line for line in ENDS if line[3].get("type") != "Succeeded"]
     assert firsts(judged(69, said)) == [len(GROWS) + 1]
+
+
+def exits(t: float, task: str = "worker-0") -> Said:
+    return told(t, "ExitedWithCode", f"Pod: default.a-{task} exited with code 0")
+
+
+def succeeds(t: float, task: str = "worker-0") -> Said:
+    return pod(t, "phase", task, phase="Succeeded", reason="")
+
+
+LATER = job(95, "weight", weight=0.5)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param([exits(89), succeeds(90), LATER], id="before its phase"),
+        pytest.param([succeeds(90), exits(90), LATER], id="in the same moment"),
+        pytest.param([succeeds(90), job(90, "state", state="COMPLETED", workers=0), LATER], id="with its job"),
+        pytest.param([exits(30), succeeds(90), LATER], id="once before, of a pod of the same name"),
+        pytest.param([succeeds(90), (90.0, "operator", "killed", {}), LATER], id="nobody to tell it"),
+    ],
+)
+def test_a_pods_end_that_is_told_or_that_nobody_can_tell_breaks_nothing(said: list[Said]) -> None:
+    assert judged(78, [*GROWS, *said]) == []
+
+
+def test_a_pods_end_that_nobody_tells_is_reported_with_its_phase() -> None:
+    assert firsts(judged(78, [*GROWS, succeeds(90), LATER])) == [len(GROWS)]
+    assert firsts(judged(78, [*GROWS, succeeds(90), job(91, "state", state="COMPLETED", workers=0)])) == [len(GROWS)]

@@ -103,11 +103,14 @@ def gives(t: float, tasks: str = "worker-2", to: str = "default/b") -> Said:
 
 
 def test_workers_that_a_heavier_job_gives_are_reported_with_the_weight_of_the_other() -> None:
-    def scaled(weight: float, *more: Said) -> list[Said]:
-        return [*RUNS, *enters("b", weight=weight), *more, workers(5, 3, 2), gives(5)]
+    def scaled(weight: float, *more: Said, high: int = 5) -> list[Said]:
+        return [*RUNS, *enters("b", weight=weight, high=high), *more, workers(5, 3, 2), gives(5)]
 
     assert found(62, scaled(0.4)) == [(13, 11)]
     assert found(62, scaled(0.5)) == []
+    assert found(62, scaled(0.5, high=4)) == [(13, 11)]  # just as heavy, and it came later
+    younger = [*enters("b", weight=0.5), *RUNS, workers(5, 3, 2), gives(5)]
+    assert found(62, younger) == []
     assert found(62, scaled(0.4, state(4, "STARVING", 0, "b"))) == []
     assert found(62, scaled(0.4, (4.0, "node/n9", "created", {}))) == []  # weights are another by now
     assert found(62, [*RUNS, workers(5, 3, 2), gives(5, to="as its spec asks")]) == []
@@ -195,7 +198,7 @@ def test_a_program_is_tried_as_often_as_the_backoff_limit_says() -> None:
 
 
 def test_of_kubeflows_operator_the_end_and_the_conditions_are_judged() -> None:
-    assert [law.number for law in laws(OperatorConfig(scheduling="tf-operator"))] == [63, 69]
+    assert [law.number for law in laws(OperatorConfig(scheduling="tf-operator"))] == [63, 69, 78]
 
 
 def test_bounds_weight_and_stalls_are_lines_when_they_are_new() -> None:

@@ -102,9 +102,24 @@ def starts(t: float, uid: str, visible: str | None, host: str = "n1") -> Said:
 LIVES = [TWO, created(1, "a"), given(1, "a", 0), bound(1, "a"), starts(2, "a", "0"), pod(3, "a", "deleted")]
 
 
-@pytest.mark.parametrize("number", [50, 51, 52, 53, 54, 55, 56, 57])
+@pytest.mark.parametrize("number", [50, 51, 52, 53, 54, 55, 56, 57, 58])
 def test_a_pod_that_lives_and_ends_breaks_no_law(number: int) -> None:
     assert found(number, [*LIVES, created(4, "b"), given(4, "b", 0), bound(4, "b")], until=900) == []
+
+
+def asking(t: float, uid: str, *, scheduler: str = "koord-scheduler", **amounts: int) -> Said:
+    requests = {f"koordinator.sh/{name.replace('_', '-')}": amount for name, amount in amounts.items()}
+    return created(t, uid, scheduler=scheduler, requests=requests)
+
+
+def test_a_pod_that_asks_for_devices_and_is_bound_without_is_reported() -> None:
+    assert found(58, [TWO, asking(1, "a", gpu=50), bound(1, "a")]) == [(2, 1)]
+    assert found(58, [TWO, asking(1, "a", gpu_memory=5), given(1, "a", 0), taken_back(1, "a"), bound(1, "a")]) == [
+        (4, 1)
+    ]
+    assert found(58, [TWO, asking(1, "a", gpu=50), given(1, "a", 0), bound(1, "a")]) == []
+    assert found(58, [TWO, asking(1, "a", gpu=0), bound(1, "a")]) == []
+    assert found(58, [TWO, asking(1, "a", gpu=50, scheduler="another"), bound(1, "a")]) == []
 
 
 BORN = [TWO, created(1, "a"), given(1, "a", 0, 1), bound(1, "a")]

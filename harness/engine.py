@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +31,7 @@ from mews.registry import looking_in
 
 if TYPE_CHECKING:
     from mews.harness.clusters.session import ClusterSession
+    from mews.harness.journal import Line
     from mews.harness.scenario.model import Scenario
 
 T = TypeVar("T")
@@ -184,8 +185,24 @@ def _as_far_as(run: Run, scenario: Scenario, cluster: Cluster) -> Run:
     it."""
     from mews.harness.scenario.runner import judged_start
 
-    result = judged_start(scenario, cluster, run.result)
-    return replace(run, result=result, lines=with_steps(cluster.journal.lines(), cluster.systems))
+    result, lines = judged_start(scenario, cluster, run.result), cluster.journal.lines()
+    if result.failure is None:
+        result = replace(result, failure=_not_ready(lines))
+    return replace(run, result=result, lines=with_steps(lines, cluster.systems))
+
+
+def _not_ready(lines: Sequence[Line]) -> dict[str, Any] | None:
+    """The last that was heard of the first node that is not ready."""
+    from mews.harness.scenario.chain import chain_of, stop_of
+
+    ready = {line.actor: line for line in lines if line.event == "condition" and line.fields["type"] == "Ready"}
+    nodes = [actor for actor, line in ready.items() if line.fields["status"] != "True"]
+    chain = chain_of(lines, nodes[:1])
+    stop = stop_of(chain)
+    if stop is None:
+        return None
+    numbered = [{"line": line.number, **line.as_dict()} for line in chain]
+    return {"chain": numbered, "stop": next(line for line in numbered if line["line"] == stop.number)}
 
 
 def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool) -> T:

@@ -14,6 +14,7 @@ from mews.harness.journal import Line
 
 _ASKED = ("asked", "asked-back", "consented", "consent-ended", "refused", "move-begun", "move-ended")
 """What is said of a device on its way to a pod (``mews.systems.kubecomp.journal``)."""
+_REFUSED = "refused"
 _TARGET = "dst_node"
 """The annotation by which a pod is told for which node devices are brought (contract kubecomp.md section 2)."""
 _SCHEDULED = ("bound", "phase")
@@ -29,6 +30,12 @@ def chain_of(lines: Sequence[Line], about: Sequence[str]) -> tuple[Line, ...]:
         if links:
             return tuple(sorted(links, key=_number))
     return ()
+
+
+def stop_of(chain: Sequence[Line]) -> Line | None:
+    """Where a chain stops: at the first refusal in it, else at its last link."""
+    refused = next((line for line in chain if line.event == _REFUSED), None)
+    return refused or (chain[-1] if chain else None)
 
 
 def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
@@ -51,7 +58,7 @@ def _links(lines: Sequence[Line], thing: str) -> list[Line]:
     if last is None:
         return []
     links = [last]
-    told = _last(lines, lambda line: line.actor == thing and _target(line) != "")
+    told = next((line for line in lines if line.actor == thing and _target(line) != ""), None)
     bound = _last(lines, lambda line: line.actor == thing and line.event in _SCHEDULED)
     if told is not None and bound is None:
         links += _devices(lines, told)
@@ -66,6 +73,9 @@ def _devices(lines: Sequence[Line], told: Line) -> Iterator[Line]:
     """From a pod that waits for devices to the last word about one of them."""
     after = [line for line in lines if line.number > told.number]
     asked = _last(after, lambda line: line.event in _ASKED and "gpuid" in line.fields)
+    refused = next((line for line in after if line.event == _REFUSED and "gpuid" in line.fields), None)
+    if refused is not None and refused is not asked:
+        yield refused
     if asked is None:
         return
     yield asked

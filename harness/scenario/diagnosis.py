@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mews.harness.journal import Journal, Line
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, Cluster
 from mews.harness.scenario.step_context import Finding
@@ -14,6 +16,7 @@ _TOPICS = {
     "annotations": "annotations",
     "nodeName": "bound",
     "node ": "bound",
+    "node: ": "bound",
     "phase": "phase",
     "ready": "condition",
     "conditions": "condition",
@@ -52,7 +55,19 @@ def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
             speaking = [line for line in close if line.event in (event, _CAUSES.get(event)) or _warns(line, event)]
             if speaking:
                 return speaking[-1]
+            placed = _placed(lines, finding.about) if event == "bound" else None
+            if placed is not None:
+                return placed
     return close[-1] if close else None
+
+
+def _placed(lines: Sequence[Line], about: tuple[str, ...]) -> Line | None:
+    """Of a pod that was made for its node: the last placement of the job of which it is, by its name."""
+    pods = [thing.removeprefix("pod/") for thing in about if thing.startswith("pod/")]
+    for line in reversed(lines):
+        if line.event == "placement" and any(pod.startswith(f"{line.actor.partition('/')[2]}-") for pod in pods):
+            return line
+    return None
 
 
 def _warns(line: Line, event: str) -> bool:

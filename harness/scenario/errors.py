@@ -12,6 +12,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mews.harness.journal import Line
+from mews.harness.scenario.chain import stop_of
 
 
 class ScenarioError(ValueError):
@@ -22,7 +23,7 @@ class Failure(Struct, frozen=True):
     """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try. ``crash``: a
     program of the user's has ended, for which nothing was awaited any longer; ``output`` are its last lines. ``line``:
     the journal line that made what was seen instead, as far as one can be told; ``chain``: the last lines about what it
-    waits for, up to the one after which nothing more was done about it."""
+    waits for, where it stops (``stop_of``) nothing more was done about it."""
 
     awaited: str
     seen: str
@@ -57,8 +58,9 @@ class Failure(Struct, frozen=True):
         if self.line is not None:
             parts.append(f"line:    {self.line.number}: {self.line.as_json()}")
         parts += [f"chain:   {line.number}: {line.as_json()}" for line in self.chain]
-        if self.chain:
-            parts.append(f"         nothing more was done about it after line {self.chain[-1].number}")
+        stop = stop_of(self.chain)
+        if stop is not None:
+            parts.append(f"stops:   at line {stop.number}")
         parts += [f"related: {text}" for text in self.related]
         if self.hint:
             parts.append(f"hint:    {self.hint}")

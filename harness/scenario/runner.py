@@ -25,6 +25,7 @@ from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
+from mews.harness.scenario.chain import stop_of
 from mews.harness.scenario.driver import Driver
 from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
 from mews.harness.scenario.hardware import hardware_of
@@ -193,6 +194,7 @@ class _Run:
             "hint": failure.hint,
             "line": None if failure.line is None else _numbered(failure.line),
             "chain": [_numbered(line) for line in failure.chain],
+            "stop": None if (stop := stop_of(failure.chain)) is None else _numbered(stop),
         }
 
     async def _play(self) -> None:

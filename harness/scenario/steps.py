@@ -228,11 +228,14 @@ async def _host(stage: StepContext, step: Step) -> None:
         fields["key"] = action.key
     fields |= {name: value for name in ("device", "driver") if (value := getattr(action, name)) is not None}
     try:
+        since = len(stage.cluster.journal)
         result = await stage.cluster.hardware.operate(action.host, fields, action.within)
     except ValueError as error:
         raise ScenarioError(f"host {action.host}: {action.do}: {error}") from error
     if result != action.result:
-        raise StepFailed(Failure(f"{action.do} on {action.host} to end with {action.result}", result))
+        done = [line for line in stage.cluster.journal.lines(since) if line.actor == f"host/{action.host}"]
+        awaited = f"{action.do} on {action.host} to end with {action.result}"
+        raise StepFailed(Failure(awaited, result, line=done[0] if done else None))
 
 
 async def _telemetry(stage: StepContext, step: Step) -> None:

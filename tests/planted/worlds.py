@@ -159,8 +159,8 @@ def _scenario(world: World) -> Any:
         if each.get(place) is not None
     ]
     failure = result.failure or {}
-    made, chain = failure.get("line"), failure.get("chain") or ()
-    stepped = [Citation(line["line"], "step") for line in (made, *chain[-1:]) if line is not None]
+    places = (failure.get(place) for place in ("line", "stop"))
+    stepped = [Citation(line["line"], "step") for line in places if line is not None]
     return run.lines, alarm, tuple(cited + stepped + list(_said(run.lines, bool(alarm))))
 
 

@@ -63,8 +63,9 @@ class EnoughFirst(Invariant[RunState]):
             self._lists[line.actor.partition("/")[2]] = line
         elif line.event == "allocatable" and line.fields["resource"] == self._resource:
             self._allocatable[line.actor.partition("/")[2]] = line
-        elif line.event == "annotations" and (pod := self._board.pods.get(line.actor)) is not None:
-            if pod.noted is line and pod.target and pod.demand > 0:
+        elif line.event == "annotations":
+            pod = self._board.pods.get(line.actor)
+            if pod is not None and pod.noted is line and pod.target and pod.demand > 0:
                 self._told.append(line)
         return iter(())
 

@@ -1,7 +1,7 @@
 """What a failure names: along what something waits for, to the line after which nothing more was done about it."""
 
 from mews.harness.journal import Line
-from mews.harness.scenario.chain import chain_of, moved
+from mews.harness.scenario.chain import chain_of, moved, stop_of
 
 POD, OTHER = "pod/default/p", "pod/default/q"
 
@@ -37,6 +37,15 @@ def test_who_hands_out_the_device_has_the_last_word_and_lists_that_follow_have_n
     listed = ("kubelet", "kubelet/host-2", "devices", {"resource": "x", "healthy": ["0-a"]})
     lines = written(TABLE, MADE, TOLD, ASKED, holder, listed)
     assert numbers(lines, POD) == [2, 3, 4]
+
+
+def test_a_chain_stops_at_the_first_refusal():
+    refused = ("api", "withdrawal/0-a", "refused", {"node": "host-2", "gpuid": "0-a", "reason": "held"})
+    back = ("api", "withdrawal/0-a", "asked-back", {"node": "host-2", "gpuid": "0-a"})
+    chain = chain_of(written(TABLE, MADE, TOLD, ASKED, refused, back), [POD])
+    assert ([line.number for line in chain], stop_of(chain).number) == ([2, 4, 5], 4)
+    assert stop_of(chain_of(written(TABLE, MADE, TOLD, ASKED), [POD])).number == 3
+    assert stop_of(()) is None
 
 
 def test_a_pod_that_has_a_node_leads_to_its_kubelet():

@@ -62,10 +62,13 @@ def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
 
 
 def _placed(lines: Sequence[Line], about: tuple[str, ...]) -> Line | None:
-    """Of a pod that was made for its node: the last placement of the job of which it is, by its name."""
-    pods = [thing.removeprefix("pod/") for thing in about if thing.startswith("pod/")]
+    """Of a pod that was made for its node: the last placement before it of the job of which it is, by its name."""
+    made = next((line for line in reversed(lines) if line.event == "created" and line.actor in about), None)
+    if made is None:
+        return None
     for line in reversed(lines):
-        if line.event == "placement" and any(pod.startswith(f"{line.actor.partition('/')[2]}-") for pod in pods):
+        key = line.actor.partition("/")[2]
+        if line.event == "placement" and line.number < made.number and made.actor.startswith(f"pod/{key}-"):
             return line
     return None
 

@@ -14,9 +14,9 @@ _MOMENTS_S = 0.1
 
 
 class ExitsAreTold(Invariant[RunState]):
-    """As the training operator has it (upstream tfjob_controller.go, ``exitedWithCodeReason``): of a pod that succeeded,
-    while its job goes on. One whose name has been told of before is no news; nothing is owed while a component is
-    down."""
+    """As the training operator has it (upstream tfjob_controller.go, ``exitedWithCodeReason``): of a pod that
+    succeeded, while its job goes on. One whose name has been told of before is no news; nothing is owed while a
+    component is down."""
 
     number = 78
     name = "the end of a TFJob's pod is reported by an event on the job"

@@ -133,7 +133,8 @@ class _Run:
         return found, passed
 
     def _say(self, verdict: Verdict) -> None:
-        word = "named" if verdict.named else "found" if verdict.found else "lives" if verdict.counts else "no change"
+        lives = "reorders" if verdict.reorders else "lives"
+        word = "named" if verdict.named else "found" if verdict.found else lives if verdict.counts else "no change"
         sight = verdict.named or verdict.found or next(iter(verdict.sights), None)
         where = f" [{sight.world}, line {sight.first} {sight.kind}: {sight.named} {sight.alarm[:90]}]" if sight else ""
         sys.stdout.write(f"{word:9} {verdict.fault}{where}\n")
@@ -161,6 +162,9 @@ def account(name: str, verdicts: Sequence[Verdict]) -> bool:
         f"{name}: {len(verdicts)} planted, {found} found ({100 * found / total:.0f} %), {named} named "
         f"({100 * named / total:.0f} %){'' if reached else f'; the bars are {FOUND:.0%} and {NAMED:.0%}'}\n"
     )
+    reordering = sum(each.reorders for each in verdicts)
+    if reordering:
+        sys.stdout.write(f"  {reordering} of those that live only change the order of what happens at one moment\n")
     for room, of in _by_room(verdicts).items():
         found, named = _counted(of)
         sys.stdout.write(f"  {room:12} {len(of):3} planted {found:3} found {named:3} named\n")

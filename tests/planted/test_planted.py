@@ -180,6 +180,30 @@ def test_a_run_that_goes_wrong_unnoticed_is_changed_and_not_found():
     assert compared(WORLD, CLEAN, CLEAN) is None
 
 
+def test_a_run_that_ends_too_early_is_named_by_its_last_line():
+    ended = run_of("pod/default/a created", "pod/default/a bound", alarm="Stalled", citations=(Citation(1, "step"),))
+    sight = compared(WORLD, CLEAN, ended)
+    assert (sight.first, sight.named) == (2, "step")
+    early = run_of("pod/default/a created", "pod/default/a bound", alarm="Stalled", citations=(Citation(0, "step"),))
+    assert compared(WORLD, CLEAN, early).named == ""
+
+
+def test_a_survivor_that_only_changes_an_order_within_a_moment_is_told_from_others(capsys):
+    def swapped(*events, t=0.0):
+        lines = [Line(n, t, "api", *event.split(), {"uid": f"u{n}"}) for n, event in enumerate(events)]
+        return Played(tuple(line.as_json() for line in lines), tuple(map(objects_of, lines)), "", (), 0.1)
+
+    clean = swapped("pod/default/a bound", "pod/default/b bound")
+    reordered = compared(WORLD, clean, swapped("pod/default/b bound", "pod/default/a bound"))
+    later = compared(WORLD, clean, swapped("pod/default/b bound", "pod/default/a bound", t=1.0))
+    assert (reordered.reorders, later.reorders) == (True, False)
+    fault = Fault("x", "kubecomp", "systems/kubecomp/rules.py", 0, "", "")
+    verdicts = [Verdict(fault, True, None, None, sights) for sights in ((reordered,), (later,), (reordered, later))]
+    assert [each.reorders for each in verdicts] == [True, False, False]
+    command.account("drawn", verdicts)
+    assert "  1 of those that live only change the order of what happens at one moment" in capsys.readouterr().out
+
+
 def test_a_fault_keeps_its_line_and_shows_what_it_is():
     source = (ROOT / "systems/kubecomp/rules.py").read_text()
     fault = Fault("x", "kubecomp", "systems/kubecomp/rules.py", source.index("gpuid in report.held"), "gpuid", "uuid")

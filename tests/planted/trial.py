@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -23,13 +25,15 @@ LOOKED_ON = 6
 @dataclass(frozen=True, slots=True)
 class Sight:
     """A world that the fault changes. ``first``: the number of the first wrong line, and ``kind`` what it is; ``alarm``
-    as in ``Played``; ``named``: by which law or check it is cited, "" where by none."""
+    as in ``Played``; ``named``: by which law or check it is cited, "" where by none; ``reorders``: nothing is another than
+    in the clean run but the order of what happens at one moment, and what is drawn or counted."""
 
     world: str
     first: int
     kind: str
     alarm: str
     named: str
+    reorders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,11 @@ class Verdict:
     found: Sight | None
     named: Sight | None
     sights: tuple[Sight, ...] = ()
+
+    @property
+    def reorders(self) -> bool:
+        """Whether it lives and changes nothing in any world but the order of what happens at one moment."""
+        return self.counts and self.found is None and all(sight.reorders for sight in self.sights)
 
 
 def search(fault: Fault, worlds: Sequence[World], clean: Mapping[World, Played], most: int, say: Say) -> None:
@@ -105,7 +114,17 @@ def compared(world: World, clean: Played, seen: Played | None) -> Sight | None:
         return None
     about = _at(seen.objects, first) | _at(clean.objects, first)
     named = naming(seen, first, about) if seen.alarm else ""
-    return Sight(str(world), first, kind_of(seen, first), seen.alarm, named)
+    reorders = Counter(map(_bare, clean.lines)) == Counter(map(_bare, seen.lines))
+    return Sight(str(world), first, kind_of(seen, first), seen.alarm, named, reorders)
+
+
+_DRAWN = re.compile(r',"(?:uid|operation|step)":(?:"[^"]*"|\d+)')
+"""Fields that say nothing of what happens: drawn by chance, or counted."""
+
+
+def _bare(line: str) -> str:
+    """The line with its time, and without what is drawn or counted."""
+    return _DRAWN.sub("", line)
 
 
 def departure(clean: Sequence[str], seen: Sequence[str]) -> int | None:

@@ -25,8 +25,8 @@ LOOKED_ON = 6
 @dataclass(frozen=True, slots=True)
 class Sight:
     """A world that the fault changes. ``first``: the number of the first wrong line, and ``kind`` what it is; ``alarm``
-    as in ``Played``; ``named``: by which law or check it is cited, "" where by none; ``reorders``: nothing is another than
-    in the clean run but the order of what happens at one moment, and what is drawn or counted."""
+    as in ``Played``; ``named``: by which law or check it is cited, "" where by none; ``reorders``: all is as in the
+    clean run but for the order of what happens at one moment, and for what is drawn or counted."""
 
     world: str
     first: int

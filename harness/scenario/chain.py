@@ -1,6 +1,6 @@
 """Why something is stuck: from the object that a check is about along what it waits for, to where that stops.
 
-A pod that has a node waits for its kubelet, one that is told to go to a node (KubeComp) for the devices that are asked
+A pod that has a node waits for its kubelet, one that is reported to go to a node (KubeComp) for the devices that are asked
 for, a device for whoever hands it out and for the chassis. Each link is the last line about one thing of that chain;
 the last link is the line after which nobody did anything more about it. Pure: from journal lines alone.
 """
@@ -16,10 +16,10 @@ _ASKED = ("asked", "asked-back", "consented", "consent-ended", "refused", "move-
 """What is said of a device on its way to a pod (``mews.systems.kubecomp.journal``)."""
 _REFUSED = "refused"
 _TARGET = "dst_node"
-"""The annotation by which a pod is told for which node devices are brought (contract kubecomp.md section 2)."""
+"""The annotation by which a pod is reported for which node devices are brought (contract kubecomp.md section 2)."""
 _SCHEDULED = ("bound", "phase")
 _HARDWARE = ("chassis", "host")
-_SAID = ("step", "fault", "invariant")
+_OF_THE_RUN = ("step", "fault", "invariant")
 """Layers that tell of a run, and not of what its components do."""
 
 
@@ -39,7 +39,7 @@ def stop_of(chain: Sequence[Line]) -> Line | None:
 
 
 def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
-    """The line that set off the last move of a device: what told a pod to wait for it or, where no pod did, what asked
+    """The line that set off the last move of a device: what reported a pod to wait for it or, where no pod did, what asked
     for it, or the operation's begin."""
     begun = _last(lines, lambda line: line.event in ("attach-begun", "detach-begun") and line.fields["gpuid"] == gpuid)
     if begun is None:
@@ -49,8 +49,8 @@ def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
     if asked is None:
         return begun
     pod = asked.fields.get("pod")
-    told = _last(before, lambda line: _target(line) != "" and pod in (None, line.actor.partition("/")[2]))
-    return told or asked
+    reported = _last(before, lambda line: _target(line) != "" and pod in (None, line.actor.partition("/")[2]))
+    return reported or asked
 
 
 def _links(lines: Sequence[Line], thing: str) -> list[Line]:
@@ -58,10 +58,10 @@ def _links(lines: Sequence[Line], thing: str) -> list[Line]:
     if last is None:
         return []
     links = [last]
-    told = next((line for line in lines if line.actor == thing and _target(line) != ""), None)
+    reported = next((line for line in lines if line.actor == thing and _target(line) != ""), None)
     bound = _last(lines, lambda line: line.actor == thing and line.event in _SCHEDULED)
-    if told is not None and bound is None:
-        links += _devices(lines, told)
+    if reported is not None and bound is None:
+        links += _devices(lines, reported)
     elif thing.startswith("node/"):
         links += _kubelet(lines, thing.partition("/")[2], last)
     elif bound is last and "node" in bound.fields:
@@ -69,9 +69,9 @@ def _links(lines: Sequence[Line], thing: str) -> list[Line]:
     return links
 
 
-def _devices(lines: Sequence[Line], told: Line) -> Iterator[Line]:
+def _devices(lines: Sequence[Line], reported: Line) -> Iterator[Line]:
     """From a pod that waits for devices to the last word about one of them."""
-    after = [line for line in lines if line.number > told.number]
+    after = [line for line in lines if line.number > reported.number]
     asked = _last(after, lambda line: line.event in _ASKED and "gpuid" in line.fields)
     refused = next((line for line in after if line.event == _REFUSED and "gpuid" in line.fields), None)
     if refused is not None and refused is not asked:
@@ -86,7 +86,7 @@ def _devices(lines: Sequence[Line], told: Line) -> Iterator[Line]:
     }
     names |= {uuid for line in lines if line.event == "table" for uuid in _uuids(line, gpuid)}
     where = asked.fields.get("node")
-    done = _last(after, lambda line: line.layer not in _SAID and _mentions(line.fields, names) and _owner(line, where))
+    done = _last(after, lambda line: line.layer not in _OF_THE_RUN and _mentions(line.fields, names) and _owner(line, where))
     if done is not None and done.number > asked.number:
         yield done
 
@@ -103,13 +103,13 @@ def _kubelet(lines: Sequence[Line], node: str, since: Line) -> Iterator[Line]:
     found = _last(lines, lambda line: line.layer == "component" and line.actor == kubelet)
     if found is not None and found.event != "started":
         yield found
-    told = _last(lines, lambda line: line.layer == "kubelet" and line.actor == kubelet)
-    if told is not None and told.number > since.number:
-        yield told
+    reported = _last(lines, lambda line: line.layer == "kubelet" and line.actor == kubelet)
+    if reported is not None and reported.number > since.number:
+        yield reported
 
 
 def _names(line: Line, thing: str) -> bool:
-    if line.layer in _SAID:
+    if line.layer in _OF_THE_RUN:
         return False
     return thing in (line.actor, str(line.fields.get("object", "")), f"pod/{line.fields.get('pod', '')}")
 

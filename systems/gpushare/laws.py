@@ -16,6 +16,7 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
 from mews.systems.gpushare.promise_books import PromiseBooks
+from mews.systems.gpushare.shown_gpus import GpusShown
 
 SEED_MATCH = (
     "match: seed finds the pod of an Allocate by its amount and time alone, as the published design does, so that a "
@@ -423,51 +424,6 @@ class CalledWhenRoom(Invariant[RunState]):
             if node not in self._doubtful
             for gpu, size in gpus.items()
         )
-
-
-class GpusShown(Invariant[RunState]):
-    """The plugin writes on its node which GPUs it shares beside registering with the kubelet, as upstream patches the
-    node's GPU count before it serves (contract gpushare.md section 3; the upstream plugin's nvidia.go): the extender
-    promises parts of what is written there. Nothing is owed while a component or the API is down."""
-
-    number = 48
-    name = "a node whose GPUs are shared shows them"
-    ours_alone = True
-    events = frozenset(
-        {("api", GPUS), ("api", "deleted"), ("kubelet", "registered")}
-        | {("component", event) for event in ("started", "killed", "crashed")}
-    )
-
-    def __init__(self, resource: str) -> None:
-        self._resource = resource
-        self._shown: set[str] = set()
-        self._owed: dict[str, Line] = {}
-
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Take in what registers, and what is shown."""
-        node = line.actor.partition("/")[2]
-        if line.layer == "component":
-            self._owed.clear()
-        elif line.event == GPUS:
-            self._shown.add(node)
-            self._owed.pop(node, None)
-        elif line.event == "deleted":
-            if line.actor.startswith("node/"):
-                self._shown.discard(node)
-                self._owed.pop(node, None)
-        elif line.fields["resource"] == self._resource and node not in self._shown:
-            self._owed[node] = line
-        return iter(())
-
-    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
-        """Judge what nobody has shown."""
-        if not self._owed:
-            return
-        seen_s = SEEN_S + (state.bound_s("lag_s") or 0.0)
-        for node, registered in [each for each in self._owed.items() if t - each[1].t > seen_s]:
-            del self._owed[node]
-            self._shown.add(node)
-            yield Breach((node, "shown"), f"{node} registers {self._resource} and shows no GPUs", registered)
 
 
 def _number(line: Line) -> int:

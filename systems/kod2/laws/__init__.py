@@ -8,7 +8,7 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.systems.kod2.config import OperatorConfig, Scheduling
 from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.laws.announced import Announced
-from mews.systems.kod2.laws.exits import ExitsAreTold
+from mews.systems.kod2.laws.exits import ExitsAreReported
 from mews.systems.kod2.laws.placed import PlacementsAgree
 from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
@@ -32,7 +32,7 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
     """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
     jobs = JobBooks()
     if config.scheduling != Scheduling.KOD2:
-        return (OverIsOver(jobs), StatusesAgree(jobs), ExitsAreTold(jobs))
+        return (OverIsOver(jobs), StatusesAgree(jobs), ExitsAreReported(jobs))
     literal = config.mode == Mode.LITERAL
     return (
         WithinBounds(jobs),
@@ -46,5 +46,5 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         ReportsWhatItDoes(jobs),
         StatusesAgree(jobs),
         Announced(),
-        ExitsAreTold(jobs),
+        ExitsAreReported(jobs),
     )

@@ -1,4 +1,4 @@
-"""The end of each pod of a TFJob is told by an event on the job."""
+"""The end of each pod of a TFJob is reported by an event on the job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mews.systems.kod2.job_books import JobBooks
 
 _REASON = "ExitedWithCode"
 _MOMENTS_S = 0.1
-"""Within which a running operator has told it: it is woken by the pod's status, which says so before its phase."""
+"""Within which a running operator has reported it: it is woken by the pod's status, which says so before its phase."""
 
 
-class ExitsAreTold(Invariant[RunState]):
+class ExitsAreReported(Invariant[RunState]):
     """As the training operator has it (upstream tfjob_controller.go, ``exitedWithCodeReason``): of a pod that
-    succeeded, while its job goes on. One whose name has been told of before is no news; nothing is owed while a
+    succeeded, while its job goes on. One whose name has been reported of before is no news; nothing is owed while a
     component is down."""
 
     number = 78
@@ -29,11 +29,11 @@ class ExitsAreTold(Invariant[RunState]):
     def __init__(self, jobs: JobBooks) -> None:
         self._jobs = jobs
         self._owed: dict[tuple[str, str], Line] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._down: set[str] = set()
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Take in what ends and what is told."""
+        """Take in what ends and what is reported."""
         self._jobs.take(line)
         yield from self.on_time(line.t, state)
         if line.layer == "component":
@@ -41,28 +41,28 @@ class ExitsAreTold(Invariant[RunState]):
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
         elif line.event == "event":
             if line.fields["reason"] == _REASON:
-                told = line.fields["object"].removeprefix("tfjob/"), line.fields["message"].split()[1].partition(".")[2]
-                self._told.add(told)
-                self._owed.pop(told, None)
+                reported = line.fields["object"].removeprefix("tfjob/"), line.fields["message"].split()[1].partition(".")[2]
+                self._reported.add(reported)
+                self._owed.pop(reported, None)
         elif line.actor.startswith("tfjob/"):
             self._close(line.actor.removeprefix("tfjob/"))
         elif line.event == "phase" and line.fields["phase"] == "Succeeded" and not self._down:
             self._ends(line)
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
-        """Judge what nobody has told."""
+        """Judge what nobody has reported."""
         if not self._owed or state.bound_s("lag_s"):
             return
         for (key, name), ended in [each for each in self._owed.items() if t - each[1].t > _MOMENTS_S]:
             del self._owed[key, name]
-            self._told.add((key, name))
+            self._reported.add((key, name))
             what = f"{ended.actor} succeeded, and no event {_REASON} of tfjob/{key} tells it"
             yield Breach((key, name), what, ended)
 
     def _close(self, key: str) -> None:
         job = self._jobs.of(key)
         if job is None or job.over is not None:
-            self._owed = {told: ended for told, ended in self._owed.items() if told[0] != key}
+            self._owed = {reported: ended for reported, ended in self._owed.items() if reported[0] != key}
 
     def _ends(self, line: Line) -> None:
         pod = line.actor.removeprefix("pod/")
@@ -70,6 +70,6 @@ class ExitsAreTold(Invariant[RunState]):
         job = self._jobs.of(owner[0]) if owner is not None else None
         if owner is None or job is None or job.over is not None:
             return
-        told = owner[0], pod.partition("/")[2]
-        if told not in self._told:
-            self._owed[told] = line
+        reported = owner[0], pod.partition("/")[2]
+        if reported not in self._reported:
+            self._owed[reported] = line

@@ -26,7 +26,7 @@ _LOADS = {"cpu": parse, "memory": whole}
 
 
 class _Doubt(Struct, frozen=True):
-    """A pod that was told to wait for devices on a node, and the nodes that had enough for it, each with the line by
+    """A pod that was reported to wait for devices on a node, and the nodes that had enough for it, each with the line by
     which it had them."""
 
     line: Line
@@ -51,11 +51,11 @@ class EnoughFirst(Invariant[RunState]):
         self._judges = not config.faults and config.policy != Policy.NONE
         self._lists: dict[str, Line] = {}
         self._allocatable: dict[str, Line] = {}
-        self._told: list[Line] = []
+        self._reported: list[Line] = []
         self._doubts: list[_Doubt] = []
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Note what nodes announce and which pods are told to wait."""
+        """Note what nodes announce and which pods are reported to wait."""
         self._board.take(line)
         if not self._judges or state.bound_s("lag_s"):
             return iter(())
@@ -66,21 +66,21 @@ class EnoughFirst(Invariant[RunState]):
         elif line.event == "annotations":
             pod = self._board.pods.get(line.actor)
             if pod is not None and pod.noted is line and pod.target and pod.demand > 0:
-                self._told.append(line)
+                self._reported.append(line)
         return iter(())
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Once the moment is over: who was bound in it counts."""
-        if not self._told or t <= self._told[0].t:
+        if not self._reported or t <= self._reported[0].t:
             return iter(())
-        for line in self._told:
+        for line in self._reported:
             pod = self._board.pods.get(line.actor)
             if pod is not None and pod.noted is line and pod.bound is None and pod.ended is None:
                 asked = int(pod.requests.get(self._resource, 0))
                 better = {node: list_ for node, list_ in self._with(asked, line) if node != pod.target}
                 if better:
                     self._doubts.append(_Doubt(line, pod.uid, pod.target, better))
-        self._told.clear()
+        self._reported.clear()
         return iter(())
 
     def _with(self, asked: int, line: Line) -> Iterator[tuple[str, Line]]:

@@ -1,4 +1,4 @@
-"""Who waits for devices is served, or told why not (contract kubecomp.md section 2, Reconfig-Mgr)."""
+"""Who waits for devices is served, or reported why not (contract kubecomp.md section 2, Reconfig-Mgr)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WaitIsServed(Invariant[RunState]):
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
         self._scheduler = config.scheduler_name
-        self._told: dict[str, Line] = {}
+        self._reported: dict[str, Line] = {}
         self._last: Line | None = None
         """The last line by which somebody did something, or could not."""
 
@@ -51,19 +51,19 @@ class WaitIsServed(Invariant[RunState]):
         elif line.event == "annotations":
             pod = self._board.pods.get(line.actor)
             if pod is not None and pod.noted is line and pod.target and pod.demand > 0:
-                self._told[line.actor] = line
+                self._reported[line.actor] = line
         elif line.event == "event" and line.fields["reason"] == _REFUSED:
             self._last = line
         elif line.event == "event" and _TIMED_OUT in str(line.fields["message"]):
             yield from self._timed_out(line, state)
 
     def _timed_out(self, line: Line, state: RunState) -> Iterator[Breach]:
-        told = self._told.pop(str(line.fields["object"]), None)
-        if told is None or line.actor.partition("/")[0] != self._scheduler or state.bound_s(LAG):
+        reported = self._reported.pop(str(line.fields["object"]), None)
+        if reported is None or line.actor.partition("/")[0] != self._scheduler or state.bound_s(LAG):
             return
-        if self._last is not None and self._last.number > told.number:
+        if self._last is not None and self._last.number > reported.number:
             return
-        if state.clock_from(_SCHEDULED, told.t) > told.t:
+        if state.clock_from(_SCHEDULED, reported.t) > reported.t:
             return
-        what = f"{line.fields['object']} waited {line.t - told.t:.0f} s for devices, and none was asked for or moved"
-        yield Breach((told.fields["uid"], str(told.number)), what, line, after=told)
+        what = f"{line.fields['object']} waited {line.t - reported.t:.0f} s for devices, and none was asked for or moved"
+        yield Breach((reported.fields["uid"], str(reported.number)), what, line, after=reported)

@@ -1,0 +1,57 @@
+"""A law on what GPU Share's device plugin writes on its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.gpushare.journal import GPUS
+
+SEEN_S = 2.0
+"""Within which the plugin has written it."""
+
+
+class GpusShown(Invariant[RunState]):
+    """The plugin writes on its node which GPUs it shares beside registering with the kubelet, as upstream patches the
+    node's GPU count before it serves (contract gpushare.md section 3; the upstream plugin's nvidia.go): the extender
+    promises parts of what is written there. Nothing is owed while a component or the API is down."""
+
+    number = 48
+    name = "a node whose GPUs are shared shows them"
+    ours_alone = True
+    events = frozenset(
+        {("api", GPUS), ("api", "deleted"), ("kubelet", "registered")}
+        | {("component", event) for event in ("started", "killed", "crashed")}
+    )
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self._shown: set[str] = set()
+        self._owed: dict[str, Line] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Take in what registers, and what is shown."""
+        node = line.actor.partition("/")[2]
+        if line.layer == "component":
+            self._owed.clear()
+        elif line.event == GPUS:
+            self._shown.add(node)
+            self._owed.pop(node, None)
+        elif line.event == "deleted":
+            if line.actor.startswith("node/"):
+                self._shown.discard(node)
+                self._owed.pop(node, None)
+        elif line.fields["resource"] == self._resource and node not in self._shown:
+            self._owed[node] = line
+        return iter(())
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge what nobody has shown."""
+        if not self._owed:
+            return
+        seen_s = SEEN_S + (state.bound_s("lag_s") or 0.0)
+        for node, registered in [each for each in self._owed.items() if t - each[1].t > seen_s]:
+            del self._owed[node]
+            self._shown.add(node)
+            yield Breach((node, "shown"), f"{node} registers {self._resource} and shows no GPUs", registered)

@@ -1,7 +1,7 @@
 """Why something is stuck: from the object that a check is about along what it waits for, to where that stops.
 
-A pod that has a node waits for its kubelet, one that is reported to go to a node (KubeComp) for the devices that are asked
-for, a device for whoever hands it out and for the chassis. Each link is the last line about one thing of that chain;
+A pod that has a node waits for its kubelet, one that is to go to a node (KubeComp) for the devices that are asked for,
+a device for whoever hands it out and for the chassis. Each link is the last line about one thing of that chain;
 the last link is the line after which nobody did anything more about it. Pure: from journal lines alone.
 """
 
@@ -39,8 +39,8 @@ def stop_of(chain: Sequence[Line]) -> Line | None:
 
 
 def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
-    """The line that set off the last move of a device: what reported a pod to wait for it or, where no pod did, what asked
-    for it, or the operation's begin."""
+    """The line that set off the last move of a device: what made a pod wait for it or, where no pod does, what asked for
+    it, or the operation's begin."""
     begun = _last(lines, lambda line: line.event in ("attach-begun", "detach-begun") and line.fields["gpuid"] == gpuid)
     if begun is None:
         return None
@@ -86,7 +86,9 @@ def _devices(lines: Sequence[Line], reported: Line) -> Iterator[Line]:
     }
     names |= {uuid for line in lines if line.event == "table" for uuid in _uuids(line, gpuid)}
     where = asked.fields.get("node")
-    done = _last(after, lambda line: line.layer not in _OF_THE_RUN and _mentions(line.fields, names) and _owner(line, where))
+    done = _last(
+        after, lambda line: line.layer not in _OF_THE_RUN and _mentions(line.fields, names) and _owner(line, where)
+    )
     if done is not None and done.number > asked.number:
         yield done
 

@@ -41,7 +41,10 @@ class ExitsAreReported(Invariant[RunState]):
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
         elif line.event == "event":
             if line.fields["reason"] == _REASON:
-                reported = line.fields["object"].removeprefix("tfjob/"), line.fields["message"].split()[1].partition(".")[2]
+                reported = (
+                    line.fields["object"].removeprefix("tfjob/"),
+                    line.fields["message"].split()[1].partition(".")[2],
+                )
                 self._reported.add(reported)
                 self._owed.pop(reported, None)
         elif line.actor.startswith("tfjob/"):

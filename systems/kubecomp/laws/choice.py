@@ -22,11 +22,13 @@ ALIKE = 0.05
 """By so much of a node's CPU and memory two nodes may differ and are as loaded: what the default plugins score then
 differs by less than equation 1."""
 _CONSTRAINTS = ("nodeSelector", "affinity", "topologySpreadConstraints", "resourceClaims")
+_FALLS = ("nvml-hidden", "driver-unbound", "function-removed", "link-down", "lost", "xid", "powered-off")
+"""After which a node has fewer devices than its kubelet shows."""
 _LOADS = {"cpu": parse, "memory": whole}
 
 
 class _Doubt(Struct, frozen=True):
-    """A pod that was reported to wait for devices on a node, and the nodes that had enough for it, each with the line by
+    """A pod that was made to wait for devices on a node, and the nodes that had enough for it, each with the line by
     which it had them."""
 
     line: Line
@@ -43,7 +45,12 @@ class EnoughFirst(Invariant[RunState]):
     number = 85
     name = "no pod waits for devices while another node has enough"
     ours_alone = True
-    events = BOARD_EVENTS | POD_EVENTS | {("api", "allocatable")}
+    events = (
+        BOARD_EVENTS
+        | POD_EVENTS
+        | {("api", "allocatable"), ("component", "killed"), ("component", "crashed")}
+        | {("host", event) for event in _FALLS}
+    )
 
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
@@ -59,7 +66,9 @@ class EnoughFirst(Invariant[RunState]):
         self._board.take(line)
         if not self._judges or state.bound_s("lag_s"):
             return iter(())
-        if line.layer == "kubelet" and line.event == "devices" and line.fields["resource"] == self._resource:
+        if line.layer in ("component", "host"):
+            self._lists.pop(line.actor.partition("/")[2], None)  # until its kubelet shows what is there by now
+        elif line.layer == "kubelet" and line.event == "devices" and line.fields["resource"] == self._resource:
             self._lists[line.actor.partition("/")[2]] = line
         elif line.event == "allocatable" and line.fields["resource"] == self._resource:
             self._allocatable[line.actor.partition("/")[2]] = line

@@ -65,5 +65,7 @@ class WaitIsServed(Invariant[RunState]):
             return
         if state.clock_from(_SCHEDULED, reported.t) > reported.t:
             return
-        what = f"{line.fields['object']} waited {line.t - reported.t:.0f} s for devices, and none was asked for or moved"
+        what = (
+            f"{line.fields['object']} waited {line.t - reported.t:.0f} s for devices, and none was asked for or moved"
+        )
         yield Breach((reported.fields["uid"], str(reported.number)), what, line, after=reported)

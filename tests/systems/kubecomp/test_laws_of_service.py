@@ -32,11 +32,13 @@ def pod(name, bound="", cpu="1", **spec):
     }
 
 
-def choice(*, offered="2", more=(), nodes=None, waiting=None, at=10.0, **config):
+def choice(*, offered="2", more=(), nodes=None, waiting=None, at=10.0, happens=(), **config):
     """What law 85 says of a pod that is told to wait for host-1 while host-2 announces two devices."""
     story = Story(**config)
     law = next(each for each in laws(story.config) if each.number == 85)
     story.api("node/host-2", "allocatable", resource="falcon.com/gpu", old=None, new=offered)
+    for layer, actor, event in happens:
+        story.journal.write(layer, actor, event, gpuid="0-a", kind="GPU", healthy=False)
     story.at(at)
     story.create(asks=2)
     told = story.note(lacks=2)
@@ -65,6 +67,8 @@ def test_a_pod_that_waits_for_one_node_while_another_has_enough_is_reported_with
         pytest.param({"more": [pod("other", "host-2", cpu="2")]}, id="more loaded"),
         pytest.param({"waiting": pod("p", nodeSelector={"a": "b"})}, id="another constraint"),
         pytest.param({"policy": "none"}, id="no policy"),
+        pytest.param({"happens": [("component", "kubelet/host-2", "killed")]}, id="a kubelet that is down"),
+        pytest.param({"happens": [("host", "host/host-2", "driver-unbound")]}, id="a device that went since"),
     ],
 )
 def test_a_node_that_is_not_as_good_for_another_reason_is_none(how):

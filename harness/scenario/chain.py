@@ -16,7 +16,7 @@ _ASKED = ("asked", "asked-back", "consented", "consent-ended", "refused", "move-
 """What is said of a device on its way to a pod (``mews.systems.kubecomp.journal``)."""
 _REFUSED = "refused"
 _TARGET = "dst_node"
-"""The annotation by which a pod is reported for which node devices are brought (contract kubecomp.md section 2)."""
+"""The annotation that names the node to which devices are brought for a pod (contract kubecomp.md section 2)."""
 _SCHEDULED = ("bound", "phase")
 _HARDWARE = ("chassis", "host")
 _OF_THE_RUN = ("step", "fault", "invariant")

@@ -62,7 +62,7 @@ class EnoughFirst(Invariant[RunState]):
         self._doubts: list[_Doubt] = []
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Note what nodes announce and which pods are reported to wait."""
+        """Note what nodes announce and which pods wait."""
         self._board.take(line)
         if not self._judges or state.bound_s("lag_s"):
             return iter(())

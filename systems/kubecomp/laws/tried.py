@@ -1,4 +1,4 @@
-"""Who waits for devices is served, or reported why not (contract kubecomp.md section 2, Reconfig-Mgr)."""
+"""Who waits for devices is served, or learns why not (contract kubecomp.md section 2, Reconfig-Mgr)."""
 
 from __future__ import annotations
 

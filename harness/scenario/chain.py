@@ -39,7 +39,7 @@ def stop_of(chain: Sequence[Line]) -> Line | None:
 
 
 def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
-    """The line that set off the last move of a device: what made a pod wait for it or, where no pod does, what asked for
+    """The line that set off the last move of a device: what made a pod wait for it; where no pod does, what asked for
     it, or the operation's begin."""
     begun = _last(lines, lambda line: line.event in ("attach-begun", "detach-begun") and line.fields["gpuid"] == gpuid)
     if begun is None:

@@ -10,6 +10,7 @@ def brings_ephemeral_volumes(pod: Object) -> bool:
     return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
 
 
-def brings_claim_templates(pod: Object) -> bool:
-    """Whether resource claims are made for a pod."""
-    return any("resourceClaimTemplateName" in entry for entry in pod["spec"].get("resourceClaims") or ())
+def concerns_resource_claims(obj: Object) -> bool:
+    """Whether an object is a resource claim, or a pod that names one or a template."""
+    spec = obj["spec"]
+    return "containers" not in spec or bool(spec.get("resourceClaims"))

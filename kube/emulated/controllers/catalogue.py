@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mews.kube.api.brought_claims import brings_claim_templates, brings_ephemeral_volumes
+from mews.kube.api.brought_claims import brings_ephemeral_volumes, concerns_resource_claims
 from mews.kube.api.resources import (
     CRON_JOBS,
     DAEMON_SETS,
@@ -23,6 +23,7 @@ from mews.kube.api.resources import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SERVICE_CIDRS,
     SERVICES,
@@ -227,18 +228,19 @@ def _ephemeral_volumes(parts: Parts) -> Runnable:
 
 
 def _resource_claims(parts: Parts) -> Runnable:
-    from mews.kube.emulated.controllers.pod_claims import ResourceClaims
+    from mews.kube.emulated.controllers.resource_claims import ResourceClaims
 
     return ResourceClaims(parts.context, informers=parts.informers, events=parts.recorder("resource_claim"))
 
 
-def _asleep_until(make: Make, concerns: Callable[[Object], bool]) -> Make:
-    """Made when the first such pod is there."""
+def _asleep_until(make: Make, concerns: Callable[[Object], bool], *others: Resource) -> Make:
+    """Made when the first such pod is there, or the first such object of the other resources."""
 
     def dormant(parts: Parts) -> Runnable:
         from mews.kube.emulated.controllers.lazy_controller import LazyController
 
-        return LazyController((parts.informers.of(PODS),), lambda: make(parts), concerns)
+        informers = tuple(parts.informers.of(resource) for resource in (PODS, *others))
+        return LazyController(informers, lambda: make(parts), concerns)
 
     return dormant
 
@@ -275,7 +277,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,
     "ephemeral-volume-controller": _asleep_until(_ephemeral_volumes, brings_ephemeral_volumes),
-    "resourceclaim-controller": _asleep_until(_resource_claims, brings_claim_templates),
+    "resourceclaim-controller": _asleep_until(_resource_claims, concerns_resource_claims, RESOURCE_CLAIMS),
     "persistentvolume-binder-controller": _asleep(_volumes, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES),
     "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
     "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),

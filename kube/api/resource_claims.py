@@ -1,0 +1,105 @@
+"""Reading resource claims and the pods that name them, as scheduler, controller and kubelet do.
+
+Source: k8s.io/dynamic-resource-allocation/resourceclaim of Kubernetes 1.34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_name_of, uid_of
+
+DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
+"""The finalizer of an allocated claim: the scheduler sets it before it allocates, the controller removes it."""
+
+MOST_CONSUMERS = 256
+"""Entries of ``status.reservedFor`` that the API takes."""
+
+
+class ClaimNotMadeError(Exception):
+    """The claim of a template has no name in the pod's status yet; the text is upstream's."""
+
+
+def names_claims(pod: Object) -> bool:
+    """Whether a pod names resource claims or templates."""
+    return bool(pod["spec"].get("resourceClaims"))
+
+
+def claim_name(pod: Object, entry: Mapping[str, Any]) -> str | None:
+    """The name of the claim behind an entry of ``spec.resourceClaims``; None where none was needed.
+
+    Raises ClaimNotMadeError.
+    """
+    if "resourceClaimName" in entry:
+        return str(entry["resourceClaimName"])
+    for status in (pod.get("status") or {}).get("resourceClaimStatuses") or ():
+        if status["name"] == entry["name"]:
+            name = status.get("resourceClaimName")
+            return None if name is None else str(name)
+    raise ClaimNotMadeError(f'pod "{namespace_of(pod)}/{name_of(pod)}": ResourceClaim not created yet')
+
+
+def known_claim_names(pod: Object) -> Iterator[str]:
+    """The names of a pod's claims as far as they are known."""
+    for entry in pod["spec"].get("resourceClaims") or ():
+        try:
+            name = claim_name(pod, entry)
+        except ClaimNotMadeError:
+            continue
+        if name is not None:
+            yield name
+
+
+def is_generated(entry: Mapping[str, Any]) -> bool:
+    """Whether a claim is made for this entry, so that the pod must own it."""
+    return "resourceClaimName" not in entry
+
+
+def not_made_for(pod: Object, claim: Object) -> str:
+    """Why a generated claim is not this pod's, "" where it is."""
+    if owns(uid_of(pod), claim):
+        return ""
+    return (
+        f"ResourceClaim {namespace_of(claim)}/{name_of(claim)} was not created for pod "
+        f"{namespace_of(pod)}/{name_of(pod)} (pod is not owner)"
+    )
+
+
+def owns(pod_uid: str, claim: Object) -> bool:
+    """Whether the pod with that uid controls the claim."""
+    return any(
+        owner.get("controller") and owner.get("uid") == pod_uid
+        for owner in claim["metadata"].get("ownerReferences") or ()
+    )
+
+
+def allocation_of(claim: Object) -> Mapping[str, Any] | None:
+    """``status.allocation``, None while the claim has none."""
+    found: Mapping[str, Any] | None = (claim.get("status") or {}).get("allocation")
+    return found
+
+
+def results_of(claim: Object) -> Sequence[Mapping[str, Any]]:
+    """The devices that an allocation gives, empty without one."""
+    return ((allocation_of(claim) or {}).get("devices") or {}).get("results") or ()
+
+
+def consumers_of(claim: Object) -> Sequence[Mapping[str, Any]]:
+    """``status.reservedFor``."""
+    return (claim.get("status") or {}).get("reservedFor") or ()
+
+
+def is_reserved_for(claim: Object, pod_uid: str) -> bool:
+    """Whether the pod with that uid may use the claim."""
+    return any(entry.get("uid") == pod_uid for entry in consumers_of(claim))
+
+
+def can_be_reserved(claim: Object) -> bool:
+    """Whether there is room for one more consumer."""
+    return len(consumers_of(claim)) < MOST_CONSUMERS
+
+
+def is_done(pod: Object) -> bool:
+    """Whether no container of the pod runs or ever will."""
+    return is_terminal(pod) or (is_deleting(pod) and not node_name_of(pod))

@@ -9,7 +9,7 @@ from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, EvaluationPace, work_
 from mews.kube.cel.functions import FUNCTIONS
 from mews.kube.cel.operators import NO_OVERLOAD
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
-from mews.kube.cel.values import NOTHING, CelError, Some, TypeName
+from mews.kube.cel.values import NOTHING, CelError, Defaulting, Some, TypeName
 
 COST_LIMIT = 1_000_000
 """The steps of one evaluation, as Kubernetes limits them."""
@@ -142,7 +142,7 @@ def _select(node: Select) -> Run:
         if isinstance(value, Some) or value is NOTHING:
             return _optional_member(value, name)
         if isinstance(value, dict):
-            if name in value:
+            if name in value or isinstance(value, Defaulting):
                 return value[name]
             raise CelError(f"no such key: {name}")
         raise CelError(_NO_INDEX if isinstance(value, list) else f"no such key: {name}")
@@ -156,7 +156,7 @@ def _has(value: Any, name: str) -> bool:
     if value is NOTHING:
         return False
     if isinstance(value, dict):
-        return name in value
+        return name in value or isinstance(value, Defaulting)
     if isinstance(value, list):
         raise CelError(_NO_INDEX)
     return False
@@ -164,7 +164,8 @@ def _has(value: Any, name: str) -> bool:
 
 def _optional_member(value: Any, name: str) -> Any:
     inner = value.value if isinstance(value, Some) else value
-    return Some(inner[name]) if isinstance(inner, dict) and name in inner else NOTHING
+    there = isinstance(inner, dict) and (name in inner or isinstance(inner, Defaulting))
+    return Some(inner[name]) if there else NOTHING
 
 
 def _call(node: CallNode) -> Run:

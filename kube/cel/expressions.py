@@ -27,10 +27,13 @@ class CompiledExpression(Struct, frozen=True):
         return self.checked.type if self.checked is not None else types.DYN
 
 
-def compiled(source: str, variables: Mapping[str, Type], messages: frozenset[str] = frozenset()) -> CompiledExpression:
-    """Read and check an expression over those variables; ``messages`` are those that it may make."""
+def compiled(
+    source: str, variables: Mapping[str, Type], messages: frozenset[str] = frozenset(), *, bindings: bool = False
+) -> CompiledExpression:
+    """Read and check an expression over those variables; ``messages`` are those that it may make, ``bindings`` as in
+    ``parse``."""
     try:
-        checked = check(parse(source), variables, messages)
+        checked = check(parse(source, bindings=bindings), variables, messages)
     except SyntaxFault as error:
         return CompiledExpression(None, report(source, error.faults))
     except RecursionError:
@@ -39,11 +42,11 @@ def compiled(source: str, variables: Mapping[str, Type], messages: frozenset[str
 
 
 @lru_cache(maxsize=4096)
-def program(source: str) -> Program:
-    """An expression that was checked when it was stored, ready to run.
+def program(source: str, *, bindings: bool = False) -> Program:
+    """An expression that was checked when it was stored, ready to run; ``bindings`` as in ``parse``.
 
     Raises ``SyntaxFault``.
     """
-    tree = parse(source)
+    tree = parse(source, bindings=bindings)
     check(tree, {})  # finds the functions with names of several parts
     return Program(tree)

@@ -7,8 +7,8 @@ from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNo
 _ACCU = "@result"
 
 
-def expanded(name: str, target: Node | None, args: list[Node], at: int) -> Node:
-    """A call as it was written, or what it stands for."""
+def expanded(name: str, target: Node | None, args: list[Node], at: int, *, bindings: bool = False) -> Node:
+    """A call as it was written, or what it stands for; ``bindings``: with ``cel.bind`` (cel-go's ext/bindings.go)."""
     count = len(args)
     if target is None:
         if name == "has" and count == 1:
@@ -16,6 +16,9 @@ def expanded(name: str, target: Node | None, args: list[Node], at: int) -> Node:
                 raise SyntaxFault("invalid argument to has() macro", args[0].at)
             return Select(at, args[0].operand, args[0].field, test=True)
         return CallNode(at, name, None, args)
+    if bindings and name == "bind" and count == 3 and isinstance(target, Ident) and target.name == "cel":
+        var = _variable(args[0], "cel.bind() variable names must be simple identifiers")
+        return _bound(var, args[1], args[2], at)
     if name in ("all", "exists", "exists_one", "existsOne") and count in (2, 3):
         return _quantifier(name, target, args, at)
     if name in ("map", "filter") and (count == 2 or (count == 3 and name == "map")):
@@ -100,9 +103,13 @@ def _transformed(name: str, target: Node, args: list[Node], at: int) -> Node:
 def _optional(name: str, target: Node, args: list[Node], at: int) -> Node:
     var = _variable(args[0], f"{name}() variable name must be a simple identifier")
     value = CallNode(at, "value", target, [])
-    bound = Fold(
-        at, "bind", [args[1]], ListNode(at, []), "#unused", "", var, value, Literal(at, False), Ident(at, var), args[1]
-    )
+    bound = _bound(var, value, args[1], at)
     some = CallNode(at, "optional.of", None, [bound]) if name == "optMap" else bound
     none = CallNode(at, "optional.none", None, [])
     return CallNode(at, "_?_:_", None, [CallNode(at, "hasValue", target, []), some, none])
+
+
+def _bound(var: str, value: Node, result: Node, at: int) -> Node:
+    """The result with a name for the value: a loop that never runs."""
+    nothing, stays = ListNode(at, []), Ident(at, var)
+    return Fold(at, "bind", [result], nothing, "#unused", "", var, value, Literal(at, False), stays, result)

@@ -10,6 +10,7 @@ from mews.kube.cel.libraries import Address, AddressBlock
 from mews.kube.cel.values import (
     NOTHING,
     CelError,
+    Defaulting,
     Duration,
     Listed,
     Some,
@@ -159,7 +160,7 @@ def index(target: Any, key: Any, *, optional: bool = False) -> Any:
 def _found(target: Any, key: Any, *, optional: bool) -> list[Any]:
     if isinstance(target, dict):
         name = int(key) if isinstance(key, float) and key.is_integer() else key
-        if isinstance(name, (str, int, bool)) and name in target:
+        if isinstance(name, (str, int, bool)) and (name in target or isinstance(target, Defaulting)):
             return [target[name]]
         if optional:
             return []

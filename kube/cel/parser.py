@@ -41,13 +41,14 @@ _RELATIONS = {"==": "_==_", "!=": "_!=_", "<": "_<_", "<=": "_<=_", ">": "_>_", 
 
 
 @lru_cache(maxsize=2048)
-def parse(source: str) -> Node:
-    """The tree of an expression.
+def parse(source: str, *, bindings: bool = False) -> Node:
+    """The tree of an expression; ``bindings``: ``cel.bind(name, value, expression)`` is a macro, as device selectors
+    have it.
 
     Raises ``SyntaxFault``.
     """
     faults: list[tuple[int, str]] = []
-    reader = _Parser(source, faults)
+    reader = _Parser(source, faults, bindings=bindings)
     try:
         node = reader.expression()
         reader.expect("end")
@@ -65,7 +66,8 @@ class _Parser:
     """Reads on after what ANTLR's default strategy mends: a word too many, or one that is missing. What cannot be
     mended ends it; upstream then looks for a place to go on from and may find more."""
 
-    def __init__(self, source: str, faults: list[tuple[int, str]]) -> None:
+    def __init__(self, source: str, faults: list[tuple[int, str]], *, bindings: bool = False) -> None:
+        self._bindings = bindings
         self._source = source
         self._tokens = tokens_of(source, faults)
         self._faults = faults
@@ -228,7 +230,7 @@ class _Parser:
             word = self._field_name()
             if self._is("(") and not optional:
                 at = self._take().at
-                node = expanded(word, node, self._arguments(")"), at)
+                node = expanded(word, node, self._arguments(")"), at, bindings=self._bindings)
             elif optional:
                 node = CallNode(token.at, "_?._", None, [node, Literal(place, word)])
             else:

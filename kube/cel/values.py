@@ -111,6 +111,15 @@ class Record(dict[str, Any]):
     __slots__ = ()
 
 
+class Defaulting(dict[str, Any]):
+    """A map in which what is not there is an empty map when it is selected; ``in`` tells what is there."""
+
+    __slots__ = ()
+
+    def __missing__(self, _key: str) -> dict[str, Any]:
+        return {}
+
+
 class Listed(list[Any]):
     """A list that is a set or, by ``keys``, a map: the order of its items does not count."""
 

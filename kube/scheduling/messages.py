@@ -14,6 +14,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_CLAIMS = "no new claims to deallocate"
 STILL = "still not schedulable"
+DEALLOCATED = "deallocation of ResourceClaim completed"
 NO_STATE = "not found"
 """What upstream's dynamicresources says when PreFilter never got to it (measured: "missing claim")."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import PluginFactory
 from mews.kube.scheduling.plugins.balanced import NodeResourcesBalancedAllocation
 from mews.kube.scheduling.plugins.claims import DynamicResources
@@ -53,8 +54,9 @@ def default_plugins(
     ignored_resource_groups: Sequence[str] = (),
     strategy: Strategy = Strategy.LEAST_ALLOCATED,
     resources: Mapping[str, int] = CPU_AND_MEMORY,
+    devices: DeviceFeatures = DEFAULT_FEATURES,
 ) -> tuple[PluginFactory, ...]:
-    """All of the default profile; the arguments go to NodeResourcesFit."""
+    """All of the default profile; ``devices`` goes to DynamicResources, the other arguments to NodeResourcesFit."""
     fit = partial(
         NodeResourcesFit, ignored_resource_groups=ignored_resource_groups, strategy=strategy, resources=resources
     )
@@ -73,7 +75,7 @@ def default_plugins(
         VolumeZone,
         PodTopologySpread,
         InterPodAffinity,
-        DynamicResources,
+        partial(DynamicResources, features=devices),
         DefaultPreemption,
         NodeResourcesBalancedAllocation,
         DefaultBinder,

@@ -1,15 +1,35 @@
-"""Pods with resource claims, in the words of upstream's dynamicresources plugin.
+"""Allocates the devices of resource claims to pods (upstream dynamicresources/dynamicresources.go).
 
-Devices are not allocated here: a claim that is there is one that cannot be allocated on any node, so its pods wait.
+What needs the allocator is imported with the first pod that has a claim.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from mews.kube.api.objects import Object, is_deleting, labels_of, uid_of
+from msgspec import Struct, field
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, uid_of
+from mews.kube.api.resource_claims import (
+    DELETE_PROTECTION,
+    ClaimNotMadeError,
+    allocation_of,
+    can_be_reserved,
+    claim_name,
+    consumers_of,
+    is_generated,
+    is_reserved_for,
+    names_claims,
+    not_made_for,
+)
 from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.scheduling import messages
+from mews.kube.scheduling.devices.errors import AllocationError
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import (
     SKIP,
     SUCCESS,
@@ -24,27 +44,86 @@ from mews.kube.scheduling.framework import (
     unschedulable,
 )
 from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins.binding_conditions import (
+    POLL_S,
+    TIMEOUT_S,
+    BindingFailedError,
+    has_conditions,
+    is_late,
+    is_ready,
+)
 from mews.kube.scheduling.podinfo import PodInfo
 
+if TYPE_CHECKING:
+    from mews.kube.scheduling.devices.allocator import Allocator
+    from mews.kube.scheduling.devices.inventory import Inventory
+    from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
+    from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
+
 NOT_ALLOCATED = unresolvable("cannot allocate all claims")
+NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 
 
 class _NoClaimError(Exception):
     """A claim of the pod cannot be used; the text is upstream's."""
 
 
+class _Books(Struct):
+    """What the plugin knows of the cluster, once it needs to."""
+
+    ledger: DeviceLedger
+    inventory: Inventory
+    writer: ClaimWriter
+
+
+class _Claims(Struct):
+    """What this attempt knows: the claims, the allocator where one has to be allocated, what it found by node, which
+    allocated claims no node so far could use, and what Reserve took."""
+
+    claims: list[Object] = field(default_factory=list)
+    allocator: Allocator | None = None
+    on_node: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    unavailable: dict[int, None] = field(default_factory=dict)
+    reserved: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
 class DynamicResources:
-    """Keeps pods out of the queue until their resource claims are there, then on no node."""
+    """Finds nodes on which a pod's claims are or can be allocated, and has that written before the pod is bound."""
 
     name = "DynamicResources"
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, features: DeviceFeatures = DEFAULT_FEATURES) -> None:
+        self._handle = handle
+        self._features = features
         self._claims = handle.late_informer(RESOURCE_CLAIMS, _needs_claims)
         self._classes = handle.late_informer(DEVICE_CLASSES, _needs_claims)
-        handle.late_informer(RESOURCE_SLICES, _needs_claims)
+        self._slices = handle.late_informer(RESOURCE_SLICES, _needs_claims)
+        self._known: _Books | None = None
+
+    @property
+    def _books(self) -> _Books:
+        if self._known is None:
+            from mews.kube.scheduling.devices.inventory import Inventory
+            from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
+            from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
+
+            context, binds = self._handle.context, self._features.binding_conditions
+            ledger = DeviceLedger(self._claims, shares=self._features.consumable_capacity)
+            inventory = Inventory(self._features)
+            self._known = _Books(ledger, inventory, ClaimWriter(context.kube, context.clock, stamps=binds))
+            self._slices.on_change(self._slice_changed)
+        return self._known
+
+    def _slice_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self._books.inventory.set(new)
+        elif old is not None:
+            self._books.inventory.remove(name_of(old))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out of the queue while one of its claims is missing, being deleted or another pod's."""
+        if not _needs_claims(pod):
+            return SUCCESS
         try:
             list(self._claims_of(pod))
         except _NoClaimError as missing:
@@ -57,24 +136,26 @@ class DynamicResources:
         Raises _NoClaimError for the first that is not.
         """
         for entry in pod.pod["spec"].get("resourceClaims") or ():
-            own = "resourceClaimName" not in entry
-            name = entry.get("resourceClaimName") if not own else _made_name(pod, str(entry["name"]))
+            try:
+                name = claim_name(pod.pod, entry)
+            except ClaimNotMadeError as missing:
+                raise _NoClaimError(str(missing)) from missing
             if name is None:  # none was to be made
                 continue
-            claim = self._claims.get(name, pod.namespace)
+            claim = self._books.ledger.claim(f"{pod.namespace}/{name}")
             if claim is None:
-                raise _NoClaimError(messages.not_found("resourceclaim.resource.k8s.io", name))
+                raise _NoClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
             if is_deleting(claim):
                 raise _NoClaimError(f'resourceclaim "{name}" is being deleted')
-            if own and not _is_made_for(claim, pod):
-                raise _NoClaimError(
-                    f"ResourceClaim {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"
-                )
+            if is_generated(entry) and (why := not_made_for(pod.pod, claim)):
+                raise _NoClaimError(why)
             yield claim
 
+    # -------------------------------------------------------------------------------------------------------- the cycle
+
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
-        """Refuse a pod whose claims ask for a class that is not there; notes that it was asked."""
-        state.data[self.name] = False
+        """Refuse a pod whose claims are in use, being allocated or ask for a class that is not there."""
+        found = state.data[self.name] = _Claims()
         if not _needs_claims(pod):
             return SKIP
         try:
@@ -84,21 +165,184 @@ class DynamicResources:
         if not claims:
             return SKIP
         for claim in claims:
-            for request, device_class in _requests(claim):
-                if self._classes.get(device_class) is None:
-                    return unresolvable(f"request {request}: device class {device_class} does not exist")
-        state.data[self.name] = True
+            if refusal := self._refusal(pod, claim):
+                return unresolvable(refusal)
+        if any(allocation_of(claim) is None for claim in claims):
+            found.allocator = self._allocator()
+        found.claims = claims
         return SUCCESS
 
+    def _refusal(self, pod: PodInfo, claim: Object) -> str:
+        if allocation_of(claim) is not None:
+            mine = is_reserved_for(claim, pod.uid)
+            return "" if mine or can_be_reserved(claim) else "resourceclaim in use"
+        if self._books.ledger.is_in_flight(uid_of(claim)):
+            return f"resource claim {key_of(claim)} is in the process of being allocated"
+        for request, device_class in _requests(claim):
+            if self._classes.get(device_class) is None:
+                return f"request {request}: device class {device_class} does not exist"
+        return ""
+
+    def _allocator(self) -> Allocator:
+        from mews.kube.scheduling.devices.allocator import Allocator
+
+        return Allocator(
+            self._books.inventory,
+            self._books.ledger.taken(),
+            class_of=self._classes.get,
+            features=self._features,
+            new_share=self._new_share,
+        )
+
+    def _new_share(self) -> str:
+        return str(UUID(int=self._handle.context.rng.getrandbits(128), version=4))
+
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """Refuse every node."""
-        return NOT_ALLOCATED
+        """Refuse nodes that an allocation excludes, or on which the claims that have none cannot get one."""
+        from mews.kube.scheduling.devices.inventory import Place, selected
+
+        found: _Claims = state.data[self.name]
+        place = Place(node.name, node.labels)
+        unavailable = []
+        for index, claim in enumerate(found.claims):
+            selector = (allocation_of(claim) or {}).get("nodeSelector")
+            if (selector is not None and not selected(selector, place)) or self._is_to_free(claim):
+                unavailable.append(index)
+        if found.allocator is not None:
+            try:
+                given = found.allocator.allocate(place, [each for each in found.claims if allocation_of(each) is None])
+            except AllocationError as failed:
+                return error(str(failed))
+            if given is None:
+                return NOT_ALLOCATED
+            found.on_node[node.name] = given
+        if unavailable:
+            found.unavailable.update(dict.fromkeys(unavailable))
+            return NOT_AVAILABLE
+        return SUCCESS
+
+    def _is_to_free(self, claim: Object) -> bool:
+        """Whether a device of the claim failed to become ready, or had its time."""
+        if not self._features.binding_conditions or allocation_of(claim) is None:
+            return False
+        try:
+            ready = is_ready(claim, minor=self._features.minor)
+        except BindingFailedError:
+            return True
+        return not ready and is_late(claim, self._handle.context.clock.now())
 
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
-        """Unschedulable; upstream's error "not found" where an earlier plugin's PreFilter refused the pod outright."""
-        if self.name not in state.data:
+        """Unschedulable, and free a claim that no node could use; upstream's error "not found" where an earlier
+        plugin's PreFilter refused the pod outright."""
+        found: _Claims | None = state.data.get(self.name)
+        if found is None:
             return PostFilterResult(error(messages.NO_STATE))
-        return PostFilterResult(unschedulable(messages.STILL if state.data[self.name] else messages.NO_CLAIMS))
+        if not found.claims:
+            return PostFilterResult(unschedulable(messages.NO_CLAIMS) if self._features.minor < 37 else unschedulable())
+        free = [
+            found.claims[index]
+            for index in found.unavailable
+            if all(entry.get("uid") == pod.uid for entry in consumers_of(found.claims[index]))
+        ]
+        if free:
+            chosen = free[0] if len(free) == 1 else self._handle.context.rng.choice(free)
+            self._handle.spawn(self._books.writer.deallocate(chosen))
+            return PostFilterResult(unschedulable(messages.DEALLOCATED))
+        return PostFilterResult(unschedulable(messages.STILL) if self._features.minor < 37 else unschedulable())
+
+    # ---------------------------------------------------------------------------------------------------------- binding
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Count the devices as taken from now on."""
+        found: _Claims | None = state.data.get(self.name)
+        if found is None or found.allocator is None:
+            return SUCCESS
+        if node not in found.on_node:
+            return error("claim allocation not found for node")
+        waiting = [claim for claim in found.claims if allocation_of(claim) is None]
+        for claim, allocation in zip(waiting, found.on_node[node], strict=True):
+            metadata = dict(claim["metadata"])
+            metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
+            status = {**(claim.get("status") or {}), "allocation": allocation}
+            self._books.ledger.begin({**claim, "metadata": metadata, "status": status})
+            found.reserved[uid_of(claim)] = allocation
+        return SUCCESS
+
+    async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """Give back what is not written, and the reservation of what is; an allocation stays for the next attempt."""
+        found: _Claims | None = state.data.get(self.name)
+        if found is None:
+            return
+        for claim in found.claims:
+            if self._books.ledger.is_in_flight(uid_of(claim)) and found.reserved.pop(uid_of(claim), None):
+                self._books.ledger.end(claim, None)
+            if allocation_of(claim) is not None and is_reserved_for(claim, pod.uid):
+                try:
+                    self._books.ledger.wrote(await self._books.writer.unreserve(claim, pod))
+                except (ApiError, Unavailable) as failed:
+                    self._handle.context.log.warning("unreserve of claim %s: %s", key_of(claim), failed)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Have every claim allocated and reserved, then wait for the conditions of its devices."""
+        found: _Claims | None = state.data.get(self.name)
+        if found is None or not found.claims:
+            return SUCCESS
+        for index, claim in enumerate(found.claims):
+            if is_reserved_for(claim, pod.uid):
+                continue
+            allocation = found.reserved.get(uid_of(claim))
+            written: Object | None = None
+            try:
+                written = await self._books.writer.bind(claim, pod, allocation)
+            except (ApiError, Unavailable) as failed:
+                return error(str(failed))
+            finally:
+                if allocation is not None:
+                    found.reserved.pop(uid_of(claim), None)
+                    self._books.ledger.end(claim, written)
+                elif written is not None:
+                    self._books.ledger.wrote(written)
+            found.claims[index] = written
+        if self._features.binding_conditions and any(has_conditions(claim) for claim in found.claims):
+            return await self._devices_ready(found, pod, node)
+        return SUCCESS
+
+    async def _devices_ready(self, found: _Claims, pod: PodInfo, node: str) -> Status:
+        """Look at the claims now and every five seconds until their devices are ready, fail, or are late."""
+        note = f"waiting for binding conditions for device on node {node}"
+        self._handle.events.record(
+            pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
+        )
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + TIMEOUT_S
+        while True:
+            ready = True
+            for index, known in enumerate(found.claims):
+                claim = self._books.ledger.claim(key_of(known))
+                if claim is None:
+                    return error(messages.not_found("resourceclaim.resource.k8s.io", name_of(known)))
+                found.claims[index] = claim
+                try:
+                    ready = is_ready(claim, minor=self._features.minor)
+                except BindingFailedError as failed:
+                    return error(str(failed))
+                if not ready and is_late(claim, self._handle.context.clock.now()):
+                    return error(self._late(claim))
+                if not ready:
+                    break
+            if ready:
+                return SUCCESS
+            if loop.time() >= ends_s:
+                timeout = "device binding timeout"
+                return error(timeout if self._features.minor < 36 else f"{timeout}: context deadline exceeded")
+            await asyncio.sleep(min(POLL_S, ends_s - loop.time()))
+
+    def _late(self, claim: Object) -> str:
+        if self._features.minor < 36:
+            return f"claim {name_of(claim)} binding timeout"
+        return f"device binding timeout: claim={name_of(claim)}"
+
+    # ----------------------------------------------------------------------------------------------------------- waking
 
     def wakes_on(self) -> Sequence[Wake]:
         """Claims, classes, devices, and nodes with other labels or amounts. That the pod itself is told the name of a
@@ -117,42 +361,22 @@ class DynamicResources:
             uses = any(uid_of(claim) == uid_of(new) for claim in self._claims_of(pod))
         except _NoClaimError:
             return False
-        if old is not None and _is_allocated(old) and not _is_allocated(new):
+        if old is not None and allocation_of(old) is not None and allocation_of(new) is None:
             return True
         return uses and (old is None or old.get("status") != new.get("status"))
 
 
 def _needs_claims(pod: PodInfo) -> bool:
-    return bool(pod.pod["spec"].get("resourceClaims"))
-
-
-def _made_name(pod: PodInfo, entry: str) -> str | None:
-    """The name of the claim that was made from a template; None where none was needed."""
-    for status in (pod.pod.get("status") or {}).get("resourceClaimStatuses") or ():
-        if status["name"] == entry:
-            name = status.get("resourceClaimName")
-            return None if name is None else str(name)
-    raise _NoClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
-
-
-def _is_made_for(claim: Object, pod: PodInfo) -> bool:
-    owners = claim["metadata"].get("ownerReferences") or ()
-    return any(owner.get("controller") and owner.get("uid") == pod.uid for owner in owners)
+    return names_claims(pod.pod)
 
 
 def _requests(claim: Object) -> Iterator[tuple[str, str]]:
-    """(request, device class) of a claim that is not allocated."""
-    if _is_allocated(claim):
-        return
+    """(request, device class) of a claim."""
     for request in (claim["spec"].get("devices") or {}).get("requests") or ():
         if "exactly" in request:
             yield str(request["name"]), str(request["exactly"]["deviceClassName"])
         for part in request.get("firstAvailable") or ():
             yield f"{request['name']}/{part['name']}", str(part["deviceClassName"])
-
-
-def _is_allocated(claim: Object) -> bool:
-    return (claim.get("status") or {}).get("allocation") is not None
 
 
 def _differs(pod: PodInfo, old: Object | None, new: Object | None) -> bool:

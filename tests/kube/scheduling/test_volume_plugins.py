@@ -514,7 +514,7 @@ EITHER = {
 @pytest.mark.parametrize(
     ("asking", "claims", "held", "words"),
     [
-        (NAMED, [], 'resourceclaim.resource.k8s.io "r" not found', ""),
+        (NAMED, [], 'could not find ResourceClaim "default/r"', ""),
         (NAMED, [resource_claim(going=True)], 'resourceclaim "r" is being deleted', ""),
         (NAMED, [resource_claim()], "", "cannot allocate all claims"),
         (NAMED, [resource_claim(device_class="none")], "", "request one: device class none does not exist"),
@@ -525,7 +525,7 @@ EITHER = {
             "request one/b: device class none does not exist",
         ),
         (of_template(), [], 'pod "default/p": ResourceClaim not created yet', ""),
-        (of_template("r"), [], 'resourceclaim.resource.k8s.io "r" not found', ""),
+        (of_template("r"), [], 'could not find ResourceClaim "default/r"', ""),
         (
             of_template("r"),
             [resource_claim()],

@@ -153,7 +153,7 @@ def _selector_faults(selector: Part, path: str) -> Iterator[FieldError]:
     if len(expression.encode()) > _LONGEST_EXPRESSION:
         yield checks.too_long(path, _LONGEST_EXPRESSION)
         return
-    found = compiled(expression, {"device": _DEVICE})
+    found = compiled(expression, {"device": _DEVICE}, bindings=True)
     if found.fault:
         yield refusals.bad(path, expression, f"compilation failed: {found.fault}")
     elif found.type not in (types.BOOL, types.DYN):

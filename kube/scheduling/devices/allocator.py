@@ -1,0 +1,421 @@
+"""The search for devices: exhaustive, depth first, the first full solution is taken.
+
+Claims, requests and devices are tried in their order; within a request combinations, not permutations, which finds the
+same first solution. Source: allocateOne of k8s.io/dynamic-resource-allocation/structured/internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from mews.kube.api.objects import Object, name_of
+from mews.kube.scheduling.devices import capacity, results
+from mews.kube.scheduling.devices.constraints import Constraint, DistinctAttribute, MatchAttribute
+from mews.kube.scheduling.devices.counters import Counters
+from mews.kube.scheduling.devices.errors import AllocationError, SelectorError
+from mews.kube.scheduling.devices.features import DeviceFeatures
+from mews.kube.scheduling.devices.inventory import (
+    DeviceId,
+    Inventory,
+    Place,
+    Pool,
+    PoolDevice,
+    chosen,
+    refuse_invalid,
+)
+from mews.kube.scheduling.devices.requests import DeviceRequest, Spec, claim_key, requests_of
+from mews.kube.scheduling.devices.results import Granted
+from mews.kube.scheduling.devices.selectors import ADVICE, holds
+from mews.kube.scheduling.devices.taints import untolerated
+
+MOST_RESULTS = 32
+"""Devices of one claim (AllocationResultsMaxSize)."""
+
+
+class _TooManyError(Exception):
+    """This claim would get more devices than a result holds: other devices for its earlier requests do not help."""
+
+
+class Taken(Struct, frozen=True):
+    """What earlier allocations hold: devices as a whole, and of shared ones how much of each capacity."""
+
+    devices: AbstractSet[DeviceId] = frozenset()
+    shared: Mapping[DeviceId, Mapping[str, Decimal]] = field(default_factory=dict)
+
+
+class _Wish(Struct):
+    """A request to be satisfied: one way, or several in order; ``picked`` is the way of the solution."""
+
+    ways: list[DeviceRequest]
+    everything: list[list[tuple[Pool, PoolDevice]]]
+    """Of each way all devices that it asks for; empty where it asks for a number of them."""
+    picked: int = 0
+
+    def number(self, way: int) -> int:
+        """How many devices a way needs."""
+        count = self.ways[way].count
+        return len(self.everything[way]) if count is None else count
+
+
+class _At(NamedTuple):
+    """Where the search is: which claim, request, way (None before one is chosen) and device of it."""
+
+    claim: int
+    request: int = 0
+    way: int | None = None
+    device: int = 0
+
+
+class Allocator:
+    """Allocates claims on one node after another from one state of the cluster.
+
+    ``class_of`` finds a device class, None where there is none; ``new_share`` makes the id of a share.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        taken: Taken,
+        *,
+        class_of: Callable[[str], Object | None],
+        features: DeviceFeatures,
+        new_share: Callable[[], str],
+    ) -> None:
+        self.inventory = inventory
+        self.taken = taken
+        self.class_of = class_of
+        self.features = features
+        self.new_share = new_share
+
+    def allocate(self, place: Place, claims: Sequence[Object]) -> list[dict[str, Any]] | None:
+        """An ``allocation`` for each claim, None where the node has no solution.
+
+        Raises AllocationError.
+        """
+        return _Search(self, place, claims).run()
+
+
+class _Search:
+    """One attempt on one node."""
+
+    def __init__(self, allocator: Allocator, place: Place, claims: Sequence[Object]) -> None:
+        self._features = allocator.features
+        self._allocator = allocator
+        self._place = place
+        self._claims = claims
+        self._pools = allocator.inventory.pools(place)
+        self._wishes: list[list[_Wish]] = []
+        self._constraints: list[list[Constraint]] = []
+        self._granted: list[list[Granted]] = [[] for _ in claims]
+        self._allocating: dict[DeviceId, list[int]] = {}
+        self._using: dict[DeviceId, dict[str, Decimal]] = {}
+        self._counters = Counters(by_pool=self._features.settled, is_taken=self._is_held)
+
+    def run(self) -> list[dict[str, Any]] | None:
+        for claim in self._claims:
+            self._wishes.append([self._wish(claim, request) for request in requests_of(claim)])
+            self._check_number(claim, self._wishes[-1])
+            self._constraints.append(self._constraints_of(claim))
+        try:
+            found = self._search(_At(0))
+        except _TooManyError:
+            return None
+        if not found:
+            if self._features.settled and any(pool.invalid for pool in self._pools):
+                raise AllocationError("invalid resource pools were encountered")
+            return None
+        return [
+            results.allocation(
+                claim,
+                self._granted[index],
+                [wish.ways[wish.picked] for wish in self._wishes[index]],
+                features=self._features,
+                node=self._place.name,
+            )
+            for index, claim in enumerate(self._claims)
+        ]
+
+    # ------------------------------------------------------------------------------------------------ what is asked for
+
+    def _wish(self, claim: Object, request: Spec) -> _Wish:
+        parts = request.get("firstAvailable") or ()
+        if parts and not self._features.prioritized_list:
+            text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            raise AllocationError(f"claim {claim_key(claim)}, request {request['name']}: {text}")
+        if parts:
+            ways = [self._request(claim, part, str(part["name"]), str(request["name"])) for part in parts]
+        else:
+            ways = [self._request(claim, request.get("exactly") or {}, str(request["name"]), "")]
+        everything = [list(self._all_of(claim, way)) if way.count is None else [] for way in ways]
+        if not self._features.settled and len(ways) > 1 and ways[0].count is None and ways[1].count is None:
+            everything[1] = everything[0]  # 1.34 remembers what the first selects under the key of the second
+        return _Wish(ways, everything)
+
+    def _request(self, claim: Object, spec: Spec, name: str, parent: str) -> DeviceRequest:
+        where = f"claim {claim_key(claim)}, request {name}"
+        if spec.get("capacity") is not None and not self._features.consumable_capacity:
+            raise AllocationError(f"{where}: has capacity requests, but the DRAConsumableCapacity feature is disabled")
+        if spec.get("adminAccess") is not None and not self._features.admin_access:
+            raise AllocationError(f"{where}: admin access is requested, but the feature is disabled")
+        class_name = str(spec.get("deviceClassName") or "")
+        if not class_name:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._allocator.class_of(class_name)
+        if device_class is None:
+            missing = f'deviceclass.resource.k8s.io "{class_name}" not found'
+            raise AllocationError(f"{where}: could not retrieve device class {class_name}: {missing}")
+        mode = spec.get("allocationMode") or "ExactCount"
+        if mode not in ("ExactCount", "All"):
+            raise AllocationError(f"{where}: unsupported count mode {mode}")
+        count = int(spec.get("count") or 1) if mode == "ExactCount" else None
+        return DeviceRequest(name, parent, spec, device_class, count, bool(spec.get("adminAccess")))
+
+    def _all_of(self, claim: Object, request: DeviceRequest) -> Iterator[tuple[Pool, PoolDevice]]:
+        """Every device that a request for all of them means."""
+        where = f"claim {claim_key(claim)}, request {request.name}: asks for all devices, but resource pool"
+        for pool in self._pools:
+            if pool.incomplete:
+                raise AllocationError(f"{where} {pool.id} is currently being updated")
+            if pool.invalid:
+                raise AllocationError(f"{where} {pool.id} is currently invalid")
+            for device in _devices(pool):
+                if self._is_selected(claim, request, device) and self._has_room(request, device):
+                    yield pool, device
+
+    def _has_room(self, request: DeviceRequest, device: PoolDevice) -> bool:
+        if not self._features.consumable_capacity:
+            return True
+        wanted = capacity.consumed(request, device)
+        return wanted is not None and capacity.is_left(wanted, device, self._used(device))
+
+    def _check_number(self, claim: Object, wishes: Sequence[_Wish]) -> None:
+        total = 0
+        for request, wish in zip(requests_of(claim), wishes, strict=True):
+            least = min(wish.number(way) for way in range(len(wish.ways)))
+            if self._features.settled and least > MOST_RESULTS - total:
+                raise AllocationError(
+                    f"claim {claim_key(claim)}, request {request['name']}: adding {least} devices exceeds the claim "
+                    f"limit of {MOST_RESULTS}, with {total} already accounted for"
+                )
+            total += least
+        if total > MOST_RESULTS:
+            raise AllocationError(
+                f"claim {claim_key(claim)}: number of requested devices {total} "
+                f"exceeds the claim limit of {MOST_RESULTS}"
+            )
+
+    def _constraints_of(self, claim: Object) -> list[Constraint]:
+        made: list[Constraint] = []
+        for index, each in enumerate((claim["spec"].get("devices") or {}).get("constraints") or ()):
+            names = each.get("requests") or ()
+            if each.get("matchAttribute") is not None:
+                made.append(MatchAttribute(str(each["matchAttribute"]), names))
+            elif each.get("distinctAttribute") is not None and self._features.consumable_capacity:
+                made.append(DistinctAttribute(str(each["distinctAttribute"]), names))
+            else:
+                text = "empty constraint (unsupported constraint type?)"
+                raise AllocationError(f"claim {claim_key(claim)}, constraint #{index}: {text}")
+        return made
+
+    # ----------------------------------------------------------------------------------------------------- the search
+
+    def _search(self, at: _At, start: int = 0) -> bool:
+        """Whether everything from here on can be had. ``start``: which device of the pools to begin with."""
+        if at.claim >= len(self._claims):
+            return True
+        wishes = self._wishes[at.claim]
+        if at.request >= len(wishes):
+            try:
+                return self._search(_At(at.claim + 1))
+            except _TooManyError:
+                return False
+        wish = wishes[at.request]
+        if at.way is None:
+            return self._any_way(at, wish)
+        request, number = wish.ways[at.way], wish.number(at.way)
+        if request.count is None and not number:
+            return False
+        if at.device >= number:
+            return self._search(_At(at.claim, at.request + 1))
+        if len(self._granted[at.claim]) + number - at.device > MOST_RESULTS:
+            raise _TooManyError
+        if request.count is None:
+            pool, device = wish.everything[at.way][at.device]
+            return self._try(at, wish, pool, device, 0)
+        place = 0
+        for pool in self._pools:
+            if self._is_passed_over(pool):
+                continue
+            for device in _devices(pool):
+                place += 1
+                if place > start and self._fits(at, request, device) and self._try(at, wish, pool, device, place):
+                    return True
+        return False
+
+    def _any_way(self, at: _At, wish: _Wish) -> bool:
+        """Take the first alternative that leads to a solution."""
+        too_many = True
+        for way in range(len(wish.ways)):
+            try:
+                found = self._search(at._replace(way=way))
+            except _TooManyError:
+                continue
+            too_many = False
+            if found:
+                wish.picked = way
+                return True
+        if too_many:
+            raise _TooManyError
+        return False
+
+    def _is_passed_over(self, pool: Pool) -> bool:
+        if self._features.settled:
+            return pool.incomplete or bool(pool.invalid)
+        refuse_invalid(pool)
+        return False
+
+    def _fits(self, at: _At, request: DeviceRequest, device: PoolDevice) -> bool:
+        """Whether the device may be tried: not in use, and selected."""
+        if request.admin:
+            if at.claim in self._allocating.get(device.id, ()):
+                return False
+        elif device.id in self._allocator.taken.devices or self._allocating.get(device.id):
+            return False
+        return self._is_selected(self._claims[at.claim], request, device)
+
+    def _try(self, at: _At, wish: _Wish, pool: Pool, device: PoolDevice, place: int) -> bool:
+        """Take the device and go on; given back where that leads nowhere."""
+        assert at.way is not None
+        request = wish.ways[at.way]
+        granted = self._take(at.claim, request, pool, device)
+        if granted is None:
+            return False
+        following = at._replace(device=at.device + 1)
+        if request.count is None and not self._features.settled:
+            following = following._replace(way=0)  # 1.34 forgets which alternative it is at
+        found = False
+        try:
+            found = self._search(following, place)
+        finally:
+            if not found:
+                self._give_back(at.claim, granted)
+        return found
+
+    def _take(self, claim: int, request: DeviceRequest, pool: Pool, device: PoolDevice) -> Granted | None:
+        """Take the device for the request, None where it is not to be had."""
+        shared = device.is_shared and self._features.consumable_capacity
+        if not self._is_free(claim, request, device, shared=shared):
+            return None
+        if device.counters and not self._features.partitionable_devices:
+            return None
+        amounts: dict[str, Decimal] = {}
+        if self._features.consumable_capacity:
+            wanted = capacity.consumed(request, device)
+            if wanted is None or not capacity.is_left(wanted, device, self._used(device)):
+                return None
+            amounts = wanted if shared else {}
+        if self._features.device_taints and untolerated(device, request) is not None:
+            return None
+        counted = bool(device.counters) and not (shared and self._is_held(device.id))
+        if counted and not self._counters.take(device, pool):
+            return None
+        if not self._constrain(claim, request, device):
+            if counted:
+                self._counters.give_back(device, pool)
+            return None
+        if shared:
+            using = self._using.setdefault(device.id, {})
+            for name, amount in amounts.items():
+                using[name] = using.get(name, Decimal(0)) + amount
+        else:
+            self._allocating.setdefault(device.id, []).append(claim)
+        share = self._allocator.new_share() if shared else ""
+        granted = Granted(request, device, pool, amounts, share, counted)
+        self._granted[claim].append(granted)
+        return granted
+
+    def _is_free(self, claim: int, request: DeviceRequest, device: PoolDevice, *, shared: bool) -> bool:
+        if shared:
+            return request.admin or device.id not in self._allocator.taken.devices
+        users = self._allocating.get(device.id, ())
+        if request.admin:
+            return claim not in users
+        return not users and device.id not in self._allocator.taken.devices
+
+    def _constrain(self, claim: int, request: DeviceRequest, device: PoolDevice) -> bool:
+        added: list[Constraint] = []
+        for constraint in self._constraints[claim]:
+            if constraint.add(request, device):
+                added.append(constraint)
+                continue
+            for other in added:
+                other.remove(request, device)
+            if request.count is None:
+                raise AllocationError(
+                    f"claim {claim_key(self._claims[claim])}, request {request.name}: cannot add device {device.id} "
+                    "because a claim constraint would not be satisfied"
+                )
+            return False
+        return True
+
+    def _give_back(self, claim: int, granted: Granted) -> None:
+        device = granted.device
+        self._granted[claim].pop()
+        for constraint in self._constraints[claim]:
+            constraint.remove(granted.request, device)
+        if granted.share:
+            using = self._using[device.id]
+            for name, amount in granted.consumed.items():
+                using[name] -= amount
+        else:
+            self._allocating[device.id].remove(claim)
+        if granted.counted:
+            self._counters.give_back(device, granted.pool)
+
+    def _is_held(self, device: DeviceId) -> bool:
+        """Whether an earlier allocation has it, or a share of it."""
+        return device in self._allocator.taken.devices or device in self._allocator.taken.shared
+
+    def _used(self, device: PoolDevice) -> dict[str, Decimal]:
+        used = dict(self._allocator.taken.shared.get(device.id, {}))
+        for name, amount in self._using.get(device.id, {}).items():
+            used[name] = used.get(name, Decimal(0)) + amount
+        return used
+
+    # -------------------------------------------------------------------------------------------------------- selectors
+
+    def _is_selected(self, claim: Object, request: DeviceRequest, device: PoolDevice) -> bool:
+        """Whether class and request select the device, and it is for the node."""
+        if device.spec.get("bindingConditions") and not self._features.binding_conditions:
+            return False
+        of_class = request.device_class["spec"].get("selectors") or ()
+        return (
+            self._all_hold(f"class {name_of(request.device_class)}", of_class, device)
+            and self._all_hold(f"claim {claim_key(claim)}", request.selectors, device)
+            and (not device.slice.per_device or chosen(device.spec, self._place))
+        )
+
+    def _all_hold(self, whose: str, selectors: Sequence[Spec], device: PoolDevice) -> bool:
+        for index, selector in enumerate(selectors):
+            try:
+                if not holds(str(selector["cel"]["expression"]), device):
+                    return False
+            except SelectorError as failed:
+                raise AllocationError(self._told(whose, index, device, str(failed))) from failed
+        return True
+
+    def _told(self, whose: str, index: int, device: PoolDevice, text: str) -> str:
+        if self._features.minor < 37 or "runtime error" not in text:
+            return f"{whose}: selector #{index}: {text}"
+        advice = f". {ADVICE}" if "no such key" in text else ""
+        return f"{whose}: selector #{index} on device {device.id}: {text}{advice}"
+
+
+def _devices(pool: Pool) -> Iterator[PoolDevice]:
+    for each in pool.slices:
+        yield from each.devices

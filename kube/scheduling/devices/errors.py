@@ -1,0 +1,17 @@
+"""Errors of the allocator.
+
+::
+
+    AllocationError      a claim, class or pool with which no attempt can go on, in upstream's words
+    └── SelectorError    an expression that cannot be evaluated, without the class or claim it belongs to
+"""
+
+from __future__ import annotations
+
+
+class AllocationError(Exception):
+    """Ends the whole attempt, on whichever node it occurs."""
+
+
+class SelectorError(AllocationError):
+    """What went wrong in an expression over a device."""

@@ -1,0 +1,30 @@
+"""What the allocator honours, by Kubernetes version and feature gates (pkg/features/kube_features.go)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class DeviceFeatures(Struct, frozen=True):
+    """The gates by their upstream names without ``DRA``; ``minor`` is the Kubernetes minor version.
+
+    ``minor`` decides what no gate does: from 1.36 on incomplete and invalid pools are passed over, and results carry
+    the tolerations of their requests.
+    """
+
+    minor: int = 34
+    admin_access: bool = True
+    prioritized_list: bool = True
+    partitionable_devices: bool = False
+    device_taints: bool = False
+    binding_conditions: bool = False
+    consumable_capacity: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether pools are judged as from 1.36 on."""
+        return self.minor >= 36
+
+
+DEFAULT_FEATURES = DeviceFeatures()
+"""Of Kubernetes 1.34 with its gates as they are."""

@@ -1,0 +1,57 @@
+"""What a claim asks for: its requests and their alternatives in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from mews.kube.api.objects import Object, name_of, namespace_of
+
+Spec = Mapping[str, Any]
+
+
+class DeviceRequest(Struct, frozen=True):
+    """One request, or one alternative of a request named ``parent``; ``count`` is None for all devices."""
+
+    name: str
+    parent: str
+    spec: Spec
+    device_class: Object
+    count: int | None
+    admin: bool
+
+    @property
+    def full_name(self) -> str:
+        """As results and configurations name it."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def selectors(self) -> Sequence[Spec]:
+        """Its own selectors, without those of the class."""
+        return self.spec.get("selectors") or ()
+
+    @property
+    def tolerations(self) -> Sequence[Spec]:
+        """Which taints it bears."""
+        return self.spec.get("tolerations") or ()
+
+    @property
+    def capacity(self) -> Mapping[str, Any]:
+        """How much it asks of each capacity."""
+        return (self.spec.get("capacity") or {}).get("requests") or {}
+
+    def is_named_by(self, names: Sequence[str]) -> bool:
+        """Whether a list of requests is empty, or has this one or its parent."""
+        return not names or self.full_name in names or bool(self.parent and self.parent in names)
+
+
+def claim_key(claim: Object) -> str:
+    """``namespace/name``, as messages name it."""
+    return f"{namespace_of(claim)}/{name_of(claim)}"
+
+
+def requests_of(claim: Object) -> Sequence[Spec]:
+    """``spec.devices.requests``."""
+    return (claim["spec"].get("devices") or {}).get("requests") or ()

@@ -1,0 +1,110 @@
+"""Which devices are taken, by what is written, assumed and in flight (upstream allocateddevices.go, dra_manager.go).
+
+An allocation in flight counts from Reserve until the API's answer is in the cache, so that no other pod's cycle gets
+the same device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from mews.kube.api.objects import Object, key_of, uid_of, version_of
+from mews.kube.api.quantities import parse
+from mews.kube.api.resource_claims import results_of
+from mews.kube.client.informer import Informer
+from mews.kube.scheduling.devices.allocator import Taken
+from mews.kube.scheduling.devices.inventory import DeviceId
+from mews.kube.scheduling.plugins.assumed_objects import AssumedObjects
+
+_Held = list[tuple[DeviceId, Mapping[str, Decimal] | None]]
+
+
+class DeviceLedger:
+    """The claims of a cluster with what is in flight; ``shares``: whether devices may be held in part."""
+
+    def __init__(self, claims: Informer, *, shares: bool) -> None:
+        self._assumed = AssumedObjects(claims)
+        self._informer = claims
+        self._shares = shares
+        self._in_flight: dict[str, Object] = {}
+        self._held: dict[str, _Held] = {}
+        self._users: dict[DeviceId, int] = {}
+        claims.on_change(self._changed)
+
+    def claim(self, key: str) -> Object | None:
+        """The claim as it is once what was written has been seen."""
+        return self._assumed.get(key)
+
+    def is_in_flight(self, uid: str) -> bool:
+        """Whether another pod's cycle is allocating the claim."""
+        return uid in self._in_flight
+
+    def begin(self, claim: Object) -> None:
+        """Count the allocation of the claim from now on."""
+        self._in_flight[uid_of(claim)] = claim
+        self._count(uid_of(claim), claim)
+
+    def end(self, claim: Object, written: Object | None) -> None:
+        """The allocation is written, or given up."""
+        self._in_flight.pop(uid_of(claim), None)
+        if written is not None:
+            self.wrote(written)
+        else:
+            self._count(uid_of(claim), self._current(key_of(claim), uid_of(claim)))
+
+    def wrote(self, claim: Object) -> None:
+        """Take the answer to a write for the claim until the watch has it."""
+        known = self._informer.at(key_of(claim))
+        if known is not None and uid_of(known) == uid_of(claim) and version_of(known) < version_of(claim):
+            self._assumed.assume(claim)
+        self._count(uid_of(claim), self._current(key_of(claim), uid_of(claim)))
+
+    def taken(self) -> Taken:
+        """What nobody else may have."""
+        shared: dict[DeviceId, dict[str, Decimal]] = {}
+        if self._shares:
+            for held in self._held.values():
+                for device, amounts in held:
+                    if amounts is not None:
+                        sums = shared.setdefault(device, {})
+                        for name, amount in amounts.items():
+                            sums[name] = sums.get(name, Decimal(0)) + amount
+        return Taken(self._users.keys(), shared)
+
+    def _current(self, key: str, uid: str) -> Object | None:
+        claim = self._assumed.get(key)
+        return claim if claim is not None and uid_of(claim) == uid else None
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            self._in_flight.pop(uid_of(old), None)
+            self._count(uid_of(old), None)
+        if new is not None and uid_of(new) not in self._in_flight:
+            self._count(uid_of(new), self._current(key_of(new), uid_of(new)))
+
+    def _count(self, uid: str, claim: Object | None) -> None:
+        for device, amounts in self._held.pop(uid, ()):
+            if amounts is None:
+                self._users[device] -= 1
+                if not self._users[device]:
+                    del self._users[device]
+        held = list(self._holds(claim)) if claim is not None else []
+        if held:
+            self._held[uid] = held
+        for device, amounts in held:
+            if amounts is None:
+                self._users[device] = self._users.get(device, 0) + 1
+
+    def _holds(self, claim: Object) -> _Held:
+        """The devices of a claim, each with None for the whole of it; administrators' access takes nothing."""
+        held: _Held = []
+        for result in results_of(claim):
+            if result.get("adminAccess"):
+                continue
+            amounts: Mapping[str, Decimal] | None = None
+            if self._shares and result.get("shareID"):
+                consumed = result.get("consumedCapacity") or {}
+                amounts = {name: parse(amount) for name, amount in consumed.items()}
+            held.append((DeviceId(result["driver"], result["pool"], result["device"]), amounts))
+        return held

@@ -52,6 +52,9 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                rejected          pod, uid, reason, message
                                pod-ended         pod, uid: it holds nothing any more
                                checkpoint        entries [[uid, container, resource, [id]]]: the file, once changed
+                               claim-prepared    claim (namespace/name), uid, driver, devices [pool/device], alone
+                                                 [those that no other claim may have]
+                               claim-unprepared  claim, uid, driver
     api        pod/default/a   created           uid, scheduler, node, phase, requests {resource: number}, annotated
                                                  [name]: of the annotations that it came with, if any
                                bound             uid, node

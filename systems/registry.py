@@ -12,6 +12,7 @@ GROUP = "mews.systems"
 OURS: Mapping[str, str] = {
     "gpushare": "mews.systems.gpushare.system:SYSTEM",
     "koordinator": "mews.systems.koordinator.system:SYSTEM",
+    "dra": "mews.systems.dra.system:SYSTEM",
     "remediation": "mews.systems.remediation.system:SYSTEM",
     "kod2": "mews.systems.kod2.system:SYSTEM",
     "kubecomp": "mews.systems.kubecomp.system:SYSTEM",

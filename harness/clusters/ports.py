@@ -17,7 +17,9 @@ from mews.harness.ports.fence import Fence
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PodResources
+from mews.kube.dra.port import DraLink, DraRegistry
 from mews.kube.emulated.kubelet.devices import CheckpointStore
+from mews.kube.emulated.kubelet.dra.state_store import DraStateStore
 from mews.kube.emulated.kubelet.machine import KubeletFolder
 from mews.kube.emulated.kubelet.runtime import EnginePort, Runtime
 from mews.kube.emulated.kubelet.users import DeviceUsers
@@ -142,6 +144,14 @@ class KubeletsPort(Protocol):
         """Where that node's kubelet keeps its checkpoint."""
         ...
 
+    def dra(self, host: str) -> DraRegistry:
+        """The drivers of dynamic resource allocation of a node."""
+        ...
+
+    def dra_state(self, host: str) -> DraStateStore:
+        """Where that node's kubelet keeps the claims it has prepared."""
+        ...
+
     def pod_resources(self, host: str) -> PodResources:
         """The podresources API of whichever kubelet runs on that node."""
         ...
@@ -166,11 +176,23 @@ class KubeletsPort(Protocol):
         ...
 
 
+class KillableDraLink(DraLink, Protocol):
+    """A DRA driver's link that ends with its process."""
+
+    def kill(self) -> None:
+        """The process is gone: nobody answers, and the sockets' files stay."""
+        ...
+
+
 class PluginsPort(Protocol):
     """How device plugins reach their kubelet."""
 
     def link(self, host: str) -> DevicePluginLink:
         """The node's kubelet, as one incarnation of a plugin sees it."""
+        ...
+
+    def dra_link(self, host: str) -> KillableDraLink | None:
+        """The node, as one incarnation of a DRA driver sees it; None where it cannot be reached."""
         ...
 
     def bury(self, link: DevicePluginLink) -> Awaitable[None] | None:

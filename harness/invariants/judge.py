@@ -31,6 +31,7 @@ from mews.harness.invariants.reported import Reports
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.scheduler_reports import SchedulerReports
 from mews.harness.invariants.silent_nodes import SilentNodes
+from mews.harness.invariants.single_claim import SingleClaim
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
 from mews.harness.invariants.stranded import Stranded
@@ -65,6 +66,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     24: FaultEffects,
     25: Placements,
     28: NodeTaints,
+    29: SingleClaim,
     70: HostLayers,
     71: Departures,
     72: FaultCounts,

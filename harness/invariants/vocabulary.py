@@ -61,6 +61,8 @@ WORDS: Mapping[tuple[str, str], Fields] = {
     ("kubelet", "rejected"): _fields("pod", "uid", "reason", "message"),
     ("kubelet", "pod-ended"): _fields("pod", "uid"),
     ("kubelet", "checkpoint"): _fields("entries"),
+    ("kubelet", "claim-prepared"): _fields("claim", "uid", "driver", "devices", "alone"),
+    ("kubelet", "claim-unprepared"): _fields("claim", "uid", "driver"),
     ("fault", "added"): _fields("fault", "kind", "spec", "count"),
     ("fault", "fired"): _fields(
         "fault", "kind", "fired", "left", "excuses", may=("built_in", "operation", "device", "gpuid")

@@ -111,12 +111,12 @@ class Record(dict[str, Any]):
     __slots__ = ()
 
 
-class Defaulting(dict[str, Any]):
+class Defaulting(dict[Any, Any]):
     """A map in which what is not there is an empty map when it is selected; ``in`` tells what is there."""
 
     __slots__ = ()
 
-    def __missing__(self, _key: str) -> dict[str, Any]:
+    def __missing__(self, _key: Any) -> dict[str, Any]:
         return {}
 
 

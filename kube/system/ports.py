@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+from mews.kube.dra.port import DraLink
 from mews.kube.runtimehook.port import HookSocket
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
@@ -32,9 +33,9 @@ class KubeletCheckpoint(Protocol):
 class NodeAccess(Struct, frozen=True):
     """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library; ``driver`` makes
     NVML's hot-plug calls there; ``checkpoint`` is the kubelet's, and on ``hooks`` its container runtime asks about
-    containers. None where the component must do without. ``extras`` is what containers with a device need on this
-    node. ``device_folder``: where the host's device nodes are, as files, which containers are given by mounts; "": they
-    are devices of the machine."""
+    containers; over ``dra`` a driver of dynamic resource allocation serves. None where the component must do
+    without. ``extras`` is what containers with a device need on this node. ``device_folder``: where the host's
+    device nodes are, as files, which containers are given by mounts; "": they are devices of the machine."""
 
     name: str
     link: DevicePluginLink
@@ -44,6 +45,7 @@ class NodeAccess(Struct, frozen=True):
     driver: GpuDriver | None = None
     checkpoint: KubeletCheckpoint | None = None
     hooks: HookSocket | None = None
+    dra: DraLink | None = None
     extras: ContainerExtras = field(default_factory=ContainerExtras)
     device_folder: str = ""
 

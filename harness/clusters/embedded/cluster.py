@@ -387,6 +387,8 @@ class EmbeddedCluster:
             containerd=containerd,
             folder=self.ports.kubelets.folder(host.name),
             checkpoint=JournaledCheckpoint(self.ports.kubelets.checkpoint(host.name), note),
+            dra=self.ports.kubelets.dra(host.name),
+            dra_state=self.ports.kubelets.dra_state(host.name),
             images=self._images,
             pace=self.pace,
             overhead=self._overhead(host.name),

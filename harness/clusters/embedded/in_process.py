@@ -14,6 +14,7 @@ from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.host_feed import HostFeed
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
+from mews.harness.ports.dra import LocalDraLink, LocalDraNode
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalDriver, LocalHosts, LocalUsers
 from mews.harness.ports.nvml import LocalNvml
@@ -28,6 +29,7 @@ from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
+from mews.kube.emulated.kubelet.dra.state_store import MemoryDraState
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.runtimehook.port import RuntimeHooks
@@ -114,6 +116,8 @@ class InProcessKubelets:
         self._folders = {host.name: LocalKubeletFolder() for host in hardware.hosts}
         self._checkpoints = {host.name: MemoryCheckpoint() for host in hardware.hosts}
         self._hooks = {host.name: LocalHooks() for host in hardware.hosts}
+        self._dra = {host.name: LocalDraNode() for host in hardware.hosts}
+        self._dra_states = {host.name: MemoryDraState() for host in hardware.hosts}
 
     def folder(self, host: str) -> LocalKubeletFolder:
         """The node's folder."""
@@ -122,6 +126,18 @@ class InProcessKubelets:
     def checkpoint(self, host: str) -> MemoryCheckpoint:
         """In memory; it outlives the kubelet."""
         return self._checkpoints[host]
+
+    def dra(self, host: str) -> LocalDraNode:
+        """The node's drivers of dynamic resource allocation."""
+        return self._dra[host]
+
+    def dra_state(self, host: str) -> MemoryDraState:
+        """In memory; it outlives the kubelet."""
+        return self._dra_states[host]
+
+    def dra_link(self, host: str) -> LocalDraLink:
+        """A link of one driver incarnation."""
+        return self._dra[host].link()
 
     def pod_resources(self, host: str) -> LocalPodResources:
         """The node's podresources."""

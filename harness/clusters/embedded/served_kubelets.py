@@ -7,11 +7,13 @@ from pathlib import Path
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import Lacks
+from mews.harness.ports.dra import LocalDraLink, LocalDraNode
 from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
 from mews.kube.emulated.kubelet.devices import FileCheckpoint
+from mews.kube.emulated.kubelet.dra.state_store import FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
 from mews.kube.runtimehook.port import RuntimeHooks
@@ -56,6 +58,7 @@ class ServedKubelets:
     def __init__(self, root: Path, hardware: Hardware, address: Callable[[str], tuple[str, int] | None]) -> None:
         self._root = root
         self._address = address
+        self._dra = {host.name: LocalDraNode() for host in hardware.hosts}
         nodes = {host.name: self.node_folder(host.name) for host in hardware.hosts}
         try:
             self._folders = {
@@ -84,6 +87,18 @@ class ServedKubelets:
         folder = self.node_folder(host) / PLUGINS
         folder.mkdir(parents=True, exist_ok=True)
         return FileCheckpoint(folder)
+
+    def dra(self, host: str) -> LocalDraNode:
+        """Drivers of ours run in this process."""
+        return self._dra[host]
+
+    def dra_state(self, host: str) -> FileDraState:
+        """The file in the node's folder, as on a real node."""
+        return FileDraState(self.node_folder(host))
+
+    def dra_link(self, host: str) -> LocalDraLink:
+        """A link of one driver incarnation."""
+        return self._dra[host].link()
 
     def pod_resources(self, host: str) -> GrpcPodResources:
         """A client of the node's podresources socket."""

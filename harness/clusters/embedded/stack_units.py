@@ -15,7 +15,7 @@ from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint
 from mews.harness.clusters.embedded.forwarding import ForwardedService
 from mews.harness.clusters.embedded.hook_sockets import NodeHookSocket
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
-from mews.harness.clusters.ports import ClusterPorts, ReleasedNvml
+from mews.harness.clusters.ports import ClusterPorts, KillableDraLink, ReleasedNvml
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -172,6 +172,7 @@ class StackUnits:
         links: list[DevicePluginLink] = []
         libraries: list[ReleasedNvml] = []
         sockets: list[NodeHookSocket] = []
+        drivers: list[KillableDraLink] = []
 
         def make(fence: Fence) -> Runnable:
             link = self.ports.plugins.link(host)
@@ -179,11 +180,14 @@ class StackUnits:
             nvml = self.ports.hosts.nvml(host, actor)
             hooks = NodeHookSocket(partial(self.ports.kubelets.serve_hooks, host), partial(self.environments, host))
             sockets.append(hooks)
+            dra = self.ports.plugins.dra_link(host)
+            drivers.extend(() if dra is None else (dra,))
             libraries.extend(() if nvml is None else (nvml,))
             node = replace(
                 self._node(host, link, fence),
                 nvml=None if nvml is None else fence.around(nvml),
                 hooks=fence.around(hooks),
+                dra=None if dra is None else fence.around(dra),
             )
             ports = replace(self._ports(configured, actor, fence, parts), node=node)
             return component.make(ports, configured.configuration)
@@ -193,6 +197,8 @@ class StackUnits:
                 closing = self.ports.plugins.bury(links.pop())
                 if closing is not None:
                     await closing
+            while drivers:
+                drivers.pop().kill()
             while sockets:
                 await sockets.pop().kill()
             while libraries:

@@ -266,8 +266,8 @@ class ResourceClaims:
                 found = await self._kube.get(PODS, entry["name"], namespace=namespace_of(claim))
             except NotFound:
                 return False
-            return uid_of(found) == entry["uid"]
-        return uid_of(pod) == entry["uid"] and not is_done(pod)
+            return uid_of(found) == str(entry["uid"])
+        return uid_of(pod) == str(entry["uid"]) and not is_done(pod)
 
     async def _release(self, claim: Object) -> None:
         """Take the finalizer away."""

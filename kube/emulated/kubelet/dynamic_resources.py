@@ -1,46 +1,61 @@
-"""Resource claims of a pod that is on this node already (pkg/kubelet/cm/dra/manager.go): no driver runs here, so such a
-pod stays ContainerCreating, in the words of the kubelet."""
+"""When a pod's claims are prepared and given up (pkg/kubelet/kubelet.go, kuberuntime_manager.go)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
-from mews.kube.api.resources import RESOURCE_CLAIMS
-from mews.kube.client.port import KubeApi
+from mews.kube.api.objects import Object
+from mews.kube.api.resource_claims import names_claims
+from mews.kube.clock import rest
+from mews.kube.deviceplugin.port import Allocation
+from mews.kube.emulated.kubelet.dra.errors import DraError
 from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
+
+_FIRST_RETRY_S = 0.7
+_RETRY_FROM_S, _RETRY_FOR_S = 10.0, 5.0
+"""Measured: an unprepare that fails is tried again after 0.7 s, then 10 to 15 s apart."""
 
 
 async def prepared(tools: Tools, pod: Object) -> bool:
     """Whether the devices of all claims are prepared; where not an event says why."""
-    for entry in pod["spec"].get("resourceClaims") or ():
-        why = await _refusal(tools.context.kube, pod, entry)
-        if why:
-            text = f"Failed to prepare dynamic resources: prepare dynamic resources: {why}"
-            tools.events.event(pod_reference(pod), "Warning", "FailedPrepareDynamicResources", text)
-            return False
+    if not names_claims(pod):
+        return True
+    try:
+        await tools.dra.prepare(pod)
+    except DraError as why:
+        text = f"Failed to prepare dynamic resources: prepare dynamic resources: {why}"
+        tools.events.event(pod_reference(pod), "Warning", "FailedPrepareDynamicResources", text)
+        return False
     return True
 
 
-async def _refusal(kube: KubeApi, pod: Object, entry: Mapping[str, Any]) -> str:
-    name = entry.get("resourceClaimName")
-    if name is None:
-        statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-        noted = next((each for each in statuses if each["name"] == entry["name"]), None)
-        if noted is None:
-            return f'pod "{namespace_of(pod)}/{name_of(pod)}": ResourceClaim not created yet'
-        name = noted.get("resourceClaimName")
-    if name is None:  # none was needed
-        return ""
-    try:
-        claim = await kube.get(RESOURCE_CLAIMS, str(name), namespace=namespace_of(pod))
-    except (ApiError, Unavailable) as error:
-        return f"fetch ResourceClaim {name}: {error}"
-    status = claim.get("status") or {}
-    if uid_of(pod) not in [each.get("uid") for each in status.get("reservedFor") or ()]:
-        return f"pod {name_of(pod)} ({uid_of(pod)}) is not allowed to use ResourceClaim {name} ({uid_of(claim)})"
-    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
-    return f"DRA driver {results[0]['driver']} is not registered" if results else ""
+async def unprepared(tools: Tools, pod: Object) -> None:
+    """Return once the claims of a pod whose containers have ended are given up, however often that takes."""
+    if not names_claims(pod):
+        return
+    delay_s = _FIRST_RETRY_S
+    while True:
+        try:
+            await tools.dra.unprepare(pod)
+        except DraError as why:
+            tools.context.log.info("unprepare dynamic resources: %s", why)
+        else:
+            return
+        await rest(tools.pace.loop_s(delay_s))
+        delay_s = _RETRY_FROM_S + _RETRY_FOR_S * tools.rng.random()
+
+
+def with_claims(tools: Tools, pod: Object, container: str, given: Allocation) -> Allocation:
+    """What device plugins gave to a container with what its claims give; the claims' devices come first.
+
+    Raises StartError.
+    """
+    if not names_claims(pod):
+        return given
+    more = tools.dra.allocation(pod, container)
+    return Allocation(
+        {**more.envs, **given.envs},
+        (*more.mounts, *given.mounts),
+        (*more.devices, *given.devices),
+        given.annotations,
+        (*more.cdi_devices, *given.cdi_devices),
+    )

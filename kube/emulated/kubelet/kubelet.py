@@ -25,6 +25,10 @@ from mews.kube.component import Context
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import AdmissionRejected, extended_resources
+from mews.kube.emulated.kubelet.dra.manager import DraManager
+from mews.kube.emulated.kubelet.dra.no_drivers import NoDrivers
+from mews.kube.emulated.kubelet.dra.port import Claims
+from mews.kube.emulated.kubelet.dra.state_store import MemoryDraState
 from mews.kube.emulated.kubelet.fit import check_machine, resize_refused
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
@@ -56,8 +60,9 @@ async def no_sockets() -> None:
 class Kubelet:
     """One start of a node's kubelet. A dead one leaves ``containerd`` running; the next one adopts it.
 
-    ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet;
-    ``hooks`` is asked about each container before it is created; ``booting_for_s`` of its boot are over.
+    ``dra``: None where no driver of dynamic resource allocation can reach it. ``overhead`` is asked once per pod for
+    what its testbed takes longer; ``note`` writes lines of layer kubelet; ``hooks`` is asked about each container
+    before it is created; ``booting_for_s`` of its boot are over.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Kubelet:
         pace: Pace,
         *,
         images: ImageBook,
+        dra: Claims | None = None,
         overhead: Overhead | None = None,
         note: KubeletJournal = silent,
         timings: Timings = MEASURED,
@@ -80,6 +86,9 @@ class Kubelet:
         self._context = context
         self._containerd = containerd
         self._devices = devices
+        self._dra = dra or DraManager(
+            context, pace, NoDrivers(), MemoryDraState(), node=spec.name, active_pods=self.active_pods, note=note
+        )
         self._model = overhead
         self._open_sockets = open_sockets
         self._booting_for_s = booting_for_s
@@ -87,7 +96,7 @@ class Kubelet:
         self._events = EventRecorder(context, "kubelet", spec.name)
         self._tools = Tools(
             context=context, node=spec.name, host_ip=spec.address, pace=pace, timings=timings, images=images,
-            devices=devices, containerd=containerd, status=self._status, events=self._events, note=note,
+            devices=devices, dra=self._dra, containerd=containerd, status=self._status, events=self._events, note=note,
             overhead=self._overhead, relist_phase_s=context.rng.random() * timings.relist_s,
             began=context.clock.now(), allocatable=self.allocatable, hooks=hooks,
         )  # fmt: skip
@@ -113,6 +122,7 @@ class Kubelet:
                 registered = tasks.create_task(self._agent.register())
                 await asyncio.wait((registered,), timeout=self._tools.pace.loop_s(_PATIENCE_S))
                 await self._open_sockets()
+                tasks.create_task(self._dra.run())
                 await registered
                 tasks.create_task(self._agent.run())
                 self._pods.on_change(self._pod_changed)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mews.kube.clock import Pace
 from mews.kube.component import Context
+from mews.kube.dra.port import DraRegistry
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources
 from mews.kube.emulated.kubelet.devices.folder import KubeletFolder
+from mews.kube.emulated.kubelet.dra.manager import DraManager
+from mews.kube.emulated.kubelet.dra.no_drivers import NoDrivers
+from mews.kube.emulated.kubelet.dra.state_store import DraStateStore, MemoryDraState
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet import Kubelet
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
@@ -23,7 +27,8 @@ __all__ = ["KubeletFolder", "KubeletProcess", "Machine"]
 
 
 class Machine(Struct, frozen=True):
-    """What a node keeps over the deaths of its kubelet: containers, device-plugins folder, checkpoint."""
+    """What a node keeps over the deaths of its kubelet: containers, device-plugins folder, checkpoint; ``dra`` and
+    ``dra_state`` likewise for drivers of dynamic resource allocation."""
 
     spec: NodeSpec
     containerd: Containerd
@@ -34,6 +39,8 @@ class Machine(Struct, frozen=True):
     overhead: Overhead | None = None
     note: KubeletJournal = silent
     timings: Timings = MEASURED
+    dra: DraRegistry = field(default_factory=NoDrivers)
+    dra_state: DraStateStore = field(default_factory=MemoryDraState)
     hooks: ContainerHooks | None = None
     """In the place of a CRI proxy; it outlives kubelets."""
     faults: tuple[str, ...] = ()
@@ -82,6 +89,16 @@ class KubeletProcess:
         )
         resources = ManagerPodResources(devices, find_pod=lambda namespace, name: kubelet.known_pod(namespace, name))
 
+        dra = DraManager(
+            self._context,
+            machine.pace,
+            machine.dra,
+            machine.dra_state,
+            node=machine.spec.name,
+            active_pods=lambda: kubelet.active_pods(),
+            note=self._note,
+        )
+
         async def open_sockets() -> None:
             await machine.folder.start(devices, resources)
 
@@ -92,6 +109,7 @@ class KubeletProcess:
             machine.containerd,
             machine.pace,
             images=machine.images,
+            dra=dra,
             overhead=machine.overhead,
             note=self._note,
             timings=machine.timings,

@@ -8,7 +8,7 @@ from mews.kube.api.objects import Object, init_containers_of, is_deleting, is_te
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
 from mews.kube.emulated.kubelet.container_resources import resources_now
-from mews.kube.emulated.kubelet.dynamic_resources import prepared
+from mews.kube.emulated.kubelet.dynamic_resources import prepared, unprepared
 from mews.kube.emulated.kubelet.hooks import kill_container
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodPlan, PodState, container_of, decide, is_sidecar
 from mews.kube.emulated.kubelet.podstatus import gates_of, status_of
@@ -246,6 +246,7 @@ class PodWorker:
         span = tools.timings.killed if asked else tools.timings.finished
         await asyncio.sleep(tools.span_s(span) + tools.pace.loop_s(self._delay.stop_s))
         tools.containerd.down(self.uid)
+        await unprepared(tools, self.pod)
         self.ended = True
         self._prober.close()
         tools.note("pod-ended", pod=key_of(self.pod), uid=self.uid)
@@ -297,6 +298,7 @@ class PodWorker:
         """The pod left the API: kill what still runs, as the kubelet does after a forced deletion."""
         await self._stop_all()
         self._tools.containerd.down(self.uid)
+        await unprepared(self._tools, self.pod)
         self._tools.containerd.remove(self.uid)
         self._tools.status.forget(self.uid)
         if not self.ended:

@@ -10,6 +10,7 @@ from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.container_resources import resizable
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.devices import PreStartFailed
+from mews.kube.emulated.kubelet.dynamic_resources import with_claims
 from mews.kube.emulated.kubelet.environment import check_sub_paths, environment, expand_all
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
@@ -110,7 +111,8 @@ class Starter:
 
     def _launch(self, state: PodState, container: Mapping[str, Any], image: Image, sources: Sources) -> Launch:
         pod, name = state.pod, str(container["name"])
-        allocation = self._tools.devices.container_allocation(uid_of(pod), name)
+        given = self._tools.devices.container_allocation(uid_of(pod), name)
+        allocation = with_claims(self._tools, pod, name, given)
         host_ip = self._tools.host_ip
         env = environment(
             pod,

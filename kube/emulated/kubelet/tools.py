@@ -15,6 +15,7 @@ from mews.kube.component import Context
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
+from mews.kube.emulated.kubelet.dra.port import Claims
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal
 from mews.kube.emulated.kubelet.status import StatusManager
@@ -59,6 +60,7 @@ class Tools(Struct, frozen=True):
     timings: Timings
     images: ImageBook
     devices: Devices
+    dra: Claims
     containerd: Containerd
     status: StatusManager
     events: EventRecorder

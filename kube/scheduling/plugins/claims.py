@@ -274,7 +274,8 @@ class DynamicResources:
         if found is None:
             return
         for claim in found.claims:
-            if self._books.ledger.is_in_flight(uid_of(claim)) and found.reserved.pop(uid_of(claim), None):
+            if self._books.ledger.is_in_flight(uid_of(claim)) and uid_of(claim) in found.reserved:
+                del found.reserved[uid_of(claim)]
                 self._books.ledger.end(claim, None)
             if allocation_of(claim) is not None and is_reserved_for(claim, pod.uid):
                 try:

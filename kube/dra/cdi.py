@@ -1,0 +1,59 @@
+"""CDI devices resolved to what a container gets (tags.cncf.io/container-device-interface, SPEC.md 0.6). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
+from mews.kube.dra.port import CdiSpec
+
+
+class UnresolvableDevicesError(Exception):
+    """No specification has these devices; the text is the runtime's."""
+
+
+def device_id(kind: str, name: str) -> str:
+    """``vendor/class=name``."""
+    return f"{kind}={name}"
+
+
+def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
+    """The edits of all devices in their order, after those of each specification that has one, once.
+
+    Raises UnresolvableDevicesError.
+    """
+    known: dict[str, tuple[CdiSpec, Mapping[str, Any]]] = {}
+    for spec in specs:
+        for device in spec.get("devices") or ():
+            known[device_id(str(spec["kind"]), str(device["name"]))] = (spec, device)
+    wanted = list(dict.fromkeys(ids))
+    missing = [each for each in wanted if each not in known]
+    if missing:
+        raise UnresolvableDevicesError(f"CDI device injection failed: unresolvable CDI devices {', '.join(missing)}")
+    envs: dict[str, str] = {}
+    mounts: list[Mount] = []
+    nodes: list[DeviceNode] = []
+    for edits in _edits(wanted, known):
+        for variable in edits.get("env") or ():
+            name, _, value = str(variable).partition("=")
+            envs[name] = value
+        for mount in edits.get("mounts") or ():
+            read_only = "ro" in (mount.get("options") or ())
+            mounts.append(Mount(str(mount["containerPath"]), str(mount["hostPath"]), read_only))
+        for node in edits.get("deviceNodes") or ():
+            host = str(node.get("hostPath") or node["path"])
+            nodes.append(DeviceNode(str(node["path"]), host, str(node.get("permissions") or "rw")))
+    return Allocation(envs, tuple(mounts), tuple(nodes), cdi_devices=tuple(wanted))
+
+
+def _edits(
+    wanted: Sequence[str], known: Mapping[str, tuple[CdiSpec, Mapping[str, Any]]]
+) -> Iterator[Mapping[str, Any]]:
+    seen: list[CdiSpec] = []
+    for each in wanted:
+        spec, device = known[each]
+        if not any(spec is other for other in seen):
+            seen.append(spec)
+            yield spec.get("containerEdits") or {}
+        yield device.get("containerEdits") or {}

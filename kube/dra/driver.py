@@ -1,0 +1,258 @@
+"""A driver of fifteen lines: what it must do besides is done here.
+
+::
+
+    class Fans:
+        name = "fan.example.com"
+
+        async def devices(self):
+            return [{"name": f"fan-{n}", "attributes": {"speed": {"int": 3000}}} for n in range(4)]
+
+        async def prepare(self, claim, results):
+            env = [f"FANS={','.join(result['device'] for result in results)}"]
+            return {"containerEdits": {"env": env}}
+
+        async def unprepare(self, claim):
+            pass
+
+``DriverComponent(context, Fans(), link=node.dra, node=node.name)`` serves it, publishes its devices as one slice of a
+pool named after the node, writes the CDI file of each claim, and answers a claim that is prepared again as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import Object, uid_of
+from mews.kube.api.resource_claims import allocation_of, results_of
+from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from mews.kube.client.informer import Informer
+from mews.kube.component import Context, record
+from mews.kube.deviceplugin.port import PluginError
+from mews.kube.dra.cdi import device_id
+from mews.kube.dra.port import CdiSpec, ClaimReference, DraLink, PreparedClaim, PreparedDevice
+from mews.kube.pulse import Pulse
+
+Result = Mapping[str, Any]
+"""One device of an allocation, as the claim's status has it."""
+
+_NOTED = ("request", "pool", "device", "shareID", "adminAccess")
+_REPAIR_S = 3.7
+"""Measured: a slice that somebody deleted is there again after so long."""
+_RETRY_S = 1.0
+
+
+class DriverError(Exception):
+    """A claim cannot be prepared or unprepared: the text is for whoever looks at its pod."""
+
+
+class DraDriver(Protocol):
+    """What differs between drivers."""
+
+    @property
+    def name(self) -> str:
+        """A DNS subdomain, such as ``gpu.example.com``."""
+        ...
+
+    async def devices(self) -> Sequence[Mapping[str, Any]]:
+        """The devices of this node as a ResourceSlice has them: ``name``, ``attributes``, ``capacity``."""
+        ...
+
+    async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
+        """Have the devices of a claim ready. The answer: ``containerEdits`` for each container that uses the claim, and
+        ``devices``, name -> ``containerEdits`` of one device alone; either may be left out.
+
+        Raises DriverError.
+        """
+        ...
+
+    async def unprepare(self, claim: ClaimReference) -> None:
+        """Nobody uses the claim any more; it may be gone from the API.
+
+        Raises DriverError.
+        """
+        ...
+
+
+class DriverComponent:
+    """Component: one incarnation of a driver on one node. What it prepared it knows by the CDI files."""
+
+    def __init__(
+        self, context: Context, driver: DraDriver, *, link: DraLink, node: str, poll_s: float | None = None
+    ) -> None:
+        self._context = context
+        self._driver = driver
+        self._link = link
+        self._node = node
+        self._poll_s = poll_s
+        self._changed = Pulse()
+        self._prepared: dict[str, PreparedClaim] = {}
+        self._admins: dict[str, None] = {}
+        """Claims with administrators' access: they keep no device from others."""
+        fields = f"spec.driver={driver.name},spec.nodeName={node}"
+        self._slices = Informer(context.kube, RESOURCE_SLICES, field_selector=fields)
+
+    async def run(self) -> None:
+        """Serve and publish until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._slices.run())
+            await self._slices.synced()
+            self._recover()
+            endpoint = await self._link.serve(self._driver.name, self)
+            try:
+                self._slices.on_change(self._slice_changed)
+                while True:
+                    await self._publish()
+                    await self._changed.wait(self._poll_s)
+            finally:
+                await endpoint.close()
+
+    def look_again(self) -> None:
+        """The devices may be others now."""
+        self._changed.beat()
+
+    # -------------------------------------------------------------------------------------------------------- publish
+
+    def _slice_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is None:
+            self._later(_REPAIR_S)
+
+    def _later(self, delay_s: float) -> None:
+        asyncio.get_running_loop().call_later(delay_s, self._changed.beat)
+
+    async def _publish(self) -> None:
+        try:
+            devices = [dict(each) for each in await self._driver.devices()]
+            known = list(self._slices.items())
+            if known and known[0]["spec"].get("devices", []) == devices:
+                return
+            if known:
+                changed = {**known[0], "spec": {**known[0]["spec"], "devices": devices}}
+                await self._context.kube.replace(RESOURCE_SLICES, changed)
+            else:
+                await self._context.kube.create(RESOURCE_SLICES, await self._slice(devices))
+            record(self._context.log, "slice-published", driver=self._driver.name, devices=len(devices))
+        except (ApiError, Unavailable, DriverError) as failed:
+            self._context.log.info("devices of %s not published: %s", self._driver.name, failed)
+            self._later(_RETRY_S)
+
+    async def _slice(self, devices: list[dict[str, Any]]) -> Object:
+        node = await self._context.kube.get(NODES, self._node)
+        owner = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": uid_of(node), "controller": True}
+        metadata = {"generateName": f"{self._node}-{self._driver.name}-", "ownerReferences": [owner]}
+        pool = {"name": self._node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": self._driver.name, "nodeName": self._node, "pool": pool, "devices": devices}
+        return {"metadata": metadata, "spec": spec}
+
+    # -------------------------------------------------------------------------------------------------------- the calls
+
+    async def prepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, PreparedClaim]:
+        """NodePrepareResources; a claim that the API does not have fails the whole call.
+
+        Raises PluginError.
+        """
+        found = [(claim, await self._read(claim)) for claim in claims]
+        return {claim.uid: await self._prepare_one(claim, body) for claim, body in found}
+
+    async def _read(self, reference: ClaimReference) -> Object:
+        where = f"{reference.namespace}/{reference.name}"
+        try:
+            claim = await self._context.kube.get(RESOURCE_CLAIMS, reference.name, namespace=reference.namespace)
+        except (ApiError, Unavailable) as failed:
+            raise PluginError("Unknown", f"retrieve claim {where}: {failed}") from failed
+        if uid_of(claim) != reference.uid:
+            raise PluginError("Unknown", f"claim {where} got replaced")
+        if allocation_of(claim) is None:
+            raise PluginError("Unknown", f"claim {where} not allocated")
+        return claim
+
+    async def _prepare_one(self, reference: ClaimReference, claim: Object) -> PreparedClaim:
+        known = self._prepared.get(reference.uid)
+        if known is not None:
+            return known
+        results = [result for result in results_of(claim) if result["driver"] == self._driver.name]
+        for result in results:
+            other = self._holder(str(result["device"]))
+            if other and not result.get("adminAccess"):
+                text = f"requested device {result['device']} is already allocated to different claim {other}"
+                return PreparedClaim(error=text)
+        try:
+            edits = await self._driver.prepare(claim, results)
+        except DriverError as failed:
+            return PreparedClaim(error=str(failed))
+        spec = self._spec(reference.uid, results, edits)
+        self._link.cdi.write(self._file(reference.uid), spec)
+        return self._know(spec)
+
+    def _holder(self, device: str) -> str:
+        """The claim that has the device to itself, "" for none."""
+        for uid, prepared in self._prepared.items():
+            if any(each.device == device and not each.share for each in prepared.devices) and uid not in self._admins:
+                return uid
+        return ""
+
+    def _spec(self, uid: str, results: Sequence[Result], edits: Mapping[str, Any]) -> CdiSpec:
+        own: Mapping[str, Any] = edits.get("devices") or {}
+        devices = [
+            {
+                "name": f"{uid}-{result['device']}",
+                "annotations": {name: str(result[name]) for name in _NOTED if name in result},
+                "containerEdits": own.get(result["device"]) or {},
+            }
+            for result in results
+        ]
+        common = edits.get("containerEdits") or {}
+        noted = {"claim": uid}
+        return {
+            "cdiVersion": "0.6.0",
+            "kind": self._kind,
+            "annotations": noted,
+            "devices": devices,
+            "containerEdits": common,
+        }
+
+    def _answer(self, spec: CdiSpec) -> PreparedClaim:
+        """What was answered when the file was written."""
+        return PreparedClaim(tuple(self._device(each["name"], each["annotations"]) for each in spec["devices"]))
+
+    def _device(self, name: str, noted: Mapping[str, str]) -> PreparedDevice:
+        request = noted["request"].partition("/")[0]
+        ids = (device_id(self._kind, name),)
+        return PreparedDevice(noted["pool"], noted["device"], (request,), ids, noted.get("shareID", ""))
+
+    def _recover(self) -> None:
+        """What an earlier incarnation prepared."""
+        for spec in self._link.cdi.files().values():
+            if spec["kind"] == self._kind:
+                self._know(spec)
+
+    def _know(self, spec: CdiSpec) -> PreparedClaim:
+        uid = str(spec["annotations"]["claim"])
+        self._prepared[uid] = self._answer(spec)
+        if any("adminAccess" in each["annotations"] for each in spec["devices"]):
+            self._admins[uid] = None
+        return self._prepared[uid]
+
+    async def unprepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, str]:
+        """NodeUnprepareResources."""
+        return {claim.uid: await self._unprepare_one(claim) for claim in claims}
+
+    async def _unprepare_one(self, claim: ClaimReference) -> str:
+        try:
+            await self._driver.unprepare(claim)
+        except DriverError as failed:
+            return str(failed)
+        self._prepared.pop(claim.uid, None)
+        self._admins.pop(claim.uid, None)
+        self._link.cdi.remove(self._file(claim.uid))
+        return ""
+
+    @property
+    def _kind(self) -> str:
+        return f"k8s.{self._driver.name}/claim"
+
+    def _file(self, uid: str) -> str:
+        return f"k8s.{self._driver.name}-claim_{uid}.json"

@@ -1,0 +1,37 @@
+"""What the pod workers of a kubelet ask of its DRA manager."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mews.kube.api.objects import Object
+from mews.kube.deviceplugin.port import Allocation
+
+
+class Claims(Protocol):
+    """``mews.kube.emulated.kubelet.dra.manager.DraManager``."""
+
+    async def run(self) -> None:
+        """Register drivers, and look after claims whose pods are gone, until cancelled."""
+        ...
+
+    async def prepare(self, pod: Object) -> None:
+        """Have all claims of a pod ready.
+
+        Raises DraError.
+        """
+        ...
+
+    async def unprepare(self, pod: Object) -> None:
+        """Give up the pod's claims.
+
+        Raises DraError.
+        """
+        ...
+
+    def allocation(self, pod: Object, container: str) -> Allocation:
+        """What the claims of a container give it.
+
+        Raises StartError.
+        """
+        ...

@@ -1,0 +1,66 @@
+"""Where ``dra_manager_state`` is kept: in memory in virtual time, in a file in wall-clock time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from mews.kube.emulated.kubelet.dra.claim_cache import FILE_NAME
+from mews.kube.emulated.kubelet.dra.errors import DraCheckpointError
+from mews.own_files import write_own
+
+
+class DraStateStore(Protocol):
+    """It outlives the kubelet."""
+
+    def load(self) -> str:
+        """The text saved last, "" where there is none.
+
+        Raises DraCheckpointError.
+        """
+        ...
+
+    def save(self, text: str) -> None:
+        """Keep this one.
+
+        Raises OSError.
+        """
+        ...
+
+
+class MemoryDraState:
+    """Kept as a value; ``text`` may be set by whoever damages it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def load(self) -> str:
+        """The text saved last."""
+        return self.text
+
+    def save(self, text: str) -> None:
+        """Keep this one."""
+        self.text = text
+
+
+class FileDraState:
+    """``dra_manager_state`` in the kubelet's folder, 0600, written beside and renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+
+    def load(self) -> str:
+        """The text saved last."""
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise DraCheckpointError(f"create ResourceClaim cache: {self.path}: {error}") from error
+
+    def save(self, text: str) -> None:
+        """Keep this one."""
+        beside = self.path.with_name(f".{FILE_NAME}-{os.getpid()}")
+        write_own(beside, text)
+        beside.replace(self.path)

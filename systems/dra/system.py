@@ -1,0 +1,63 @@
+"""The GPU driver for dynamic resource allocation, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import to_builtins
+
+from mews.kube.component import Runnable
+from mews.kube.system.facility import Facility
+from mews.kube.system.ports import Ports
+from mews.kube.system.system import Component, System, Watched
+from mews.systems.dra.config import DraConfig
+from mews.systems.dra.options import DraOptions
+
+
+def configure(options: DraOptions, facility: Facility) -> DraConfig:
+    """The configuration with these options: every node has a driver, unless they say which."""
+    given = options.given()
+    nodes = facility.chosen_nodes(given.pop("nodes", None))
+    return DraConfig(nodes=nodes, **given)
+
+
+def _driver(ports: Ports, config: DraConfig) -> Runnable:
+    from mews.kube.dra.driver import DriverComponent, DriverError
+    from mews.systems.dra.driver import GpuDraDriver
+
+    node = ports.node
+    assert node is not None, "each node has a driver of its own"
+    if node.nvml is None or node.dra is None:
+        raise DriverError(f"node {node.name}: no driver can serve there: NVML or the kubelet's sockets are missing")
+    driver = GpuDraDriver(node.nvml, node.extras)
+    return DriverComponent(ports.context, driver, link=node.dra, node=node.name, poll_s=config.poll_s)
+
+
+def _nodes(config: DraConfig) -> Sequence[str]:
+    return config.nodes
+
+
+def _document(config: DraConfig) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = to_builtins(config)
+    return document
+
+
+def _watched() -> Sequence[Watched]:
+    from mews.kube.api.resources import RESOURCE_CLAIMS
+    from mews.systems.dra.journal import claim_news
+
+    return (Watched(RESOURCE_CLAIMS, claim_news),)
+
+
+SYSTEM = System(
+    name="dra",
+    summary="gives a host's GPUs to pods by resource claims: a DRA driver with the devices of NVIDIA's",
+    options=DraOptions,
+    configure=configure,
+    components=(Component("dra-gpu-driver", _driver, nodes=_nodes),),
+    title="GPU driver for DRA",
+    document=_document,
+    watched=_watched,
+)
+"""What the harness knows of it."""

@@ -191,6 +191,7 @@ class ReachableCluster(Cluster, Protocol):
         """What ``mews up`` writes to ``ready.json``, without the pid (docs/api.md)::
 
         {"api", "kubeconfig", "chassis": {name: {dialect: url}}, "control": {"url", "token"},
-         "nodes": {name: {"device_plugins": dir, "pod_resources": dir, "sysfs": dir, "env": {…}}}}
+         "nodes": {name: {"device_plugins": dir, "pod_resources": dir, "plugins_registry": dir,
+         "plugins": dir, "cdi": dir, "sysfs": dir, "env": {…}}}}
         """
         ...

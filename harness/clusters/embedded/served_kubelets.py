@@ -8,11 +8,13 @@ from pathlib import Path
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import Lacks
 from mews.harness.ports.dra import LocalDraLink, LocalDraNode
+from mews.harness.ports.dra_folders import JoinedDraRegistry
 from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
 from mews.kube.emulated.kubelet.devices import FileCheckpoint
+from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
 from mews.kube.emulated.kubelet.dra.state_store import FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
@@ -20,6 +22,10 @@ from mews.kube.runtimehook.port import RuntimeHooks
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 HOOKS = "koordlet.sock"
+REGISTRY, DRIVERS = "plugins_registry", "plugins"
+"""Where DRA drivers register, and where each has a folder of its own."""
+CDI = ("etc-cdi", "run-cdi")
+"""In the place of /etc/cdi and /var/run/cdi."""
 
 
 class PluginLink:
@@ -76,7 +82,8 @@ class ServedKubelets:
     def ready(self, host: str) -> dict[str, str]:
         """Where the sockets of one node lie, as ready.json has it."""
         node = self.node_folder(host)
-        return {"device_plugins": str(node / PLUGINS), "pod_resources": str(node / POD_RESOURCES)}
+        dra = {"plugins_registry": str(node / REGISTRY), "plugins": str(node / DRIVERS), "cdi": str(node / CDI[0])}
+        return {"device_plugins": str(node / PLUGINS), "pod_resources": str(node / POD_RESOURCES), **dra}
 
     def folder(self, host: str) -> GrpcKubeletFolder:
         """The node's plugin folder."""
@@ -88,9 +95,10 @@ class ServedKubelets:
         folder.mkdir(parents=True, exist_ok=True)
         return FileCheckpoint(folder)
 
-    def dra(self, host: str) -> LocalDraNode:
-        """Drivers of ours run in this process."""
-        return self._dra[host]
+    def dra(self, host: str) -> JoinedDraRegistry:
+        """Drivers of ours run in this process, those of others serve in the node's folder."""
+        node = self.node_folder(host)
+        return JoinedDraRegistry(self._dra[host], GrpcDraRegistry(node / REGISTRY, [node / each for each in CDI]))
 
     def dra_state(self, host: str) -> FileDraState:
         """The file in the node's folder, as on a real node."""

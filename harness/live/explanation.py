@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mews.harness.live.claim_findings import claim_findings
 from mews.harness.live.pod_hardware import hardware_findings
 from mews.harness.live.sight import Finding, Sight, ending_of
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -109,6 +110,7 @@ def _born(sight: Sight, pod: Object) -> Iterator[Finding]:
         yield "deleting", f"It is being deleted since {pod['metadata']['deletionTimestamp']}{held}."
     if not node:
         yield from _unplaced(sight, pod)
+        yield from claim_findings(sight, pod)
     elif phase != "Running" or not _is_ready(pod):
         yield from _placed(sight, pod, node)
     else:

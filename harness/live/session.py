@@ -38,7 +38,16 @@ from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.yamlfile import dotted
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
-from mews.kube.api.resources import EVENTS, NAMESPACES, NODES, PODS
+from mews.kube.api.resource_claims import names_claims
+from mews.kube.api.resources import (
+    DEVICE_CLASSES,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 
 _LOOKS_EVERY_S = 5.0
@@ -229,8 +238,17 @@ class LiveSession:
                 held=None if pod is None else await self._held(pod),
                 since_s=self._made.get(f"pod/{namespace}/{name}"),
                 standing=self.standing,
+                **await self._devices(pod),
             )
         )
+
+    async def _devices(self, pod: Object | None) -> dict[str, Sequence[Object]]:
+        """What resource claims of the pod are weighed against."""
+        if pod is None or not names_claims(pod):
+            return {}
+        kube = self.cluster.kube
+        named = {"claims": RESOURCE_CLAIMS, "slices": RESOURCE_SLICES, "device_classes": DEVICE_CLASSES}
+        return {name: (await kube.list(resource)).items for name, resource in named.items()}
 
     def record(self, name: str) -> str:
         """What was done so far as a scenario file of that name, which replays it.

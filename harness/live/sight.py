@@ -25,6 +25,7 @@ class Sight(Struct, frozen=True):
     of the systems that run -> the resource that their system moves, "" for none; ``table`` as ``HardwareControl.table``
     has it; ``held``: what the kubelet of its node says of the pod; ``since_s``: when the journal saw it created;
     ``namespaces``: those there are, where that is known; ``faults``: those that were added and not cleared.
+    ``claims``, ``slices``, ``device_classes``: all there are, for a pod with resource claims.
     """
 
     namespace: str
@@ -43,6 +44,9 @@ class Sight(Struct, frozen=True):
     workers: Mapping[str, str] = field(default_factory=dict)
     namespaces: Sequence[str] | None = None
     faults: Sequence[StandingFault] = ()
+    claims: Sequence[Object] = ()
+    slices: Sequence[Object] = ()
+    device_classes: Sequence[Object] = ()
 
 
 def ending_of(sight: Sight, component: str) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from mews.kube.api.objects import Object
+from mews.kube.releases.feature_gates import FeatureGates, parse_feature_gates
 from mews.kube.scheduling.devices.allocator import Allocator, Taken
 from mews.kube.scheduling.devices.errors import AllocationError
-from mews.kube.scheduling.devices.features import DeviceFeatures
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
+from mews.kube.scheduling.devices.gated_features import features_of
 from mews.kube.scheduling.devices.inventory import DeviceId, Inventory, Place
 
 DRIVER = "d.example.com"
@@ -20,6 +22,14 @@ NEW = DeviceFeatures(
     minor=37, partitionable_devices=True, device_taints=True, binding_conditions=True, consumable_capacity=True
 )
 EAST = Place("east", {"zone": "e"})
+
+
+def test_features_follow_the_gates_of_the_release() -> None:
+    assert features_of(FeatureGates("1.34")) == DEFAULT_FEATURES == OLD
+    assert features_of(FeatureGates("1.37")) == NEW
+    assert features_of(parse_feature_gates("DRADeviceTaints=true", "1.34")).device_taints
+    off = {"DRADeviceBindingConditions": True, "DRAResourceClaimDeviceStatus": False}
+    assert not features_of(FeatureGates("1.34", off)).binding_conditions
 
 
 def device(name: str, **more: Any) -> dict[str, Any]:

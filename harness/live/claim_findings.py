@@ -1,0 +1,38 @@
+"""Why a pod's resource claims keep it waiting. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.harness.live.sight import Finding, Sight
+from mews.kube.api.objects import Object, name_of
+from mews.kube.api.resource_claims import ClaimNotMadeError, allocation_of, claim_name
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES
+
+
+def claim_findings(sight: Sight, pod: Object) -> Iterator[Finding]:
+    """Which claims are missing, and which requests of those that are there find no devices."""
+    known = {name_of(claim): claim for claim in sight.claims if claim["metadata"].get("namespace") == sight.namespace}
+    for entry in pod["spec"].get("resourceClaims") or ():
+        try:
+            name = claim_name(pod, entry)
+        except ClaimNotMadeError:
+            template = entry.get("resourceClaimTemplateName", "")
+            yield "unschedulable", f"No claim was made yet for {entry['name']}, of template {template}."
+            continue
+        if name is None:
+            continue
+        claim = known.get(name)
+        if claim is None:
+            yield "unschedulable", f"There is no claim {name}: its scheduler does not look at the pod before there is."
+        elif allocation_of(claim) is None:
+            yield from _unallocated(sight, claim)
+
+
+def _unallocated(sight: Sight, claim: Object) -> Iterator[Finding]:
+    from mews.kube.scheduling.devices.shortages import shortages
+
+    classes = {name_of(each): each for each in sight.device_classes}
+    found = shortages(claim, slices=sight.slices, claims=sight.claims, class_of=classes.get, features=DEFAULT_FEATURES)
+    for sentence in found:
+        yield "unschedulable", f"Claim {name_of(claim)} is not allocated: {sentence}."

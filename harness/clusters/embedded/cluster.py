@@ -382,20 +382,14 @@ class EmbeddedCluster:
             engine=None if processes is None else self._engine(processes, host.name),
             network=self.ports.kubelets.network(number + 1),
         )
+        kubelets = self.ports.kubelets
         return Machine(
-            spec=self._node_spec(number, host),
-            containerd=containerd,
-            folder=self.ports.kubelets.folder(host.name),
-            checkpoint=JournaledCheckpoint(self.ports.kubelets.checkpoint(host.name), note),
-            dra=self.ports.kubelets.dra(host.name),
-            dra_state=self.ports.kubelets.dra_state(host.name),
-            images=self._images,
-            pace=self.pace,
-            overhead=self._overhead(host.name),
-            note=note,
-            hooks=self._hooks(host.name),
+            spec=self._node_spec(number, host), containerd=containerd, folder=kubelets.folder(host.name),
+            checkpoint=JournaledCheckpoint(kubelets.checkpoint(host.name), note),
+            dra=kubelets.dra(host.name), dra_state=kubelets.dra_state(host.name), images=self._images, pace=self.pace,
+            overhead=self._overhead(host.name), note=note, hooks=self._hooks(host.name),
             faults=self._scenario.stack.kubelet.faults,
-        )
+        )  # fmt: skip
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)

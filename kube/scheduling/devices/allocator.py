@@ -15,20 +15,20 @@ from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.scheduling.devices import capacity, results
-from mews.kube.scheduling.devices.constraints import Constraint, DistinctAttribute, MatchAttribute
+from mews.kube.scheduling.devices.constraints import DeviceConstraint, DistinctAttribute, MatchAttribute
 from mews.kube.scheduling.devices.counters import Counters
 from mews.kube.scheduling.devices.errors import AllocationError, SelectorError
 from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.inventory import (
     DeviceId,
-    Inventory,
-    Place,
+    DeviceInventory,
+    NodePlace,
+    OfferedDevice,
     Pool,
-    PoolDevice,
     chosen,
     refuse_invalid,
 )
-from mews.kube.scheduling.devices.requests import DeviceRequest, Spec, claim_key, requests_of
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec, claim_key, requests_of
 from mews.kube.scheduling.devices.results import Granted
 from mews.kube.scheduling.devices.selectors import ADVICE, holds
 from mews.kube.scheduling.devices.taints import untolerated
@@ -48,11 +48,11 @@ class Taken(Struct, frozen=True):
     shared: Mapping[DeviceId, Mapping[str, Decimal]] = field(default_factory=dict)
 
 
-class _Wish(Struct):
+class _Sought(Struct):
     """A request to be satisfied: one way, or several in order; ``picked`` is the way of the solution."""
 
-    ways: list[DeviceRequest]
-    everything: list[list[tuple[Pool, PoolDevice]]]
+    ways: list[ClaimedRequest]
+    everything: list[list[tuple[Pool, OfferedDevice]]]
     """Of each way all devices that it asks for; empty where it asks for a number of them."""
     picked: int = 0
 
@@ -79,7 +79,7 @@ class Allocator:
 
     def __init__(
         self,
-        inventory: Inventory,
+        inventory: DeviceInventory,
         taken: Taken,
         *,
         class_of: Callable[[str], Object | None],
@@ -92,7 +92,7 @@ class Allocator:
         self.features = features
         self.new_share = new_share
 
-    def allocate(self, place: Place, claims: Sequence[Object]) -> list[dict[str, Any]] | None:
+    def allocate(self, place: NodePlace, claims: Sequence[Object]) -> list[dict[str, Any]] | None:
         """An ``allocation`` for each claim, None where the node has no solution.
 
         Raises AllocationError.
@@ -103,14 +103,14 @@ class Allocator:
 class _Search:
     """One attempt on one node."""
 
-    def __init__(self, allocator: Allocator, place: Place, claims: Sequence[Object]) -> None:
+    def __init__(self, allocator: Allocator, place: NodePlace, claims: Sequence[Object]) -> None:
         self._features = allocator.features
         self._allocator = allocator
         self._place = place
         self._claims = claims
         self._pools = allocator.inventory.pools(place)
-        self._wishes: list[list[_Wish]] = []
-        self._constraints: list[list[Constraint]] = []
+        self._sought: list[list[_Sought]] = []
+        self._constraints: list[list[DeviceConstraint]] = []
         self._granted: list[list[Granted]] = [[] for _ in claims]
         self._allocating: dict[DeviceId, list[int]] = {}
         self._using: dict[DeviceId, dict[str, Decimal]] = {}
@@ -118,8 +118,8 @@ class _Search:
 
     def run(self) -> list[dict[str, Any]] | None:
         for claim in self._claims:
-            self._wishes.append([self._wish(claim, request) for request in requests_of(claim)])
-            self._check_number(claim, self._wishes[-1])
+            self._sought.append([self._seek(claim, request) for request in requests_of(claim)])
+            self._check_number(claim, self._sought[-1])
             self._constraints.append(self._constraints_of(claim))
         try:
             found = self._search(_At(0))
@@ -133,7 +133,7 @@ class _Search:
             results.allocation(
                 claim,
                 self._granted[index],
-                [wish.ways[wish.picked] for wish in self._wishes[index]],
+                [sought.ways[sought.picked] for sought in self._sought[index]],
                 features=self._features,
                 node=self._place.name,
             )
@@ -142,7 +142,7 @@ class _Search:
 
     # ------------------------------------------------------------------------------------------------ what is asked for
 
-    def _wish(self, claim: Object, request: Spec) -> _Wish:
+    def _seek(self, claim: Object, request: Spec) -> _Sought:
         parts = request.get("firstAvailable") or ()
         if parts and not self._features.prioritized_list:
             text = "has subrequests, but the DRAPrioritizedList feature is disabled"
@@ -154,9 +154,9 @@ class _Search:
         everything = [list(self._all_of(claim, way)) if way.count is None else [] for way in ways]
         if not self._features.settled and len(ways) > 1 and ways[0].count is None and ways[1].count is None:
             everything[1] = everything[0]  # 1.34 remembers what the first selects under the key of the second
-        return _Wish(ways, everything)
+        return _Sought(ways, everything)
 
-    def _request(self, claim: Object, spec: Spec, name: str, parent: str) -> DeviceRequest:
+    def _request(self, claim: Object, spec: Spec, name: str, parent: str) -> ClaimedRequest:
         where = f"claim {claim_key(claim)}, request {name}"
         if spec.get("capacity") is not None and not self._features.consumable_capacity:
             raise AllocationError(f"{where}: has capacity requests, but the DRAConsumableCapacity feature is disabled")
@@ -173,9 +173,9 @@ class _Search:
         if mode not in ("ExactCount", "All"):
             raise AllocationError(f"{where}: unsupported count mode {mode}")
         count = int(spec.get("count") or 1) if mode == "ExactCount" else None
-        return DeviceRequest(name, parent, spec, device_class, count, bool(spec.get("adminAccess")))
+        return ClaimedRequest(name, parent, spec, device_class, count, bool(spec.get("adminAccess")))
 
-    def _all_of(self, claim: Object, request: DeviceRequest) -> Iterator[tuple[Pool, PoolDevice]]:
+    def _all_of(self, claim: Object, request: ClaimedRequest) -> Iterator[tuple[Pool, OfferedDevice]]:
         """Every device that a request for all of them means."""
         where = f"claim {claim_key(claim)}, request {request.name}: asks for all devices, but resource pool"
         for pool in self._pools:
@@ -187,16 +187,16 @@ class _Search:
                 if self._is_selected(claim, request, device) and self._has_room(request, device):
                     yield pool, device
 
-    def _has_room(self, request: DeviceRequest, device: PoolDevice) -> bool:
+    def _has_room(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
         if not self._features.consumable_capacity:
             return True
         wanted = capacity.consumed(request, device)
         return wanted is not None and capacity.is_left(wanted, device, self._used(device))
 
-    def _check_number(self, claim: Object, wishes: Sequence[_Wish]) -> None:
+    def _check_number(self, claim: Object, several: Sequence[_Sought]) -> None:
         total = 0
-        for request, wish in zip(requests_of(claim), wishes, strict=True):
-            least = min(wish.number(way) for way in range(len(wish.ways)))
+        for request, sought in zip(requests_of(claim), several, strict=True):
+            least = min(sought.number(way) for way in range(len(sought.ways)))
             if self._features.settled and least > MOST_RESULTS - total:
                 raise AllocationError(
                     f"claim {claim_key(claim)}, request {request['name']}: adding {least} devices exceeds the claim "
@@ -209,8 +209,8 @@ class _Search:
                 f"exceeds the claim limit of {MOST_RESULTS}"
             )
 
-    def _constraints_of(self, claim: Object) -> list[Constraint]:
-        made: list[Constraint] = []
+    def _constraints_of(self, claim: Object) -> list[DeviceConstraint]:
+        made: list[DeviceConstraint] = []
         for index, each in enumerate((claim["spec"].get("devices") or {}).get("constraints") or ()):
             names = each.get("requests") or ()
             if each.get("matchAttribute") is not None:
@@ -228,16 +228,16 @@ class _Search:
         """Whether everything from here on can be had. ``start``: which device of the pools to begin with."""
         if at.claim >= len(self._claims):
             return True
-        wishes = self._wishes[at.claim]
-        if at.request >= len(wishes):
+        several = self._sought[at.claim]
+        if at.request >= len(several):
             try:
                 return self._search(_At(at.claim + 1))
             except _TooManyError:
                 return False
-        wish = wishes[at.request]
+        sought = several[at.request]
         if at.way is None:
-            return self._any_way(at, wish)
-        request, number = wish.ways[at.way], wish.number(at.way)
+            return self._any_way(at, sought)
+        request, number = sought.ways[at.way], sought.number(at.way)
         if request.count is None and not number:
             return False
         if at.device >= number:
@@ -245,29 +245,29 @@ class _Search:
         if len(self._granted[at.claim]) + number - at.device > MOST_RESULTS:
             raise _TooManyError
         if request.count is None:
-            pool, device = wish.everything[at.way][at.device]
-            return self._try(at, wish, pool, device, 0)
+            pool, device = sought.everything[at.way][at.device]
+            return self._try(at, sought, pool, device, 0)
         place = 0
         for pool in self._pools:
             if self._is_passed_over(pool):
                 continue
             for device in _devices(pool):
                 place += 1
-                if place > start and self._fits(at, request, device) and self._try(at, wish, pool, device, place):
+                if place > start and self._fits(at, request, device) and self._try(at, sought, pool, device, place):
                     return True
         return False
 
-    def _any_way(self, at: _At, wish: _Wish) -> bool:
+    def _any_way(self, at: _At, sought: _Sought) -> bool:
         """Take the first alternative that leads to a solution."""
         too_many = True
-        for way in range(len(wish.ways)):
+        for way in range(len(sought.ways)):
             try:
                 found = self._search(at._replace(way=way))
             except _TooManyError:
                 continue
             too_many = False
             if found:
-                wish.picked = way
+                sought.picked = way
                 return True
         if too_many:
             raise _TooManyError
@@ -279,7 +279,7 @@ class _Search:
         refuse_invalid(pool)
         return False
 
-    def _fits(self, at: _At, request: DeviceRequest, device: PoolDevice) -> bool:
+    def _fits(self, at: _At, request: ClaimedRequest, device: OfferedDevice) -> bool:
         """Whether the device may be tried: not in use, and selected."""
         if request.admin:
             if at.claim in self._allocating.get(device.id, ()):
@@ -288,10 +288,10 @@ class _Search:
             return False
         return self._is_selected(self._claims[at.claim], request, device)
 
-    def _try(self, at: _At, wish: _Wish, pool: Pool, device: PoolDevice, place: int) -> bool:
+    def _try(self, at: _At, sought: _Sought, pool: Pool, device: OfferedDevice, place: int) -> bool:
         """Take the device and go on; given back where that leads nowhere."""
         assert at.way is not None
-        request = wish.ways[at.way]
+        request = sought.ways[at.way]
         granted = self._take(at.claim, request, pool, device)
         if granted is None:
             return False
@@ -306,7 +306,7 @@ class _Search:
                 self._give_back(at.claim, granted)
         return found
 
-    def _take(self, claim: int, request: DeviceRequest, pool: Pool, device: PoolDevice) -> Granted | None:
+    def _take(self, claim: int, request: ClaimedRequest, pool: Pool, device: OfferedDevice) -> Granted | None:
         """Take the device for the request, None where it is not to be had."""
         shared = device.is_shared and self._features.consumable_capacity
         if not self._is_free(claim, request, device, shared=shared):
@@ -339,7 +339,7 @@ class _Search:
         self._granted[claim].append(granted)
         return granted
 
-    def _is_free(self, claim: int, request: DeviceRequest, device: PoolDevice, *, shared: bool) -> bool:
+    def _is_free(self, claim: int, request: ClaimedRequest, device: OfferedDevice, *, shared: bool) -> bool:
         if shared:
             return request.admin or device.id not in self._allocator.taken.devices
         users = self._allocating.get(device.id, ())
@@ -347,8 +347,8 @@ class _Search:
             return claim not in users
         return not users and device.id not in self._allocator.taken.devices
 
-    def _constrain(self, claim: int, request: DeviceRequest, device: PoolDevice) -> bool:
-        added: list[Constraint] = []
+    def _constrain(self, claim: int, request: ClaimedRequest, device: OfferedDevice) -> bool:
+        added: list[DeviceConstraint] = []
         for constraint in self._constraints[claim]:
             if constraint.add(request, device):
                 added.append(constraint)
@@ -381,7 +381,7 @@ class _Search:
         """Whether an earlier allocation has it, or a share of it."""
         return device in self._allocator.taken.devices or device in self._allocator.taken.shared
 
-    def _used(self, device: PoolDevice) -> dict[str, Decimal]:
+    def _used(self, device: OfferedDevice) -> dict[str, Decimal]:
         used = dict(self._allocator.taken.shared.get(device.id, {}))
         for name, amount in self._using.get(device.id, {}).items():
             used[name] = used.get(name, Decimal(0)) + amount
@@ -389,7 +389,7 @@ class _Search:
 
     # -------------------------------------------------------------------------------------------------------- selectors
 
-    def _is_selected(self, claim: Object, request: DeviceRequest, device: PoolDevice) -> bool:
+    def _is_selected(self, claim: Object, request: ClaimedRequest, device: OfferedDevice) -> bool:
         """Whether class and request select the device, and it is for the node."""
         if device.spec.get("bindingConditions") and not self._features.binding_conditions:
             return False
@@ -400,22 +400,22 @@ class _Search:
             and (not device.slice.per_device or chosen(device.spec, self._place))
         )
 
-    def _all_hold(self, whose: str, selectors: Sequence[Spec], device: PoolDevice) -> bool:
+    def _all_hold(self, whose: str, selectors: Sequence[Spec], device: OfferedDevice) -> bool:
         for index, selector in enumerate(selectors):
             try:
                 if not holds(str(selector["cel"]["expression"]), device):
                     return False
             except SelectorError as failed:
-                raise AllocationError(self._told(whose, index, device, str(failed))) from failed
+                raise AllocationError(self._worded(whose, index, device, str(failed))) from failed
         return True
 
-    def _told(self, whose: str, index: int, device: PoolDevice, text: str) -> str:
+    def _worded(self, whose: str, index: int, device: OfferedDevice, text: str) -> str:
         if self._features.minor < 37 or "runtime error" not in text:
             return f"{whose}: selector #{index}: {text}"
         advice = f". {ADVICE}" if "no such key" in text else ""
         return f"{whose}: selector #{index} on device {device.id}: {text}{advice}"
 
 
-def _devices(pool: Pool) -> Iterator[PoolDevice]:
+def _devices(pool: Pool) -> Iterator[OfferedDevice]:
     for each in pool.slices:
         yield from each.devices

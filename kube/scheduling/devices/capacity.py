@@ -7,13 +7,13 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from mews.kube.api.quantities import parse, total_text
-from mews.kube.scheduling.devices.inventory import PoolDevice
-from mews.kube.scheduling.devices.requests import DeviceRequest, Spec
+from mews.kube.scheduling.devices.inventory import OfferedDevice
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec
 
 Amounts = Mapping[str, Decimal]
 
 
-def consumed(request: DeviceRequest, device: PoolDevice) -> dict[str, Decimal] | None:
+def consumed(request: ClaimedRequest, device: OfferedDevice) -> dict[str, Decimal] | None:
     """Of each capacity of the device how much the request takes; None where the device cannot give that."""
     capacities: Mapping[str, Spec] = device.spec.get("capacity") or {}
     if any(name not in capacities for name in request.capacity):
@@ -27,7 +27,7 @@ def consumed(request: DeviceRequest, device: PoolDevice) -> dict[str, Decimal] |
     return taken
 
 
-def is_left(taken: Amounts, device: PoolDevice, used: Amounts) -> bool:
+def is_left(taken: Amounts, device: OfferedDevice, used: Amounts) -> bool:
     """Whether the device has that much beside what is used of it."""
     capacities: Mapping[str, Spec] = device.spec.get("capacity") or {}
     return all(
@@ -35,7 +35,7 @@ def is_left(taken: Amounts, device: PoolDevice, used: Amounts) -> bool:
     )
 
 
-def written(taken: Amounts, device: PoolDevice) -> dict[str, str]:
+def written(taken: Amounts, device: OfferedDevice) -> dict[str, str]:
     """The amounts as an allocation shows them: with suffixes of the family in which the device writes its own."""
     return {name: total_text(amount, device.spec["capacity"][name]["value"]) for name, amount in taken.items()}
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from mews.kube.scheduling.devices.inventory import PoolDevice
-from mews.kube.scheduling.devices.requests import DeviceRequest, Spec
+from mews.kube.scheduling.devices.inventory import OfferedDevice
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec
 
 Value = tuple[str, Any]
 _KINDS = ("string", "int", "bool", "version")
 
 
-class Constraint(Protocol):
+class DeviceConstraint(Protocol):
     """Told of each device that is taken and given back; once it has refused one, more devices do not help."""
 
-    def add(self, request: DeviceRequest, device: PoolDevice) -> bool:
+    def add(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
         """Whether the device may join those taken."""
         ...
 
-    def remove(self, request: DeviceRequest, device: PoolDevice) -> None:
+    def remove(self, request: ClaimedRequest, device: OfferedDevice) -> None:
         """Undo the last addition."""
         ...
 
@@ -36,7 +36,7 @@ class MatchAttribute:
         self._value: Value | None = None
         self._devices = 0
 
-    def add(self, request: DeviceRequest, device: PoolDevice) -> bool:
+    def add(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
         """Whether the device has the value of the first."""
         if not request.is_named_by(self._requests):
             return True
@@ -47,7 +47,7 @@ class MatchAttribute:
         self._devices += 1
         return True
 
-    def remove(self, request: DeviceRequest, device: PoolDevice) -> None:
+    def remove(self, request: ClaimedRequest, device: OfferedDevice) -> None:
         """One device less; after the last any value will do."""
         if request.is_named_by(self._requests):
             self._devices -= 1
@@ -61,7 +61,7 @@ class DistinctAttribute:
         self._requests = requests
         self._values: list[Value] = []
 
-    def add(self, request: DeviceRequest, device: PoolDevice) -> bool:
+    def add(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
         """Whether no other device has the device's value."""
         if not request.is_named_by(self._requests):
             return True
@@ -71,14 +71,14 @@ class DistinctAttribute:
         self._values.append(value)
         return True
 
-    def remove(self, request: DeviceRequest, device: PoolDevice) -> None:
+    def remove(self, request: ClaimedRequest, device: OfferedDevice) -> None:
         """Forget the device's value."""
         value = attribute_of(device, self._attribute)
         if value is not None and request.is_named_by(self._requests):
             self._values.remove(value)
 
 
-def attribute_of(device: PoolDevice, name: str) -> Value | None:
+def attribute_of(device: OfferedDevice, name: str) -> Value | None:
     """(type, value) of the attribute with that full name; in a slice those of the driver may lack their domain."""
     attributes: Spec = device.spec.get("attributes") or {}
     domain, _, key = name.partition("/")

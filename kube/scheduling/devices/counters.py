@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from mews.kube.api.quantities import parse
-from mews.kube.scheduling.devices.inventory import DeviceId, Pool, PoolDevice, PoolSlice
+from mews.kube.scheduling.devices.inventory import DeviceId, OfferedDevice, Pool, PoolSlice
 
 _Key = tuple[str, str]
 _Ledger = dict[_Key, Decimal]
@@ -23,7 +23,7 @@ class Counters:
         self._is_taken = is_taken
         self._left: dict[object, _Ledger] = {}
 
-    def take(self, device: PoolDevice, pool: Pool) -> bool:
+    def take(self, device: OfferedDevice, pool: Pool) -> bool:
         """Whether the device's counters suffice; then they are taken."""
         left = self._ledger(device, pool)
         wanted = _wanted(device)
@@ -34,14 +34,14 @@ class Counters:
                 left[key] -= amount
         return True
 
-    def give_back(self, device: PoolDevice, pool: Pool) -> None:
+    def give_back(self, device: OfferedDevice, pool: Pool) -> None:
         """Undo ``take``."""
         left = self._ledger(device, pool)
         for key, amount in _wanted(device).items():
             if key in left:
                 left[key] += amount
 
-    def _ledger(self, device: PoolDevice, pool: Pool) -> _Ledger:
+    def _ledger(self, device: OfferedDevice, pool: Pool) -> _Ledger:
         scope: object = pool.id if self._by_pool else device.slice.name
         if scope not in self._left:
             slices: Iterable[PoolSlice] = (*pool.slices, *pool.others) if self._by_pool else (device.slice,)
@@ -64,7 +64,7 @@ class Counters:
         return left
 
 
-def _wanted(device: PoolDevice) -> _Ledger:
+def _wanted(device: OfferedDevice) -> _Ledger:
     wanted: _Ledger = {}
     for taken in device.counters:
         for name, counter in (taken.get("counters") or {}).items():

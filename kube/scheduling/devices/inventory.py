@@ -37,14 +37,14 @@ class PoolId(NamedTuple):
         return f"{self.driver}/{self.pool}"
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """A node as slices choose it."""
 
     name: str
     labels: Mapping[str, str]
 
 
-class PoolDevice:
+class OfferedDevice:
     """One device of a slice, and what selectors said of it."""
 
     __slots__ = ("id", "matches", "slice", "spec", "variables")
@@ -81,7 +81,7 @@ class PoolSlice:
         self.count = int(spec["pool"].get("resourceSliceCount") or 0)
         self.counter_sets: Sequence[Spec] = spec.get("sharedCounters") or ()
         self.devices = [
-            PoolDevice(DeviceId(self.driver, self.pool, str(device["name"])), device, self)
+            OfferedDevice(DeviceId(self.driver, self.pool, str(device["name"])), device, self)
             for device in spec.get("devices") or ()
         ]
         self.binds = any(device.spec.get("bindingConditions") is not None for device in self.devices)
@@ -91,7 +91,7 @@ class PoolSlice:
         """Whether each of its devices chooses nodes for itself."""
         return bool(self.spec.get("perDeviceNodeSelection"))
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: NodePlace) -> bool:
         """Whether the node can use any of its devices."""
         if self.per_device:
             return any(chosen(device.spec, place) for device in self.devices)
@@ -124,7 +124,7 @@ class Pool:
         return any(each.binds for each in self.slices)
 
 
-class Inventory:
+class DeviceInventory:
     """All slices, indexed; remembers the pools of a node until one of both changes."""
 
     def __init__(self, features: DeviceFeatures) -> None:
@@ -136,7 +136,7 @@ class Inventory:
         self._pools: dict[str, tuple[Mapping[str, str], list[Pool]]] = {}
 
     @classmethod
-    def of(cls, slices: Iterable[Object], features: DeviceFeatures) -> Inventory:
+    def of(cls, slices: Iterable[Object], features: DeviceFeatures) -> DeviceInventory:
         """The inventory of these slices."""
         made = cls(features)
         for each in slices:
@@ -173,7 +173,7 @@ class Inventory:
         for node in nodes:
             self._pools.pop(node, None)
 
-    def pools(self, place: Place) -> list[Pool]:
+    def pools(self, place: NodePlace) -> list[Pool]:
         """The pools whose devices the node can reach, in the order in which they are searched."""
         known = self._pools.get(place.name)
         if known is not None and known[0] == place.labels:
@@ -182,7 +182,7 @@ class Inventory:
         self._pools[place.name] = (place.labels, found)
         return found
 
-    def _gather(self, place: Place) -> list[Pool]:
+    def _gather(self, place: NodePlace) -> list[Pool]:
         near = {**self._on_node.get(place.name, {}), **self._anywhere}
         reached: dict[PoolId, list[PoolSlice]] = {}
         for name in sorted(near):
@@ -257,7 +257,7 @@ def _wrong_counters(slices: Sequence[PoolSlice]) -> str:
     return ""
 
 
-def chosen(spec: Spec, place: Place) -> bool:
+def chosen(spec: Spec, place: NodePlace) -> bool:
     """Whether a slice, or a device that chooses for itself, is for the node."""
     if spec.get("nodeName"):
         return bool(spec["nodeName"] == place.name)
@@ -267,12 +267,12 @@ def chosen(spec: Spec, place: Place) -> bool:
     return selector is not None and selected(selector, place)
 
 
-def selected(selector: Spec, place: Place) -> bool:
+def selected(selector: Spec, place: NodePlace) -> bool:
     """Whether one of a node selector's terms holds; an empty one holds nowhere."""
     return any(_holds(term, place) for term in selector.get("nodeSelectorTerms") or ())
 
 
-def _holds(term: Spec, place: Place) -> bool:
+def _holds(term: Spec, place: NodePlace) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     return bool(expressions or fields) and (
         all(expression_holds(each, place.labels) for each in expressions)

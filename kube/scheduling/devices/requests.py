@@ -12,7 +12,7 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 Spec = Mapping[str, Any]
 
 
-class DeviceRequest(Struct, frozen=True):
+class ClaimedRequest(Struct, frozen=True):
     """One request, or one alternative of a request named ``parent``; ``count`` is None for all devices."""
 
     name: str

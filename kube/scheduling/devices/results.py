@@ -11,15 +11,15 @@ from msgspec import Struct
 from mews.kube.api.objects import Object, name_of
 from mews.kube.scheduling.devices import capacity
 from mews.kube.scheduling.devices.features import DeviceFeatures
-from mews.kube.scheduling.devices.inventory import Pool, PoolDevice
-from mews.kube.scheduling.devices.requests import DeviceRequest, Spec
+from mews.kube.scheduling.devices.inventory import OfferedDevice, Pool
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec
 
 
 class Granted(Struct, frozen=True):
     """A device that a request got; ``consumed`` and ``share`` of one that is shared; ``counted``: it took counters."""
 
-    request: DeviceRequest
-    device: PoolDevice
+    request: ClaimedRequest
+    device: OfferedDevice
     pool: Pool
     consumed: Mapping[str, Decimal]
     share: str
@@ -29,7 +29,7 @@ class Granted(Struct, frozen=True):
 def allocation(
     claim: Object,
     granted: Sequence[Granted],
-    requests: Sequence[DeviceRequest],
+    requests: Sequence[ClaimedRequest],
     *,
     features: DeviceFeatures,
     node: str,
@@ -67,7 +67,7 @@ def _result(granted: Granted, features: DeviceFeatures) -> dict[str, Any]:
     return found
 
 
-def _of_classes(requests: Sequence[DeviceRequest]) -> list[dict[str, Any]]:
+def _of_classes(requests: Sequence[ClaimedRequest]) -> list[dict[str, Any]]:
     """Each class's own configuration once, for all requests of that class."""
     found: dict[str, list[dict[str, Any]]] = {}
     for request in requests:
@@ -81,7 +81,7 @@ def _of_classes(requests: Sequence[DeviceRequest]) -> list[dict[str, Any]]:
     return [each for several in found.values() for each in several]
 
 
-def _without_names(configuration: dict[str, Any], requests: Sequence[DeviceRequest]) -> dict[str, Any]:
+def _without_names(configuration: dict[str, Any], requests: Sequence[ClaimedRequest]) -> dict[str, Any]:
     """From 1.36 on what is for all requests names none."""
     names = configuration.get("requests") or ()
     if not names or not all(_is_meant(names, request) for request in requests):
@@ -89,7 +89,7 @@ def _without_names(configuration: dict[str, Any], requests: Sequence[DeviceReque
     return {key: value for key, value in configuration.items() if key != "requests"}
 
 
-def _of_claim(claim: Object, requests: Sequence[DeviceRequest], *, once: bool) -> list[dict[str, Any]]:
+def _of_claim(claim: Object, requests: Sequence[ClaimedRequest], *, once: bool) -> list[dict[str, Any]]:
     """The claim's own configuration; before 1.36 once for each request that it names."""
     found = []
     for given in (claim["spec"].get("devices") or {}).get("config") or ():
@@ -99,7 +99,7 @@ def _of_claim(claim: Object, requests: Sequence[DeviceRequest], *, once: bool) -
     return found
 
 
-def _is_meant(names: Sequence[str], request: DeviceRequest) -> bool:
+def _is_meant(names: Sequence[str], request: ClaimedRequest) -> bool:
     return (request.parent or request.name) in names or request.full_name in names
 
 

@@ -11,7 +11,7 @@ from mews.kube.cel.libraries import Quantity, Semver
 from mews.kube.cel.syntax import SyntaxFault, report
 from mews.kube.cel.values import CelError, Defaulting, type_of
 from mews.kube.scheduling.devices.errors import SelectorError
-from mews.kube.scheduling.devices.inventory import PoolDevice, Spec
+from mews.kube.scheduling.devices.inventory import OfferedDevice, Spec
 
 COST_LIMIT = 1_000_000
 """Of one evaluation (CELSelectorExpressionMaxCost)."""
@@ -21,7 +21,7 @@ ADVICE = (
 )
 
 
-def holds(expression: str, device: PoolDevice) -> bool:
+def holds(expression: str, device: OfferedDevice) -> bool:
     """Whether the expression is true of the device; asked once for both.
 
     Raises SelectorError.
@@ -32,7 +32,7 @@ def holds(expression: str, device: PoolDevice) -> bool:
     return known
 
 
-def _evaluated(expression: str, device: PoolDevice) -> bool:
+def _evaluated(expression: str, device: OfferedDevice) -> bool:
     if device.variables is None:
         device.variables = {"device": _shown(device)}
     try:
@@ -55,7 +55,7 @@ def _program(expression: str) -> Program:
     return program(expression, bindings=True)
 
 
-def _shown(device: PoolDevice) -> dict[str, Any]:
+def _shown(device: OfferedDevice) -> dict[str, Any]:
     """``device`` as expressions see it: an unknown domain is an empty map."""
     attributes, capacity = Defaulting(), Defaulting()
     for name, attribute in (device.spec.get("attributes") or {}).items():

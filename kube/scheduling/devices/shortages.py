@@ -12,8 +12,8 @@ from mews.kube.api.objects import Object, key_of, name_of
 from mews.kube.api.resource_claims import results_of
 from mews.kube.scheduling.devices.errors import SelectorError
 from mews.kube.scheduling.devices.features import DeviceFeatures
-from mews.kube.scheduling.devices.inventory import DeviceId, PoolDevice, PoolSlice
-from mews.kube.scheduling.devices.requests import DeviceRequest, Spec, requests_of
+from mews.kube.scheduling.devices.inventory import DeviceId, OfferedDevice, PoolSlice
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec, requests_of
 from mews.kube.scheduling.devices.selectors import holds
 from mews.kube.scheduling.devices.taints import untolerated
 
@@ -41,7 +41,7 @@ def shortages(
 def _sentence(
     name: str,
     spec: Spec,
-    devices: Sequence[PoolDevice],
+    devices: Sequence[OfferedDevice],
     holders: dict[DeviceId, str],
     *,
     class_of: Callable[[str], Object | None],
@@ -52,7 +52,7 @@ def _sentence(
     if device_class is None:
         return f"request {name}: there is no DeviceClass {class_name}"
     count = None if spec.get("allocationMode") == "All" else int(spec.get("count") or 1)
-    request = DeviceRequest(name, "", spec, device_class, count, bool(spec.get("adminAccess")))
+    request = ClaimedRequest(name, "", spec, device_class, count, bool(spec.get("adminAccess")))
     reasons: Counter[str] = Counter()
     used: dict[str, None] = {}
     for device in devices:
@@ -63,18 +63,18 @@ def _sentence(
             used[holder] = None
         reasons[reason] += 1
     free = reasons.pop("", 0)
-    told = [f"{number} {reason}" for reason, number in sorted(reasons.items())]
+    listed = [f"{number} {reason}" for reason, number in sorted(reasons.items())]
     if used:
-        shown = sorted(used)[:_NAMED]
+        first = sorted(used)[:_NAMED]
         more = f" and {len(used) - _NAMED} more" if len(used) > _NAMED else ""
-        told.append(f"held by {', '.join(shown)}{more}")
+        listed.append(f"held by {', '.join(first)}{more}")
     wanted = "all that match" if count is None else str(count)
     of_all = f"of {len(devices)} devices {free} are free and match"
-    listed = f" ({', '.join(told)})" if told else ""
-    return f"request {name} wants {wanted}: {of_all}{listed}"
+    shown = f" ({', '.join(listed)})" if listed else ""
+    return f"request {name} wants {wanted}: {of_all}{shown}"
 
 
-def _reason(request: DeviceRequest, device: PoolDevice, features: DeviceFeatures) -> str:
+def _reason(request: ClaimedRequest, device: OfferedDevice, features: DeviceFeatures) -> str:
     of_class = request.device_class["spec"].get("selectors") or ()
     for whose, selectors in (
         (f"class {name_of(request.device_class)}'s", of_class),

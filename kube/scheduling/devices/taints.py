@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mews.kube.scheduling.devices.inventory import PoolDevice
-from mews.kube.scheduling.devices.requests import DeviceRequest, Spec
+from mews.kube.scheduling.devices.inventory import OfferedDevice
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec
 
 
-def untolerated(device: PoolDevice, request: DeviceRequest) -> Spec | None:
+def untolerated(device: OfferedDevice, request: ClaimedRequest) -> Spec | None:
     """The first taint that keeps the device from the request, None where there is none."""
     for taint in device.spec.get("taints") or ():
         if taint.get("effect") != "None" and not any(tolerates(each, taint) for each in request.tolerations):

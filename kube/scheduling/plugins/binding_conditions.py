@@ -46,10 +46,10 @@ def is_ready(claim: Object, *, minor: int) -> bool:
 
 
 def _failure(claim: Object, condition: Mapping[str, Any], minor: int) -> str:
-    said = f'reason={condition.get("reason", "")}, message="{condition.get("message", "")}"'
+    described = f'reason={condition.get("reason", "")}, message="{condition.get("message", "")}"'
     if minor >= 36:
-        return f"device binding failed: claim={name_of(claim)}, {said}"
-    return f"claim {name_of(claim)} binding failed: {said}"
+        return f"device binding failed: claim={name_of(claim)}, {described}"
+    return f"claim {name_of(claim)} binding failed: {described}"
 
 
 def is_late(claim: Object, now_s: float) -> bool:

@@ -56,7 +56,7 @@ from mews.kube.scheduling.podinfo import PodInfo
 
 if TYPE_CHECKING:
     from mews.kube.scheduling.devices.allocator import Allocator
-    from mews.kube.scheduling.devices.inventory import Inventory
+    from mews.kube.scheduling.devices.inventory import DeviceInventory
     from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
     from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
 
@@ -72,7 +72,7 @@ class _Books(Struct):
     """What the plugin knows of the cluster, once it needs to."""
 
     ledger: DeviceLedger
-    inventory: Inventory
+    inventory: DeviceInventory
     writer: ClaimWriter
 
 
@@ -103,13 +103,13 @@ class DynamicResources:
     @property
     def _books(self) -> _Books:
         if self._known is None:
-            from mews.kube.scheduling.devices.inventory import Inventory
+            from mews.kube.scheduling.devices.inventory import DeviceInventory
             from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
             from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
 
             context, binds = self._handle.context, self._features.binding_conditions
             ledger = DeviceLedger(self._claims, shares=self._features.consumable_capacity)
-            inventory = Inventory(self._features)
+            inventory = DeviceInventory(self._features)
             self._known = _Books(ledger, inventory, ClaimWriter(context.kube, context.clock, stamps=binds))
             self._slices.on_change(self._slice_changed)
         return self._known
@@ -199,10 +199,10 @@ class DynamicResources:
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Refuse nodes that an allocation excludes, or on which the claims that have none cannot get one."""
-        from mews.kube.scheduling.devices.inventory import Place, selected
+        from mews.kube.scheduling.devices.inventory import NodePlace, selected
 
         found: _Claims = state.data[self.name]
-        place = Place(node.name, node.labels)
+        place = NodePlace(node.name, node.labels)
         unavailable = []
         for index, claim in enumerate(found.claims):
             selector = (allocation_of(claim) or {}).get("nodeSelector")

@@ -36,7 +36,7 @@ from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.devices.allocator import Allocator, Taken
 from mews.kube.scheduling.devices.errors import AllocationError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
-from mews.kube.scheduling.devices.inventory import Inventory, Place
+from mews.kube.scheduling.devices.inventory import DeviceInventory, NodePlace
 from mews.kube.scheduling.messages import DEALLOCATED
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
@@ -172,12 +172,16 @@ def is_allowed(case: DeviceCase, verdict: Verdict, features: DeviceFeatures) -> 
     slices = [_left(each, given) for each in case.slices]
     classes = {name_of(each): each for each in case.classes}
     allocator = Allocator(
-        Inventory.of(slices, features), Taken(), class_of=classes.get, features=features, new_share=lambda: "share"
+        DeviceInventory.of(slices, features),
+        Taken(),
+        class_of=classes.get,
+        features=features,
+        new_share=lambda: "share",
     )
     labels = {"kubernetes.io/hostname": verdict.node, **case.labels}
     claims = [each for each in _in_order(case) if name_of(each) not in case.allocated]
     try:
-        found = allocator.allocate(Place(verdict.node, labels), claims)
+        found = allocator.allocate(NodePlace(verdict.node, labels), claims)
     except AllocationError:  # of a device that in that order was not asked about
         return not case.ordered
     if found is None:

@@ -14,14 +14,14 @@ from mews.kube.scheduling.devices.allocator import Allocator, Taken
 from mews.kube.scheduling.devices.errors import AllocationError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.devices.gated_features import features_of
-from mews.kube.scheduling.devices.inventory import DeviceId, Inventory, Place
+from mews.kube.scheduling.devices.inventory import DeviceId, DeviceInventory, NodePlace
 
 DRIVER = "d.example.com"
 OLD = DeviceFeatures()
 NEW = DeviceFeatures(
     minor=37, partitionable_devices=True, device_taints=True, binding_conditions=True, consumable_capacity=True
 )
-EAST = Place("east", {"zone": "e"})
+EAST = NodePlace("east", {"zone": "e"})
 
 
 def test_features_follow_the_gates_of_the_release() -> None:
@@ -74,12 +74,12 @@ def allocations(
     *claims: Object,
     taken: Taken = Taken(),  # noqa: B008
     features: DeviceFeatures = OLD,
-    place: Place = EAST,
+    place: NodePlace = EAST,
     device_class: Object = CLASS,
 ) -> list[dict[str, Any]] | None:
     shares = iter(range(100))
     allocator = Allocator(
-        Inventory.of(slices, features),
+        DeviceInventory.of(slices, features),
         taken,
         class_of={"k": device_class}.get,
         features=features,
@@ -214,8 +214,8 @@ def test_a_slice_is_for_the_nodes_that_it_names() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["e"]}]}
     of_zone = offer(device("z"), pool="zone", name="z", nodeSelector={"nodeSelectorTerms": [term]})
     of_all = offer(device("n"), pool="net", name="n", allNodes=True)
-    assert given([of_zone], claim(ask()), place=Place("west", {"zone": "w"})) is None
-    west = Place("west", {"zone": "e"})
+    assert given([of_zone], claim(ask()), place=NodePlace("west", {"zone": "w"})) is None
+    west = NodePlace("west", {"zone": "e"})
     found = allocations([of_zone, of_all, offer(device("a"))], claim(ask(count=2)), place=west)
     assert found is not None
     assert [result["device"] for result in found[0]["devices"]["results"]] == ["n", "z"]
@@ -370,7 +370,7 @@ def test_configuration_of_classes_comes_before_that_of_the_claim() -> None:
 
 
 def test_an_inventory_forgets_what_changed() -> None:
-    inventory = Inventory(OLD)
+    inventory = DeviceInventory(OLD)
     inventory.set(offer(device("a")))
 
     def names() -> list[str]:

@@ -173,11 +173,11 @@ class GrpcDraRegistry:
             try:
                 service = self._judged(path, info)
             except _RefusedError as refused:
-                await _tell(registration, f"RegisterPlugin error -- {refused}")
+                await _notify_plugin(registration, f"RegisterPlugin error -- {refused}")
                 raise
             socket = GrpcDraSocket(str(info.name), service, channel_to(Path(info.endpoint or path)))
             try:
-                await _tell(registration, "")
+                await _notify_plugin(registration, "")
                 await self._follow(path, socket)
             finally:
                 await socket.channel.close(None)
@@ -213,7 +213,7 @@ class GrpcDraRegistry:
             await socket.channel.wait_for_state_change(state)
 
 
-async def _tell(registration: grpc.aio.Channel, error: str) -> None:
+async def _notify_plugin(registration: grpc.aio.Channel, error: str) -> None:
     status = pb.RegistrationStatus(plugin_registered=not error, error=error)
     method = "/pluginregistration.Registration/NotifyRegistrationStatus"
     await unary_call(registration, method, status, pb.RegistrationStatusResponse, timeout_s=_NOTIFY_S)

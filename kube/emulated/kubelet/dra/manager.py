@@ -170,8 +170,8 @@ class DraManager:
             info.drivers[driver] = answer.devices
             devices = [f"{device.pool}/{device.device}" for device in answer.devices]
             alone = [device for device in devices if f"{driver}/{device}" not in info.shared]
-            told = {"uid": uid, "driver": driver, "devices": devices, "alone": alone}
-            self._note("claim-prepared", claim=f"{info.namespace}/{info.name}", **told)
+            fields = {"uid": uid, "driver": driver, "devices": devices, "alone": alone}
+            self._note("claim-prepared", claim=f"{info.namespace}/{info.name}", **fields)
         if len(answers) < len(infos):
             raise DraError(f"NodePrepareResources skipped {len(infos) - len(answers)} ResourceClaims")
 

@@ -95,7 +95,7 @@ BOXES: Mapping[str, Box] = {
         Box(
             "device plugin, hooks",
             "gRPC",
-            ("kube.deviceplugin", "kube.runtimehook", "kube.streaming"),
+            ("kube.deviceplugin", "kube.dra", "kube.runtimehook", "kube.streaming"),
             "kube",
             420,
             612,

@@ -19,7 +19,8 @@ def device_id(kind: str, name: str) -> str:
 
 
 def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
-    """The edits of all devices in their order, after those of each specification that has one, once.
+    """The edits of all devices in their order, after those of each specification that has one, once. A runtime has
+    nothing of them left to resolve.
 
     Raises UnresolvableDevicesError.
     """
@@ -44,7 +45,7 @@ def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
         for node in edits.get("deviceNodes") or ():
             host = str(node.get("hostPath") or node["path"])
             nodes.append(DeviceNode(str(node["path"]), host, str(node.get("permissions") or "rw")))
-    return Allocation(envs, tuple(mounts), tuple(nodes), cdi_devices=tuple(wanted))
+    return Allocation(envs, tuple(mounts), tuple(nodes))
 
 
 def _edits(

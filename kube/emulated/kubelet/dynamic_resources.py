@@ -57,5 +57,5 @@ def with_claims(tools: Tools, pod: Object, container: str, given: Allocation) ->
         (*more.mounts, *given.mounts),
         (*more.devices, *given.devices),
         given.annotations,
-        (*more.cdi_devices, *given.cdi_devices),
+        given.cdi_devices,
     )

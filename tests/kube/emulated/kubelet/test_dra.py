@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.dra.claim_cache import cache_from, checkpoint_text
 from mews.kube.emulated.kubelet.dra.errors import DraCheckpointError
-from mews.kube.emulated.kubelet.dra.state_store import MemoryDraState
+from mews.kube.emulated.kubelet.dra.state_store import FileDraState, MemoryDraState
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import Machine
 from mews.kube.emulated.kubelet.node import NodeSpec
@@ -381,3 +382,16 @@ def test_a_checkpoint_comes_back_with_nothing_prepared() -> None:
         assert [info.prepared for info in cache.claims.values()] == [False]
 
     play(story)
+
+
+def test_the_file_is_replaced_as_a_whole_and_its_owners_alone(tmp_path: Path) -> None:
+    store = FileDraState(tmp_path)
+    assert store.load() == ""
+    for text in (checkpoint_text([]), checkpoint_text(None)):
+        store.save(text)
+        assert store.load() == text
+    assert [path.name for path in tmp_path.iterdir()] == ["dra_manager_state"]
+    assert store.path.stat().st_mode & 0o777 == 0o600
+    store.path.write_bytes(b"\xff")
+    with pytest.raises(DraCheckpointError, match="create ResourceClaim cache"):
+        store.load()

@@ -1,0 +1,36 @@
+"""CDI devices as a container gets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
+from mews.kube.dra.cdi import UnresolvableDevicesError, injected
+
+COMMON: dict[str, Any] = {
+    "kind": "v/c",
+    "containerEdits": {"env": ["ALL=yes", "ONE=first"]},
+    "devices": [
+        {"name": "0", "containerEdits": {"env": ["ONE=0=zero"], "deviceNodes": [{"path": "/dev/x0"}]}},
+        {
+            "name": "1",
+            "containerEdits": {
+                "mounts": [{"hostPath": "/h", "containerPath": "/c", "options": ["ro", "bind"]}],
+                "deviceNodes": [{"path": "/dev/x1", "hostPath": "/dev/y1", "permissions": "r"}],
+            },
+        },
+    ],
+}
+
+
+def test_edits_of_a_specification_come_once_and_before_those_of_its_devices() -> None:
+    nodes = (DeviceNode("/dev/x0", "/dev/x0"), DeviceNode("/dev/x1", "/dev/y1", "r"))
+    expected = Allocation({"ALL": "yes", "ONE": "0=zero"}, (Mount("/c", "/h", True),), nodes)
+    assert injected(["v/c=0", "v/c=1", "v/c=0"], [COMMON]) == expected
+
+
+def test_a_device_that_no_specification_has_is_named() -> None:
+    with pytest.raises(UnresolvableDevicesError, match="unresolvable CDI devices v/c=2, v/d=0$"):
+        injected(["v/c=0", "v/c=2", "v/d=0"], [COMMON])

@@ -116,6 +116,8 @@ def test_class_and_request_select_and_what_they_select_by_is_typed() -> None:
     assert given(slices, claim(ask()), device_class=narrow) == [["r=a"]]
     nowhere = where('device.attributes["nowhere"].?n.orValue(3) == 3 && !("nowhere" in device.attributes)')
     assert given(slices, claim(ask(selectors=nowhere))) == [["r=a"]]
+    bound = where(f'cel.bind(own, device.attributes["{DRIVER}"], own.n + own.n == 4)')
+    assert given(slices, claim(ask(selectors=bound))) == [["r=b"]]
 
 
 @pytest.mark.parametrize(

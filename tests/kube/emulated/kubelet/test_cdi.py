@@ -32,5 +32,5 @@ def test_edits_of_a_specification_come_once_and_before_those_of_its_devices() ->
 
 
 def test_a_device_that_no_specification_has_is_named() -> None:
-    with pytest.raises(UnresolvableDevicesError, match="unresolvable CDI devices v/c=2, v/d=0$"):
+    with pytest.raises(UnresolvableDevicesError, match=r"unresolvable CDI devices v/c=2, v/d=0$"):
         injected(["v/c=0", "v/c=2", "v/d=0"], [COMMON])

@@ -7,6 +7,7 @@ from mews.harness.commands import (
     doctor,
     env,
     envtest,
+    fuzz,
     listing,
     live,
     merge,
@@ -22,6 +23,7 @@ from mews.kube.system.command import Command
 OURS = (
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
     *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND, proxy.COMMAND),
+    fuzz.COMMAND,
 )
 
 

@@ -72,7 +72,7 @@ LIVE_WORDS = (
 
 COMMAND_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Run scenarios": ("list", "run", "validate", "diff-clusters", "merge", "simulate", "experiment"),
+        "Run scenarios": ("list", "run", "validate", "diff-clusters", "merge", "fuzz", "simulate", "experiment"),
         "Keep a cluster": ("up", "down", "envtest", "serve", "demo"),
         "Use a running cluster": ("live", "nvidia-smi"),
         "Judge a chassis": ("conform", "proxy"),

@@ -28,6 +28,10 @@ class _Node(Struct):
     registers: bool = False
     reports: bool = False
 
+    def forget(self, uid: str) -> None:
+        """That pod holds nothing any more."""
+        self.given = {slot: given for slot, given in self.given.items() if slot[0] != uid}
+
 
 class KubeletReports(Invariant[ObservedState]):
     """A list of devices comes from a plugin that registered since the kubelet began; the checkpoint has what was
@@ -45,7 +49,7 @@ class KubeletReports(Invariant[ObservedState]):
             ),
             *(("kubelet", event) for event in ("pod-ended", "rejected")),
             *(("component", event) for event in ("started", "killed", "crashed")),
-            *(("api", event) for event in ("event", "condition", "phase")),
+            *(("api", event) for event in ("event", "condition", "phase", "deleted")),
         }
     )
 
@@ -63,6 +67,8 @@ class KubeletReports(Invariant[ObservedState]):
         """Judge one word of a kubelet."""
         if line.layer == "api":
             if line.event != "event":
+                if line.event == "deleted":
+                    self._forget(str(line.fields.get("uid")))
                 if self._unreported:
                     self._followed.setdefault(line.actor.removeprefix("pod/"), line)
             elif line.actor.startswith(_KUBELET):
@@ -87,7 +93,7 @@ class KubeletReports(Invariant[ObservedState]):
             case "container-started":
                 yield from self._started(node, line, state)
             case "pod-ended" | "rejected":
-                node.given = {slot: given for slot, given in node.given.items() if slot[0] != line.fields["uid"]}
+                node.forget(line.fields["uid"])
                 self._reported.pop(line.fields.get("pod", ""), None)
             case "started":
                 node.begun = line
@@ -106,6 +112,12 @@ class KubeletReports(Invariant[ObservedState]):
             yield Breach((pod, str(line.number)), what, self._followed.get(pod, line), after=line)
         self._unreported.clear()
         self._followed.clear()
+
+    def _forget(self, uid: str) -> None:
+        """Of a pod that has left the API, by force, the devices are free at the next admission, whatever still runs
+        (GetActivePods of pkg/kubelet/kubelet_pods.go knows those of the API alone)."""
+        for node in self._nodes.values():
+            node.forget(uid)
 
     def _report(self, line: Line) -> None:
         pod = line.fields["object"].removeprefix("pod/")

@@ -2,7 +2,7 @@
 
 # No annotations from __future__: pydantic would have to read each of them from its text again.
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -345,6 +345,9 @@ class Step(Model):
 
     model_config = ConfigDict(json_schema_extra=_exactly_one)
 
+    ON_ANY: ClassVar[tuple[str, ...]] = ("name", "timeout", "outputs")
+    """What stands beside the action."""
+
     name: str = Field(default="", description="what the journal and reports call it")
     timeout: TimeLimit | None = Field(default=None, description="of this step; default: the scenario's stepTimeout")
     outputs: dict[str, OutputSpec] = Field(
@@ -388,7 +391,7 @@ class Step(Model):
         own, registered = split(value, cls.model_fields, StepKind)
         names = [action.rstrip("_") for action in ACTIONS]
         given = [name for name in names if name in own] + [each.name for each in registered]
-        unknown = [str(key) for key in own if key not in (*names, "name", "timeout", "outputs")]
+        unknown = [str(key) for key in own if key not in (*names, *cls.ON_ANY)]
         if len(given) != 1 and not unknown:
             found = " and ".join(given) or "none"
             allowed = ", ".join((*names, *STEPS.others()))
@@ -435,3 +438,31 @@ class Step(Model):
         if self._given is not None:
             return self._given.name
         return next(name.rstrip("_") for name in ACTIONS if getattr(self, name) is not None)
+
+
+class MeanwhileStep(Step):
+    """A step that is done beside the others: at a time, or as the journal writes a line."""
+
+    ON_ANY: ClassVar[tuple[str, ...]] = (*Step.ON_ANY, "at", "since", "line")
+
+    at: Seconds | None = Field(default=None, description="emulated seconds after since begins; default: 0")
+    since: str | None = Field(default=None, description="the name of a step; default: the first step")
+    line: int | None = Field(
+        default=None, ge=0, description="instead of at: as the journal writes the line of that number; virtual time"
+    )
+
+    @model_validator(mode="after")
+    def _one_moment(self) -> Self:
+        if self.line is not None and (self.at is not None or self.since is not None):
+            raise ValueError("line: stands instead of at and since")
+        if self.outputs:
+            raise ValueError("outputs: no step waits for what is done meanwhile")
+        if self.action == "workload":
+            raise ValueError("workload: belongs among steps")
+        return self
+
+    @property
+    def component(self) -> str | None:
+        """The component that it kills."""
+        killing = self.kill or self.restart
+        return None if killing is None else killing.component

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_
 from mews.harness.backends import BackendName
 from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.options import MOST_SEED
-from mews.harness.scenario.actions import Objects, Step
+from mews.harness.scenario.actions import MeanwhileStep, Objects, Step
 from mews.harness.scenario.base import DialectName, KubeObject, Model, OrScalar, Registered
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import OwnImages
@@ -210,6 +210,15 @@ class Scenario(Model):
     )
     objects: Objects | tuple[()] = Field(default=(), description="applied before the first step")
     steps: tuple[Step, ...] = ()
+    meanwhile: tuple[MeanwhileStep, ...] = Field(
+        default=(), description="done beside the steps, each at its own moment; the run lasts until all are done"
+    )
+    tail: Seconds = Field(default=0.0, description="how long the run goes on after steps and meanwhile")
+    judged_by: Literal["checks", "waits", "laws"] = Field(
+        default="checks",
+        description="laws: a step that fails ends nothing, and invariants with their computed bounds alone decide; "
+        "waits: so do waits, whose time begins anew after all that is done meanwhile",
+    )
     catch: tuple[Step, ...] = Field(default=(), description="run once it has failed, to gather what it came to")
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
     workload: Workload | None = None
@@ -235,8 +244,8 @@ class Scenario(Model):
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
-        """Whatever may be done: ``steps``, ``catch`` and ``finally``."""
-        return (*self.steps, *self.catch, *self.finally_)
+        """Whatever may be done: ``steps``, ``meanwhile``, ``catch`` and ``finally``."""
+        return (*self.steps, *self.meanwhile, *self.catch, *self.finally_)
 
     @property
     def included(self) -> tuple[Path, ...]:

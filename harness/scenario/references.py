@@ -62,13 +62,16 @@ def of_steps(known: KnownNames) -> Iterator[Finding]:
     """What the steps of the document name that cannot be there."""
     document = known.document
     seen: set[str] = set()
-    for part in ("steps", "catch", "finally"):
+    for part in ("steps", "meanwhile", "catch", "finally"):
         for index, step in enumerate(document.get(part) or ()):
             seen.add(str(step.get("name", "")))
             for action, value in step.items():
                 if action in _ACTIONS and value is not None:
                     yield from _ACTIONS[action]((part, index, action), value, known)
             yield from _since((part, index), step, seen)
+    named = [str(step["name"]) for step in document.get("steps") or () if step.get("name")]
+    for index, step in enumerate(document.get("meanwhile") or ()):
+        yield from one_of(("meanwhile", index, "since"), step.get("since"), named)
 
 
 # What several steps have in common

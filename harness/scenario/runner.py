@@ -29,6 +29,7 @@ from mews.harness.scenario.chain import stop_of
 from mews.harness.scenario.driver import Driver
 from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
 from mews.harness.scenario.hardware import hardware_of
+from mews.harness.scenario.meanwhile import Meanwhile, told
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.performing import perform
@@ -118,6 +119,7 @@ class _Run:
         self._steps = _all_steps(scenario)
         loop = asyncio.get_running_loop()
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
+        self._meanwhile = Meanwhile(self._stage, len(self._steps))
         self.ending = _Ending()
         self.evidence: dict[str, str] = {}
         self.violations: list[dict[str, Any]] = []
@@ -140,6 +142,7 @@ class _Run:
                 async with self._judged():
                     metrics = await self._measure()
             finally:
+                await self._meanwhile.close()
                 self.violations = [violation.as_dict() for violation in await oracle.finish()]
                 self.known = [violation.as_dict() for violation in oracle.known]
                 self._condemn(self.violations)
@@ -206,9 +209,39 @@ class _Run:
                 raise ScenarioError("workload.pod.resource: must be named: the stack has no system that pools devices")
             self._stage.driver = Driver(self._cluster, workload, jobs, self._scenario.name, template=template)
         await apply_objects(self._stage, self._scenario.objects)
+        self._meanwhile.begin()
         for step in self._steps[: len(self._steps) - len(self._scenario.catch) - len(self._scenario.finally_)]:
-            await self._do(step)
+            await (self._do(step) if self._scenario.judged_by == "checks" else self._try(step))
+        self._number = 0
+        await self._meanwhile.done()
+        await asyncio.sleep(self._cluster.pace.loop_s(self._scenario.tail))
+        self._check_meanwhile()
         self._check_brought("the scenario to end")
+
+    async def _try(self, step: Step) -> None:
+        """Do a step whose failing ends nothing, unless waits decide and it is one: such a one has its time from the
+        last moment at which something was done beside it."""
+        number = self._number
+        while True:
+            begun = self._meanwhile.over
+            try:
+                await self._do(step)
+                return
+            except StepFailed:
+                if step.action != "wait" or self._scenario.judged_by == "laws":
+                    return
+                if self._meanwhile.over == begun and not self._meanwhile.is_pending:
+                    raise
+            self._number = number
+
+    def _check_meanwhile(self) -> None:
+        """Raise what kept a step of ``meanwhile`` from coming off."""
+        for place, error in told(self._meanwhile.failed):
+            if isinstance(error, StepFailed) and self._scenario.judged_by != "checks":
+                continue
+            if isinstance(error, StepFailed):
+                raise StepFailed(replace(error.failure, awaited=f"{place}: {error.failure.awaited}")) from error
+            raise ScenarioError(f"{place}: {error}") from error
 
     def _check_brought(self, awaited: str) -> None:
         """Raise StepFailed where a program of the user's has ended by itself."""
@@ -235,6 +268,8 @@ class _Run:
     async def _do(self, step: Step) -> Any:
         self._number += 1
         self._notify(step)
+        if not self._cleaning:
+            self._meanwhile.begun(self._number - 1, step.name)
         try:
             if step.action not in _MENDING and not self._cleaning:
                 self._check_brought(f"{step.action} to begin")
@@ -270,7 +305,7 @@ class _Run:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)
             metrics = {**workload_metrics(self._stage.driver.times(), cpus), **metrics}
-        if self.ending.verdict == "passed":
+        if self.ending.verdict == "passed" and self._scenario.judged_by == "checks":
             for name, bound in self._scenario.metrics.items():
                 broken = bound_broken(name, bound, metrics)
                 if broken:
@@ -293,7 +328,12 @@ def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
     """The invariants' bounds: as the scenario says, else as they follow from the configuration. What it says of a
     system that does not run binds nobody."""
     theirs = bounds_of(cluster.systems)
-    given = {name: value for name, value in scenario.bounds.items() if name in (*Bounds.names(), *theirs)}
+    of_checks = scenario.judged_by == "checks"  # a bound holds for what the steps do themselves
+    given = {
+        name: value
+        for name, value in scenario.bounds.items()
+        if name in (*Bounds.names(), *theirs) and (of_checks or value is None)
+    }
     computed = computed_bounds(cluster.systems, hardware_of(scenario), cluster.pace.speed)
     return Bounds.of({**computed, **given}, theirs)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import mews.scenarios
 from mews.harness.catalogue.files import shipped
+from mews.harness.fuzz.faults import KINDS, admits
 from mews.harness.options import RunOptions
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import ScenarioError
@@ -18,7 +19,7 @@ from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.loader import find_scenarios, load_scenario, parse_scenario
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import foreseen
-from tests.oracle.actions import KINDS, Action, a_fault, a_schedule, admits, moment
+from tests.oracle.actions import Action, a_fault, a_schedule, moment
 from tests.oracle.play import Outcome, Tamper, play
 from tests.oracle.worlds import scenario_text
 

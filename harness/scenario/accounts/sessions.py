@@ -26,7 +26,8 @@ _STACK = (
 )
 _PLAYED = (
     *("timeout", "stepTimeout", "objects", "workload.**", "metrics.**", "invariants", "expects", "requires.**"),
-    *(f"{part}.**" for part in ("steps", "catch", "finally")),
+    *(f"{part}.**" for part in ("steps", "meanwhile", "catch", "finally")),
+    *("tail", "judgedBy"),
 )
 
 SESSION = KeyAccount(

@@ -1,0 +1,184 @@
+"""What may befall the worlds of one scenario, and the drawing of it."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.harness.fuzz.choices import Choice, Entry, Plan
+from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
+from mews.harness.scenario.hardware import hardware_of
+from mews.harness.scenario.known import KnownNames
+from mews.harness.scenario.model import Scenario
+
+MOST = 6
+"""Choices in one world."""
+AWAY_S = (0.0, 1.0, 5.0, 45.0, 120.0)
+"""How long a crashed component stays away: within a lease, and longer than any."""
+TAILS_S = (60.0, 60.0, 60.0, 400.0)
+"""How long a world goes on: some until the longest clocks have run out."""
+LATEST_S = 60.0
+"""How long after a step began something may come, at most; most comes close upon it."""
+WORDS = ("kill", "fault", "edit", "delete", "force-delete", "replace", "copy")
+"""What a choice is, in a word."""
+_NEVER_KILLED = ("hosts", "service-names")
+"""Components that a run in virtual time has no process of."""
+
+
+class Moments(Struct, frozen=True):
+    """When steps of the undisturbed run began (name, "" where it has none; emulated seconds after the first)."""
+
+    begins: tuple[tuple[str, float], ...] = (("", 0.0),)
+
+    def draw(self, rng: random.Random) -> dict[str, Any]:
+        """A moment: a step that has a name, or the first one, and a time after it."""
+        name, began_s = rng.choice(self.begins)
+        later_s = rng.choice((0.0, rng.uniform(0, 3), rng.uniform(0, 15), rng.uniform(0, LATEST_S)))
+        if name:
+            return {"at": round(later_s, 3), "since": name}
+        return {"at": round(began_s + later_s, 3)}
+
+
+class Menu(Struct, frozen=True):
+    """What can be drawn for one scenario. ``without``: kinds that are not, as ``kill`` or ``fault slow-operation``."""
+
+    scenario: Scenario
+    hardware: Hardware
+    components: tuple[str, ...]
+    objects: tuple[Mapping[str, Any], ...]
+    moments: Moments
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scenario: Scenario, moments: Moments, without: Sequence[str] = ()) -> Menu:
+        """What that scenario's hardware, stack and objects let befall it."""
+        hardware = hardware_of(scenario)
+        known = KnownNames(scenario, hardware, {}).components
+        components = tuple(name for name in known if name not in _NEVER_KILLED)
+        return cls(scenario, hardware, components, _pods(scenario), moments, tuple(without))
+
+    def kinds(self) -> list[str]:
+        """What may be drawn."""
+        pooled = any(one.devices for one in self.hardware.chassis)
+        faults = [f"fault {kind}" for kind in KINDS if admits(kind, self.hardware)]
+        found = [
+            *(["kill"] * (1 + len(faults) // 2) if self.components else ()),
+            *faults,
+            *(["edit", "edit"] if pooled else ()),
+            *(["delete", "force-delete", "replace", "copy"] * 2 if self.objects else ()),
+        ]
+        return [kind for kind in found if not any(kind == no or kind.startswith(f"{no} ") for no in self.without)]
+
+    def draw(self, kind: str, rng: random.Random) -> Choice:
+        """A choice of that kind."""
+        word, _, rest = kind.partition(" ")
+        return _DRAWN[word](self, rest, rng, self.moments.draw(rng))
+
+    def plan(self, rng: random.Random) -> Plan:
+        """A world: half of them of nothing but what passes, so that the scenario's own waits can be held against it."""
+        kinds = self.kinds()
+        if rng.random() < 0.5:
+            kinds = [kind for kind in kinds if _passes(kind)] or kinds
+        count = rng.choice((1, 1, 2, 2, 3, 4, MOST)) if kinds else 0
+        choices = tuple(self.draw(rng.choice(kinds), rng) for _ in range(count))
+        return Plan(self.scenario.seed, choices, rng.choice(TAILS_S))
+
+    def changed(self, plan: Plan, rng: random.Random) -> Plan:
+        """That world with one choice more, less, elsewhere or at another time."""
+        choices = list(plan.choices)
+        how = rng.choice(("more", "less", "moved", "other"))
+        if how == "more" or not choices:
+            choices.append(self.draw(rng.choice(self.kinds()), rng))
+        else:
+            place = rng.randrange(len(choices))
+            if how == "less" and len(choices) > 1:
+                del choices[place]
+            elif how == "moved":
+                choices[place] = choices[place].moved(rng.uniform(-10, 10))
+            else:
+                choices[place] = self.draw(rng.choice(self.kinds()), rng)
+        return Plan(plan.seed, tuple(choices[-MOST:]), plan.tail_s)
+
+
+def _passes(kind: str) -> bool:
+    word, _, fault = kind.partition(" ")
+    return word == "kill" or fault in PASSING
+
+
+def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
+    """The pods that the scenario makes itself, as it writes them."""
+    made = [*scenario.objects]
+    for step in scenario.steps:
+        made += [*(step.apply or ()), *(step.create or ())]
+    return tuple(obj for obj in made if obj.get("kind") == "Pod" and obj.get("metadata", {}).get("name"))
+
+
+def _kill(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+    component = rng.choice(menu.components)
+    away_s = rng.choice(AWAY_S)
+    kind = f"kill {component.partition('/')[0]}"
+    if away_s == 0:
+        return Choice(kind, ({**moment, "restart": component},))
+    back = {**moment, "at": round(moment["at"] + away_s, 3)}
+    return Choice(kind, ({**moment, "kill": component}, {**back, "start": component}))
+
+
+def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> Choice:
+    drawn = draw_fault(kind, menu.hardware, rng)
+    where = {"host": drawn.on} if drawn.is_host else {"chassis": drawn.on}
+    entry = {**moment, "fault": {**where, "add": dict(drawn.spec)}}
+    return Choice(f"fault {kind}", (entry,), passing=kind in PASSING)
+
+
+def _edit(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+    chassis: ChassisSpec = rng.choice([one for one in menu.hardware.chassis if one.devices])
+    port = rng.choice([None, *(port for port, host in chassis.ports.items() if host)])
+    edit = {"chassis": chassis.name, "device": rng.choice(chassis.devices).id, "port": port}
+    return Choice("edit", ({**moment, "chassis": {"edit": edit}},), passing=False)
+
+
+def _target(obj: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"kind": "Pod", "name": obj["metadata"]["name"], "wait": False, "missingOk": True}
+    namespace = obj["metadata"].get("namespace")
+    return named if namespace is None else {**named, "namespace": namespace}
+
+
+def _delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+    return Choice("delete", ({**moment, "delete": _target(rng.choice(menu.objects))},), passing=False)
+
+
+def _force_delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+    target = {**_target(rng.choice(menu.objects)), "gracePeriod": 0}
+    return Choice("force-delete", ({**moment, "delete": target},), passing=False)
+
+
+def _replace(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+    """Deleted, by force or not, and made anew under the same name."""
+    obj = rng.choice(menu.objects)
+    force = {"gracePeriod": 0} if rng.random() < 0.7 else {}
+    again = {**moment, "at": round(moment["at"] + rng.choice((0.0, 0.5, 5.0)), 3)}
+    delete = {**moment, "delete": {**_target(obj), **force, "wait": not force}}
+    return Choice("replace", (delete, {**again, "apply": dict(obj)}), passing=False)
+
+
+def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+    """One more pod like one of the scenario's."""
+    obj = copy.deepcopy(dict(rng.choice(menu.objects)))
+    obj["metadata"] = {**obj["metadata"], "name": f"{obj['metadata']['name']}-copy-{rng.randint(1, 3)}"}
+    return Choice("copy", ({**moment, "apply": obj},), passing=False)
+
+
+_DRAWN: Mapping[str, Callable[[Menu, str, random.Random, Entry], Choice]] = {
+    "kill": _kill,
+    "fault": _fault,
+    "edit": _edit,
+    "delete": _delete,
+    "force-delete": _force_delete,
+    "replace": _replace,
+    "copy": _copy,
+}

@@ -1,0 +1,103 @@
+"""Drawing worlds in rounds: each has a seed and a memory of its own, so that rounds may run anywhere and in any order
+and find the same.
+
+Worlds are drawn by seed, some by changing one that went where none had been. Hypothesis was tried for it and covers
+half as much in as many worlds (``benchmarks/fuzz.py``): it goes for small and repeated values, where a world needs
+what it did not have yet.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+
+from msgspec import Struct, field
+
+from mews.harness.fuzz.choices import Choice, Plan
+from mews.harness.fuzz.menu import Menu
+from mews.harness.fuzz.world import Player, Problem
+from mews.kube.clock import stream
+
+WORLDS = 25
+"""In one round."""
+_CHANGED = 0.25
+"""So often a world is one of this round that went where none had been, changed."""
+
+
+class Found(Struct, frozen=True):
+    """A problem, the world that has it, and the number of that world in its search, from 1 on."""
+
+    problem: Problem
+    plan: Plan
+    world: int
+
+
+class Round(Struct, frozen=True):
+    """What one round came to: the first world of each problem, and all that was gone through."""
+
+    number: int
+    worlds: int
+    found: tuple[Found, ...]
+    features: frozenset[str]
+
+
+class _Search(Struct):
+    """One round as it goes on."""
+
+    menu: Menu
+    player: Player
+    first: int
+    """Worlds before this round."""
+    worlds: int = 0
+    found: dict[str, Found] = field(default_factory=dict)
+    features: set[str] = field(default_factory=set)
+    kept: list[Plan] = field(default_factory=list)
+
+    def try_next(self, rng: random.Random) -> int:
+        """Play one world; how much of it was new."""
+        if self.kept and rng.random() < _CHANGED:
+            plan = self.menu.changed(rng.choice(self.kept), rng)
+        else:
+            plan = self.menu.plan(rng)
+        return self.play(plan)
+
+    def play(self, plan: Plan) -> int:
+        self.worlds += 1
+        world = self.player.play(plan)
+        for problem in world.problems:
+            self.found.setdefault(problem.key, Found(problem, plan, self.first + self.worlds))
+        new = len(world.features - self.features)
+        if new and not world.problems:
+            self.kept.append(plan)
+        self.features |= world.features
+        return new
+
+    def ended(self, number: int) -> Round:
+        return Round(number, self.worlds, tuple(self.found.values()), frozenset(self.features))
+
+
+def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = WORLDS) -> Round:
+    """The ``number``-th round of that search, from 0 on, of so many worlds."""
+    search, rng = _Search(menu, player, number * WORLDS), stream(seed, f"fuzz/{number}")
+    while search.worlds < most:
+        search.try_next(rng)
+    return search.ended(number)
+
+
+def crashes(lines: range, components: tuple[str, ...], at_once: int) -> Iterator[tuple[Choice, ...]]:
+    """Every component restarted as each of those lines is written; or any two such crashes."""
+    single = [
+        Choice(f"kill {component.partition('/')[0]}", ({"line": line, "restart": component},))
+        for line in lines
+        for component in components
+    ]
+    yield from combinations(single, at_once)
+
+
+def play_all(menu: Menu, player: Player, number: int, choices: list[tuple[Choice, ...]]) -> Round:
+    """A round of these worlds."""
+    search = _Search(menu, player, number * WORLDS)
+    for each in choices:
+        search.play(Plan(menu.scenario.seed, each))
+    return search.ended(number)

@@ -1,0 +1,277 @@
+"""A whole search: rounds over all scenarios until the budget is spent, then each problem is made small and written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.fuzz.files import Finding, as_document, plan_of, write_finding
+from mews.harness.fuzz.menu import Menu
+from mews.harness.fuzz.rounds import WORLDS, Found, Round, crashes, play_all, play_round
+from mews.harness.fuzz.shrinking import Smallest, shrink
+from mews.harness.fuzz.world import Player, Problem
+from mews.harness.report.run import Run
+from mews.harness.scenario.model import Scenario
+from mews.harness.worker_pool import WorkerPool
+from mews.own_files import make_own_folder, write_own
+
+STATE = "search.json"
+_MOST_ROUNDS = 100_000
+
+
+class Budget(Struct, frozen=True):
+    """How much is searched: so many worlds, or so many seconds."""
+
+    worlds: int | None = None
+    seconds: float | None = None
+
+
+class Asked(Struct, frozen=True):
+    """What a search is told. ``systematic``: no chance, but every component killed at every line (1), or any two such
+    crashes (2)."""
+
+    budget: Budget
+    seed: int = 1
+    jobs: int = 1
+    waits: bool = False
+    oracles: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    systematic: int = 0
+
+
+class Target(Struct):
+    """One scenario that is searched."""
+
+    player: Player
+    menu: Menu
+    clean: Run
+    worlds: int = 0
+    features: set[str] = field(default_factory=set)
+    found: dict[str, Found] = field(default_factory=dict)
+
+
+class Progress(Struct, frozen=True):
+    """How far a search is."""
+
+    worlds: int
+    features: int
+    found: int
+    seconds: float
+
+
+Observe = Callable[[Progress], None]
+
+
+def target_of(scenario: Scenario, asked: Asked) -> Target:
+    """The scenario with what may befall it.
+
+    Raises BadInput for one that does not pass as it is, and where nothing is left to draw; Lacks for one that is
+    skipped.
+    """
+    player = Player(scenario, asked.waits, asked.oracles)
+    clean, moments = player.moments()
+    if clean.lacks or clean.result.verdict == "skipped":
+        raise Lacks(f"{scenario.path}: skipped: {clean.result.reason}")
+    if clean.result.verdict != "passed":
+        raise BadInput(f"{scenario.path}: fails before anything befalls it: {clean.result.reason}")
+    menu = Menu.of(scenario, moments, asked.without)
+    if not menu.kinds():
+        raise BadInput(f"{scenario.path}: --without leaves nothing to draw")
+    return Target(player, menu, clean)
+
+
+class Search:
+    """Rounds over targets, in turn. ``resumed`` goes on with what a search before wrote into the folder."""
+
+    def __init__(self, targets: Sequence[Target], asked: Asked, folder: Path, observe: Observe) -> None:
+        self.targets = targets
+        self._asked = asked
+        self._folder = folder
+        self._observe = observe
+        self._rounds = 0
+        self._began_s = time.monotonic()
+
+    @property
+    def worlds(self) -> int:
+        """How many were played."""
+        return sum(each.worlds for each in self.targets)
+
+    def resume(self) -> None:
+        """Take up the state that was written.
+
+        Raises BadInput for that of another search.
+        """
+        path = self._folder / STATE
+        try:
+            state = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            raise BadInput(f"--resume: {path}: cannot be read: {error}") from None
+        if state.get("search") != self._name():
+            raise BadInput(f"--resume: {path}: belongs to another search: scenarios, options or seed differ")
+        self._rounds = state["rounds"]
+        for target, kept in zip(self.targets, state["targets"], strict=True):
+            target.worlds, target.features = kept["worlds"], set(kept["features"])
+            for each in kept["found"]:
+                problem = Problem(**each["problem"])
+                target.found[problem.key] = Found(problem, plan_of(each["plan"]), each["world"])
+
+    def run(self) -> None:
+        """Play rounds until the budget is spent; the state is written after each."""
+        make_own_folder(self._folder)
+        self._began_s = time.monotonic()
+        plan = self._plan()
+        with closing(self._played(plan)) as played:
+            for number, ended in enumerate(played, start=self._rounds):
+                self._take(self.targets[number % len(self.targets)], ended)
+                self._rounds = number + 1
+                self._write()
+                self._tell()
+                if self._is_over():
+                    return
+
+    def _take(self, target: Target, ended: Round) -> None:
+        target.worlds += ended.worlds
+        target.features |= ended.features
+        for each in ended.found:
+            target.found.setdefault(each.problem.key, each)
+
+    def _is_over(self) -> bool:
+        seconds = self._asked.budget.seconds
+        return seconds is not None and time.monotonic() - self._began_s >= seconds
+
+    def _plan(self) -> list[Callable[[], Round]]:
+        """The rounds that are still to be played."""
+        if self._asked.systematic:
+            return self._systematic()
+        size, budget = self._size(), self._asked.budget.worlds
+        most = _MOST_ROUNDS if budget is None else min(_MOST_ROUNDS, -(-budget // size))
+        sizes = [size if budget is None else min(size, budget - number * size) for number in range(most)]
+        return [partial(self._drawn, number, worlds) for number, worlds in enumerate(sizes)][self._rounds :]
+
+    def _size(self) -> int:
+        """Worlds in a round: fewer where the budget would not reach all scenarios."""
+        budget = self._asked.budget.worlds
+        return WORLDS if budget is None else max(1, min(WORLDS, -(-budget // len(self.targets))))
+
+    def _drawn(self, number: int, most: int) -> Round:
+        target = self.targets[number % len(self.targets)]
+        return play_round(target.menu, target.player, self._asked.seed, number // len(self.targets), most)
+
+    def _systematic(self) -> list[Callable[[], Round]]:
+        rounds: list[Callable[[], Round]] = []
+        batches = [self._batches(target) for target in self.targets]
+        while len(rounds) < _MOST_ROUNDS and any(batch := [list(islice(each, WORLDS)) for each in batches]):
+            number = len(rounds) // len(batches)
+            for target, worlds in zip(self.targets, batch, strict=True):
+                rounds.append(partial(play_all, target.menu, target.player, number, worlds))
+        return rounds[self._rounds :]
+
+    def _batches(self, target: Target) -> Iterator[Any]:
+        begun = [line.number for line in target.clean.lines if line.layer == "step" and line.number >= 0]
+        lines = [line.number for line in target.clean.lines if begun and begun[0] <= line.number]
+        every = crashes(range(lines[0], lines[-1] + 1), target.menu.components, self._asked.systematic)
+        most = self._asked.budget.worlds
+        return every if most is None else islice(every, most // len(self.targets))
+
+    def _played(self, plan: Sequence[Callable[[], Round]]) -> Generator[Round]:
+        jobs = min(self._asked.jobs, len(plan))
+        if jobs <= 1:
+            yield from (each() for each in plan)
+            return
+        pool = WorkerPool(
+            lambda number: plan[number](),
+            jobs=jobs,
+            lost=lambda number, reason: Round(number, 0, (), frozenset()),
+            on_tick=self._tell,
+        )
+        yield from pool.run(len(plan))
+
+    def _tell(self) -> None:
+        self._observe(
+            Progress(
+                self.worlds,
+                sum(len(each.features) for each in self.targets),
+                sum(len(each.found) for each in self.targets),
+                time.monotonic() - self._began_s,
+            )
+        )
+
+    def _name(self) -> str:
+        asked = self._asked
+        parts = [asked.seed, asked.waits, asked.oracles, asked.without, asked.overrides, asked.systematic]
+        files = [hashlib.sha256(Path(str(each.menu.scenario.path)).read_bytes()).hexdigest() for each in self.targets]
+        return hashlib.sha256(json.dumps([parts, files, self._size()]).encode()).hexdigest()[:16]
+
+    def _write(self) -> None:
+        targets = [
+            {
+                "scenario": each.menu.scenario.name,
+                "worlds": each.worlds,
+                "features": sorted(each.features),
+                "found": [
+                    {"problem": _fields(one.problem), "plan": as_document(one.plan), "world": one.world}
+                    for one in each.found.values()
+                ],
+            }
+            for each in self.targets
+        ]
+        state = {"search": self._name(), "rounds": self._rounds, "targets": targets}
+        write_own(self._folder / STATE, json.dumps(state) + "\n")
+
+    def findings(self) -> Iterator[tuple[Finding, Run, Path]]:
+        """Make each problem small, and write it down; what one world shows is one finding."""
+        found = [(target, each) for target in self.targets for each in target.found.values()]
+        alike: dict[tuple[str, str], tuple[Target, Finding]] = {}
+        for (target, each), small in zip(found, self._shrunk(found), strict=True):
+            name = target.menu.scenario.name
+            finding = Finding(name, small.problem, small.plan, each.world, small.worlds)
+            before = alike.get((name, small.plan.key()))
+            alike[name, small.plan.key()] = target, finding if before is None else _joined(before[1], finding)
+        taken: set[str] = set()
+        for target, finding in alike.values():
+            others = (f"{finding.slug}-{number}" for number in count(2))
+            slug = next(slug for slug in chain((finding.slug,), others) if slug not in taken)
+            taken.add(slug)
+            run = write_finding(finding, target.player, self._asked.overrides, self._folder / slug)
+            yield finding, run, self._folder / slug
+
+    def _shrunk(self, found: Sequence[tuple[Target, Found]]) -> Iterator[Smallest]:
+        def one(number: int) -> Smallest:
+            target, each = found[number]
+            return shrink(target.player.play, each.plan, each.problem)
+
+        if self._asked.jobs <= 1 or len(found) < 2:
+            return map(one, range(len(found)))
+        pool = WorkerPool(
+            one,
+            jobs=min(self._asked.jobs, len(found)),
+            lost=lambda number, reason: Smallest(found[number][1].plan, found[number][1].problem, 0, False),
+            on_tick=self._tell,
+        )
+        return pool.run(len(found))
+
+
+def _joined(one: Finding, other: Finding) -> Finding:
+    """Two problems of one world: the one whose line comes first is what it is called by."""
+    first, second = sorted((one, other), key=lambda each: math.inf if each.problem.line is None else each.problem.line)
+    also = (*first.also, second.problem, *second.also)
+    return replace(first, also=also, worlds=min(one.worlds, other.worlds), shrunk=one.shrunk + other.shrunk)
+
+
+def _fields(problem: Problem) -> dict[str, Any]:
+    return {name: getattr(problem, name) for name in problem.__struct_fields__}

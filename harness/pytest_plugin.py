@@ -4,6 +4,7 @@
 - ``mews_hosts``: hosts with their files (sysfs, NVML) beside chassis, without Kubernetes.
 - ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.apply(…)``, ``.wait(…)`` …).
 - ``mews_run(path, seed=…, **overrides)``: runs a scenario and returns its result.
+- ``mews_fuzz(path, budget=…, corpus=…, **overrides)``: searches a scenario for faults that break a law.
 
 What they serve is chosen by ``@pytest.mark.mews(hardware=…, stack=…, dialect=…, tls=…, speed=…)``, else by the
 options ``--mews-hardware`` and so on, else by the ini options ``mews_hardware`` and so on (all of them are in
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.session import ClusterSession
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster
+    from mews.harness.testkit.fuzzing import Fuzzer
     from mews.harness.testkit.hosts import RunningHosts
     from mews.harness.testkit.runs import Runner
     from mews.harness.testkit.settings import Settings
@@ -335,6 +337,14 @@ def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> R
     runner.images = {} if chosen.images is None else _read_images(Path(chosen.images))
     request.node.stash[_RUNS] = runner
     return runner
+
+
+@pytest.fixture
+def mews_fuzz(request: pytest.FixtureRequest) -> Fuzzer:
+    """Searches scenarios in virtual time; see ``mews.harness.testkit.fuzzing.Fuzzer``."""
+    from mews.harness.testkit.fuzzing import Fuzzer
+
+    return Fuzzer(request.path.parent, _artefacts(request.node) / "fuzz", _allow_outside(request.config))
 
 
 def _artefacts(item: pytest.Item) -> Path:

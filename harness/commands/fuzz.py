@@ -19,7 +19,7 @@ from mews.kube.system.command import Command, CommandContext
 
 if TYPE_CHECKING:
     from mews.harness.fuzz.files import Finding
-    from mews.harness.fuzz.search import Asked, Budget, Progress, Search, Target
+    from mews.harness.fuzz.search import Asked, Progress, Search, Target
     from mews.harness.report.run import Run
 
 SUMMARY = "Search for faults, crashes and deletions that break a law, and shrink what is found."
@@ -56,7 +56,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     _check_folder(given.out, given.resume)
     keep_quiet()
 
-    from mews.harness.fuzz.search import Asked, Search
+    from mews.harness.fuzz.search import Asked, Search, budget_of, kinds_of
 
     asked = Asked(
         budget_of(given.budget),
@@ -64,7 +64,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
         given.jobs,
         given.waits,
         tuple(given.oracle),
-        _kinds(given.without),
+        kinds_of(given.without),
         tuple(given.set),
         _SYSTEMATIC.get(given.systematic, 0),
     )
@@ -91,41 +91,6 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     return 1 if found else 0
 
 
-def budget_of(text: str) -> Budget:
-    """``200`` worlds, or a time such as ``60s`` or ``5m``.
-
-    Raises BadInput.
-    """
-    from mews.harness.fuzz.search import Budget
-    from mews.harness.scenario.quantity import seconds_of
-
-    if text.isascii() and text.isdecimal() and int(text) > 0:
-        return Budget(worlds=int(text))
-    try:
-        seconds = seconds_of(text)
-    except ValueError:
-        seconds = 0.0
-    if seconds <= 0:
-        raise BadInput(f"--budget {text}: must be a number of worlds, such as 500, or a time, such as 60s or 5m")
-    return Budget(seconds=seconds)
-
-
-def _kinds(given: Sequence[str]) -> tuple[str, ...]:
-    """What ``--without`` takes: a kind of choice, or the kind of a fault.
-
-    Raises BadInput.
-    """
-    from mews.harness.fuzz.faults import KINDS
-    from mews.harness.fuzz.menu import WORDS
-    from mews.names import must_be
-
-    allowed = (*WORDS, *KINDS)
-    for name in given:
-        if name not in allowed:
-            raise BadInput(f"--without {name}: {must_be(name, allowed)}")
-    return tuple(f"fault {name}" if name in KINDS else name for name in given)
-
-
 def _check_folder(folder: Path, resume: bool) -> None:
     from mews.harness.fuzz.search import STATE
 
@@ -143,12 +108,16 @@ def _targets(paths: Sequence[Path], asked: Asked) -> list[Target]:
     from mews.harness.commands.run import load
     from mews.harness.fuzz.search import target_of
 
-    targets, skipped = [], []
+    targets, skipped, wrong = [], [], []
     for scenario in load(paths, asked.overrides):
         try:
             targets.append(target_of(scenario, asked))
         except Lacks as error:
             skipped.append(str(error))
+        except BadInput as error:
+            wrong.append(str(error))
+    if wrong:
+        raise BadInput("\n".join(wrong))
     if not targets:
         raise Lacks("\n".join(skipped))
     for line in skipped:
@@ -192,6 +161,9 @@ def _report(search: Search, found: Sequence[tuple[Finding, Run, Path]], *, quiet
         )
     if is_quiet():
         return
+    missed = sum(not target.worlds for target in search.targets)
+    if missed:
+        terminal.err(f"WARNING: the budget did not reach {missed} of {len(search.targets)} scenarios\n")
     for target in search.targets:
         name, covered = target.menu.scenario.name, len(target.features)
         terminal.out(f"{name}: {target.worlds} worlds, {covered} situations covered, {len(target.found)} found\n")

@@ -122,8 +122,15 @@ def _block(added: Mapping[str, Any]) -> str:
 
 
 def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+    """On one line; whole seconds as people write them."""
+    if isinstance(value, Mapping):
+        value = {key: _rounded(each) for key, each in value.items()}
+    text = yaml.safe_dump(_rounded(value), default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
     return text.removesuffix("...\n").strip()
+
+
+def _rounded(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _beside(folder: Path, text: str) -> set[Path]:

@@ -19,7 +19,7 @@ from mews.harness.fuzz.menu import Menu
 from mews.harness.fuzz.world import Player, Problem
 from mews.kube.clock import stream
 
-WORLDS = 25
+WORLDS = 10
 """In one round."""
 _CHANGED = 0.25
 """So often a world is one of this round that went where none had been, changed."""

@@ -17,15 +17,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.fuzz.faults import KINDS
 from mews.harness.fuzz.files import Finding, as_document, plan_of, write_finding
-from mews.harness.fuzz.menu import Menu
+from mews.harness.fuzz.menu import WORDS, Menu
 from mews.harness.fuzz.rounds import WORLDS, Found, Round, crashes, play_all, play_round
 from mews.harness.fuzz.shrinking import Smallest, shrink
 from mews.harness.fuzz.world import Player, Problem
+from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.report.run import Run
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.quantity import seconds_of
 from mews.harness.worker_pool import WorkerPool
+from mews.names import must_be
 from mews.own_files import make_own_folder, write_own
+from mews.registry import NotRegistered, looking_in
 
 STATE = "search.json"
 _MOST_ROUNDS = 100_000
@@ -36,6 +41,34 @@ class Budget(Struct, frozen=True):
 
     worlds: int | None = None
     seconds: float | None = None
+
+
+def budget_of(text: str) -> Budget:
+    """``200`` worlds, or a time such as ``60s`` or ``5m``.
+
+    Raises BadInput.
+    """
+    if text.isascii() and text.isdecimal() and int(text) > 0:
+        return Budget(worlds=int(text))
+    try:
+        seconds = seconds_of(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise BadInput(f"--budget {text}: must be a number of worlds, such as 500, or a time, such as 60s or 5m")
+    return Budget(seconds=seconds)
+
+
+def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
+    """What ``--without`` takes: a kind of choice, or the kind of a fault.
+
+    Raises BadInput.
+    """
+    allowed = (*WORDS, *KINDS)
+    for name in given:
+        if name not in allowed:
+            raise BadInput(f"--without {name}: {must_be(name, allowed)}")
+    return tuple(f"fault {name}" if name in KINDS else name for name in given)
 
 
 class Asked(Struct, frozen=True):
@@ -82,6 +115,12 @@ def target_of(scenario: Scenario, asked: Asked) -> Target:
     skipped.
     """
     player = Player(scenario, asked.waits, asked.oracles)
+    with looking_in(scenario.folder):
+        for name in asked.oracles:
+            try:
+                INVARIANTS.find(name)
+            except NotRegistered as error:
+                raise BadInput(f"--oracle {name}: {error}") from None
     clean, moments = player.moments()
     if clean.lacks or clean.result.verdict == "skipped":
         raise Lacks(f"{scenario.path}: skipped: {clean.result.reason}")
@@ -158,15 +197,10 @@ class Search:
         """The rounds that are still to be played."""
         if self._asked.systematic:
             return self._systematic()
-        size, budget = self._size(), self._asked.budget.worlds
+        size, budget = WORLDS, self._asked.budget.worlds
         most = _MOST_ROUNDS if budget is None else min(_MOST_ROUNDS, -(-budget // size))
         sizes = [size if budget is None else min(size, budget - number * size) for number in range(most)]
         return [partial(self._drawn, number, worlds) for number, worlds in enumerate(sizes)][self._rounds :]
-
-    def _size(self) -> int:
-        """Worlds in a round: fewer where the budget would not reach all scenarios."""
-        budget = self._asked.budget.worlds
-        return WORLDS if budget is None else max(1, min(WORLDS, -(-budget // len(self.targets))))
 
     def _drawn(self, number: int, most: int) -> Round:
         target = self.targets[number % len(self.targets)]
@@ -215,7 +249,7 @@ class Search:
         asked = self._asked
         parts = [asked.seed, asked.waits, asked.oracles, asked.without, asked.overrides, asked.systematic]
         files = [hashlib.sha256(Path(str(each.menu.scenario.path)).read_bytes()).hexdigest() for each in self.targets]
-        return hashlib.sha256(json.dumps([parts, files, self._size()]).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([parts, files]).encode()).hexdigest()[:16]
 
     def _write(self) -> None:
         targets = [

@@ -74,8 +74,8 @@ class Player(Struct, frozen=True):
         )
 
     def moments(self) -> tuple[Run, Moments]:
-        """The run that nothing befalls, and when its steps began."""
-        run = self.run(Plan(self.scenario.seed))
+        """The scenario as it is, judged by all of its checks, and when its steps began."""
+        run = Engine(RunOptions()).attempt(self.scenario, self.scenario.seed)
         begun = [line for line in run.lines if line.layer == "step" and line.event == "begun"]
         first_s = begun[0].t if begun else 0.0
         count = len(self.scenario.steps)

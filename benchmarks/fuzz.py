@@ -1,7 +1,7 @@
 """How much of a scenario worlds cover, drawn in three ways: ``python benchmarks/fuzz.py [SCENARIO] [WORLDS]``.
 
-A situation is a feature of ``mews.harness.fuzz.world``: which kind of line came after which, and what went on as a fault
-struck or a component ended.
+A situation is a feature of ``mews.harness.fuzz.world``: which kind of line came after which, and what went on when a
+fault fired or a component ended.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from hypothesis import HealthCheck, Phase, given, settings, target
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+
 from mews.harness.catalogue.files import shipped
 from mews.harness.fuzz.menu import Menu
 from mews.harness.fuzz.world import Player

@@ -67,7 +67,7 @@ BOXES: Mapping[str, Box] = {
                 f"harness.{name}"
                 for name in (
                     *("engine", "up", "demo", "doctor", "differential", "experiments"),
-                    *("new", "recording", "simulation", "sweeps"),
+                    *("fuzz", "new", "recording", "simulation", "sweeps"),
                 )
             ),
             "harness",

@@ -18,11 +18,11 @@ from mews.harness.errors import BadInput, Lacks
 from mews.kube.system.command import Command, CommandContext
 
 if TYPE_CHECKING:
-    from mews.harness.fuzz.files import Finding
-    from mews.harness.fuzz.search import Asked, Progress, Search, Target
+    from mews.harness.fuzz.files import FuzzFinding
+    from mews.harness.fuzz.search import FuzzOptions, FuzzProgress, FuzzTarget, Search
     from mews.harness.report.run import Run
 
-SUMMARY = "Search for faults, crashes and deletions that break a law, and shrink what is found."
+SUMMARY = "Search scenarios for faults, crashes and deletions that break a law, and shrink what is found."
 USAGE = (
     "PATH… [--budget 60s|N] [--jobs N] [--seed N] [--systematic crashes|pairs] [--waits] [--oracle MODULE:CALLABLE]… "
     "[--without KIND]… [--set KEY=VALUE]… [--out DIR] [--resume] [--json FILE|-] [--junit FILE]"
@@ -56,9 +56,9 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     _check_folder(given.out, given.resume)
     keep_quiet()
 
-    from mews.harness.fuzz.search import Asked, Search, budget_of, kinds_of
+    from mews.harness.fuzz.search import FuzzOptions, Search, budget_of, kinds_of
 
-    asked = Asked(
+    asked = FuzzOptions(
         budget_of(given.budget),
         given.seed,
         given.jobs,
@@ -100,7 +100,7 @@ def _check_folder(folder: Path, resume: bool) -> None:
         raise BadInput(f"--out {folder}: has a search already: continue it with --resume, or name another folder")
 
 
-def _targets(paths: Sequence[Path], asked: Asked) -> list[Target]:
+def _targets(paths: Sequence[Path], asked: FuzzOptions) -> list[FuzzTarget]:
     """The scenarios that can be searched; those that are skipped are named.
 
     Raises BadInput, Lacks where none is left.
@@ -128,7 +128,7 @@ def _targets(paths: Sequence[Path], asked: Asked) -> list[Target]:
 class _progress:
     """A bar over the budget; ``with`` gives what shows how far a search is."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: FuzzOptions) -> None:
         from mews.harness.report.progress import ProgressBar
 
         self._budget = asked.budget
@@ -141,14 +141,14 @@ class _progress:
     def __exit__(self, *_: object) -> None:
         self._bar.close()
 
-    def _show(self, progress: Progress) -> None:
+    def _show(self, progress: FuzzProgress) -> None:
         rate = progress.worlds / progress.seconds if progress.seconds else 0.0
         self._bar.begin(f"{progress.worlds} worlds, {rate:.0f}/s, {progress.features} covered, {progress.found} found")
         self._bar.reached(progress.worlds if self._budget.worlds else int(progress.seconds))
         self._bar.refresh()
 
 
-def _report(search: Search, found: Sequence[tuple[Finding, Run, Path]], *, quiet: bool) -> None:
+def _report(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]], *, quiet: bool) -> None:
     if quiet:
         return
     for finding, _, folder in found:
@@ -169,7 +169,7 @@ def _report(search: Search, found: Sequence[tuple[Finding, Run, Path]], *, quiet
         terminal.out(f"{name}: {target.worlds} worlds, {covered} situations covered, {len(target.found)} found\n")
 
 
-def _document(search: Search, found: Sequence[tuple[Finding, Run, Path]]) -> dict[str, Any]:
+def _document(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]]) -> dict[str, Any]:
     return {
         "worlds": search.worlds,
         "scenarios": [
@@ -193,8 +193,8 @@ COMMAND = Command(
         "--jobs N": "play worlds in this many processes; default: one per processor",
         "--seed N": "draw worlds by this seed; default: 1",
         "--systematic crashes|pairs": "restart every component at every journal line, or any two of them",
-        "--waits": "let the waits of the scenario decide, too, in worlds in which nothing lasts",
-        "--oracle MODULE:CALLABLE": "judge by this invariant of yours, too; may be repeated",
+        "--waits": "let the scenario's waits decide, too, in worlds in which nothing lasts",
+        "--oracle MODULE:CALLABLE": "judge by this invariant, too; may be repeated",
         "--without KIND": "leave out kill, fault, edit, delete, force-delete, replace, copy or a kind of fault",
         "--set KEY=VALUE": "change one value of the scenarios, as for mews run; may be repeated",
         "--out DIR": f"write findings here; default: {OUT}",

@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Entry = Mapping[str, Any]
-"""One step of ``meanwhile`` as a scenario file has it."""
+"""One step of ``disruptions`` as a scenario file has it."""
 
 
-class Choice(Struct, frozen=True):
+class DrawnDisruption(Struct, frozen=True):
     """One thing that befalls a world. ``kind`` is what it is in a word or two, for coverage and reports; ``passing``:
     once it is over, hardware and objects are as they would be without it."""
 
@@ -21,7 +21,7 @@ class Choice(Struct, frozen=True):
     entries: tuple[Entry, ...]
     passing: bool = True
 
-    def moved(self, by_s: float) -> Choice:
+    def moved(self, by_s: float) -> DrawnDisruption:
         """The same, later or (below 0) earlier; never before its step begins."""
         least = min((entry.get("at", 0.0) for entry in self.entries), default=0.0)
         shift = max(by_s, -least)
@@ -34,11 +34,11 @@ class Choice(Struct, frozen=True):
         )
 
 
-class Plan(Struct, frozen=True):
+class WorldPlan(Struct, frozen=True):
     """A whole world beside its scenario: what befalls it, with which seed, and how long it goes on afterwards."""
 
     seed: int
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[DrawnDisruption, ...] = ()
     tail_s: float = 60.0
 
     @property
@@ -59,6 +59,6 @@ class Plan(Struct, frozen=True):
         return json.dumps([self.seed, self.tail_s, self.entries], sort_keys=True)
 
 
-def of_kinds(choices: Iterable[Choice]) -> str:
+def of_kinds(choices: Iterable[DrawnDisruption]) -> str:
     """Their kinds, for people: ``kill kubelet, slow-operation``."""
     return ", ".join(dict.fromkeys(choice.kind for choice in choices)) or "nothing"

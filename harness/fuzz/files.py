@@ -12,7 +12,7 @@ import yaml
 from msgspec import Struct
 
 from mews.harness.engine import Engine
-from mews.harness.fuzz.choices import Choice, Plan, of_kinds
+from mews.harness.fuzz.choices import DrawnDisruption, WorldPlan, of_kinds
 from mews.harness.fuzz.world import Player, Problem, problems_of
 from mews.harness.options import RunOptions
 from mews.harness.report.html import write_report
@@ -27,13 +27,13 @@ _MODULE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
 _SLUG = re.compile(r"[^a-z0-9]+")
 
 
-class Finding(Struct, frozen=True):
+class FuzzFinding(Struct, frozen=True):
     """A problem with the smallest world that shows it. ``worlds``: which world of the search had it; ``shrunk``: how
     many more were played to make it small."""
 
     scenario: str
     problem: Problem
-    plan: Plan
+    plan: WorldPlan
     worlds: int
     shrunk: int
     also: tuple[Problem, ...] = ()
@@ -63,7 +63,7 @@ class Finding(Struct, frozen=True):
         }
 
 
-def write_finding(finding: Finding, player: Player, overrides: Sequence[str], folder: Path) -> Run:
+def write_finding(finding: FuzzFinding, player: Player, overrides: Sequence[str], folder: Path) -> Run:
     """Write the folder, and play its scenario as ``mews run`` will: its journal and report are of that run.
 
     Raises OSError.
@@ -85,22 +85,22 @@ def write_finding(finding: Finding, player: Player, overrides: Sequence[str], fo
     return run
 
 
-def scenario_text(finding: Finding, player: Player, overrides: Sequence[str]) -> str:
+def scenario_text(finding: FuzzFinding, player: Player, overrides: Sequence[str]) -> str:
     """The scenario as it was read, and below it what befalls it; written out anew where that cannot stand below."""
     base, plan = player.scenario, finding.plan
     assert base.path is not None
     text = base.path.read_text(encoding="utf-8")
     document = read_yaml(text, str(base.path)).value
-    before = [*(document.get("meanwhile") or ()), *plan.entries]
+    before = [*(document.get("disruptions") or ()), *plan.entries]
     oracles = [*base.invariants, *(name for name in player.oracles if name not in base.invariants)]
     added: dict[str, Any] = {
         **({"seed": plan.seed} if plan.seed != document.get("seed", 1) else {}),
         "judgedBy": player.judged_by(plan),
         "tail": max(base.tail, plan.tail_s),
-        **({"meanwhile": before} if before else {}),
+        **({"disruptions": before} if before else {}),
         **({"invariants": oracles} if player.oracles else {}),
     }
-    befell = f"# Found by mews fuzz: {of_kinds(plan.choices)} in {base.name}.\n"
+    befell = f"# FoundProblem by mews fuzz: {of_kinds(plan.choices)} in {base.name}.\n"
     head = f"# {finding.problem.what.splitlines()[0][:200]}\n{befell}"
     wanted = {**apply_overrides(document, overrides_of(overrides)), **added}
     if not overrides and not any(key in document for key in added):
@@ -114,8 +114,8 @@ def scenario_text(finding: Finding, player: Player, overrides: Sequence[str]) ->
 def _block(added: Mapping[str, Any]) -> str:
     lines = []
     for key, value in added.items():
-        if key == "meanwhile":
-            lines += ["meanwhile:", *(f"  - {_flow(entry)}" for entry in value)]
+        if key == "disruptions":
+            lines += ["disruptions:", *(f"  - {_flow(entry)}" for entry in value)]
         else:
             lines.append(f"{key}: {_flow(value)}")
     return "\n".join(lines) + "\n"
@@ -164,13 +164,15 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def plan_of(document: Mapping[str, Any]) -> Plan:
+def plan_of(document: Mapping[str, Any]) -> WorldPlan:
     """A plan that was written down (``as_document``)."""
-    choices = tuple(Choice(each["kind"], tuple(each["entries"]), each["passing"]) for each in document["choices"])
-    return Plan(document["seed"], choices, document["tail_s"])
+    choices = tuple(
+        DrawnDisruption(each["kind"], tuple(each["entries"]), each["passing"]) for each in document["choices"]
+    )
+    return WorldPlan(document["seed"], choices, document["tail_s"])
 
 
-def as_document(plan: Plan) -> dict[str, Any]:
+def as_document(plan: WorldPlan) -> dict[str, Any]:
     """A plan, to be written down."""
     choices = [{"kind": each.kind, "entries": list(each.entries), "passing": each.passing} for each in plan.choices]
     return {"seed": plan.seed, "tail_s": plan.tail_s, "choices": choices}

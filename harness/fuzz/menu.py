@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.chassis.inventory import ChassisSpec, Hardware
-from mews.harness.fuzz.choices import Choice, Entry, Plan
+from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan
 from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
@@ -74,21 +74,21 @@ class Menu(Struct, frozen=True):
         ]
         return [kind for kind in found if not any(kind == no or kind.startswith(f"{no} ") for no in self.without)]
 
-    def draw(self, kind: str, rng: random.Random) -> Choice:
+    def draw(self, kind: str, rng: random.Random) -> DrawnDisruption:
         """A choice of that kind."""
         word, _, rest = kind.partition(" ")
         return _DRAWN[word](self, rest, rng, self.moments.draw(rng))
 
-    def plan(self, rng: random.Random) -> Plan:
+    def plan(self, rng: random.Random) -> WorldPlan:
         """A world: half of them of nothing but what passes, so that the scenario's own waits can be held against it."""
         kinds = self.kinds()
         if rng.random() < 0.5:
             kinds = [kind for kind in kinds if _passes(kind)] or kinds
         count = rng.choice((1, 1, 2, 2, 3, 4, MOST)) if kinds else 0
         choices = tuple(self.draw(rng.choice(kinds), rng) for _ in range(count))
-        return Plan(self.scenario.seed, choices, rng.choice(TAILS_S))
+        return WorldPlan(self.scenario.seed, choices, rng.choice(TAILS_S))
 
-    def changed(self, plan: Plan, rng: random.Random) -> Plan:
+    def changed(self, plan: WorldPlan, rng: random.Random) -> WorldPlan:
         """That world with one choice more, less, elsewhere or at another time."""
         choices = list(plan.choices)
         how = rng.choice(("more", "less", "moved", "other"))
@@ -102,7 +102,7 @@ class Menu(Struct, frozen=True):
                 choices[place] = choices[place].moved(rng.uniform(-10, 10))
             else:
                 choices[place] = self.draw(rng.choice(self.kinds()), rng)
-        return Plan(plan.seed, tuple(choices[-MOST:]), plan.tail_s)
+        return WorldPlan(plan.seed, tuple(choices[-MOST:]), plan.tail_s)
 
 
 def _passes(kind: str) -> bool:
@@ -118,28 +118,28 @@ def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
     return tuple(obj for obj in made if obj.get("kind") == "Pod" and obj.get("metadata", {}).get("name"))
 
 
-def _kill(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+def _kill(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     component = rng.choice(menu.components)
     away_s = rng.choice(AWAY_S)
     kind = f"kill {component.partition('/')[0]}"
     if away_s == 0:
-        return Choice(kind, ({**moment, "restart": component},))
+        return DrawnDisruption(kind, ({**moment, "restart": component},))
     back = {**moment, "at": round(moment["at"] + away_s, 3)}
-    return Choice(kind, ({**moment, "kill": component}, {**back, "start": component}))
+    return DrawnDisruption(kind, ({**moment, "kill": component}, {**back, "start": component}))
 
 
-def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> Choice:
+def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     drawn = draw_fault(kind, menu.hardware, rng)
     where = {"host": drawn.on} if drawn.is_host else {"chassis": drawn.on}
     entry = {**moment, "fault": {**where, "add": dict(drawn.spec)}}
-    return Choice(f"fault {kind}", (entry,), passing=kind in PASSING)
+    return DrawnDisruption(f"fault {kind}", (entry,), passing=kind in PASSING)
 
 
-def _edit(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+def _edit(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     chassis: ChassisSpec = rng.choice([one for one in menu.hardware.chassis if one.devices])
     port = rng.choice([None, *(port for port, host in chassis.ports.items() if host)])
     edit = {"chassis": chassis.name, "device": rng.choice(chassis.devices).id, "port": port}
-    return Choice("edit", ({**moment, "chassis": {"edit": edit}},), passing=False)
+    return DrawnDisruption("edit", ({**moment, "chassis": {"edit": edit}},), passing=False)
 
 
 def _target(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,32 +148,32 @@ def _target(obj: Mapping[str, Any]) -> dict[str, Any]:
     return named if namespace is None else {**named, "namespace": namespace}
 
 
-def _delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
-    return Choice("delete", ({**moment, "delete": _target(rng.choice(menu.objects))},), passing=False)
+def _delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
+    return DrawnDisruption("delete", ({**moment, "delete": _target(rng.choice(menu.objects))},), passing=False)
 
 
-def _force_delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+def _force_delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     target = {**_target(rng.choice(menu.objects)), "gracePeriod": 0}
-    return Choice("force-delete", ({**moment, "delete": target},), passing=False)
+    return DrawnDisruption("force-delete", ({**moment, "delete": target},), passing=False)
 
 
-def _replace(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+def _replace(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     """Deleted, by force or not, and made anew under the same name."""
     obj = rng.choice(menu.objects)
     force = {"gracePeriod": 0} if rng.random() < 0.7 else {}
     again = {**moment, "at": round(moment["at"] + rng.choice((0.0, 0.5, 5.0)), 3)}
     delete = {**moment, "delete": {**_target(obj), **force, "wait": not force}}
-    return Choice("replace", (delete, {**again, "apply": dict(obj)}), passing=False)
+    return DrawnDisruption("replace", (delete, {**again, "apply": dict(obj)}), passing=False)
 
 
-def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Choice:
+def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     """One more pod like one of the scenario's."""
     obj = copy.deepcopy(dict(rng.choice(menu.objects)))
     obj["metadata"] = {**obj["metadata"], "name": f"{obj['metadata']['name']}-copy-{rng.randint(1, 3)}"}
-    return Choice("copy", ({**moment, "apply": obj},), passing=False)
+    return DrawnDisruption("copy", ({**moment, "apply": obj},), passing=False)
 
 
-_DRAWN: Mapping[str, Callable[[Menu, str, random.Random, Entry], Choice]] = {
+_DRAWN: Mapping[str, Callable[[Menu, str, random.Random, Entry], DrawnDisruption]] = {
     "kill": _kill,
     "fault": _fault,
     "edit": _edit,

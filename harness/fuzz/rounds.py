@@ -14,7 +14,7 @@ from itertools import combinations
 
 from msgspec import Struct, field
 
-from mews.harness.fuzz.choices import Choice, Plan
+from mews.harness.fuzz.choices import DrawnDisruption, WorldPlan
 from mews.harness.fuzz.menu import Menu
 from mews.harness.fuzz.world import Player, Problem
 from mews.kube.clock import stream
@@ -25,20 +25,20 @@ _CHANGED = 0.25
 """So often a world is one of this round that went where none had been, changed."""
 
 
-class Found(Struct, frozen=True):
+class FoundProblem(Struct, frozen=True):
     """A problem, the world that has it, and the number of that world in its search, from 1 on."""
 
     problem: Problem
-    plan: Plan
+    plan: WorldPlan
     world: int
 
 
-class Round(Struct, frozen=True):
+class FuzzRound(Struct, frozen=True):
     """What one round came to: the first world of each problem, and all that was gone through."""
 
     number: int
     worlds: int
-    found: tuple[Found, ...]
+    found: tuple[FoundProblem, ...]
     features: frozenset[str]
 
 
@@ -50,9 +50,9 @@ class _Search(Struct):
     first: int
     """Worlds before this round."""
     worlds: int = 0
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, FoundProblem] = field(default_factory=dict)
     features: set[str] = field(default_factory=set)
-    kept: list[Plan] = field(default_factory=list)
+    kept: list[WorldPlan] = field(default_factory=list)
 
     def try_next(self, rng: random.Random) -> int:
         """Play one world; how much of it was new."""
@@ -62,22 +62,22 @@ class _Search(Struct):
             plan = self.menu.plan(rng)
         return self.play(plan)
 
-    def play(self, plan: Plan) -> int:
+    def play(self, plan: WorldPlan) -> int:
         self.worlds += 1
         world = self.player.play(plan)
         for problem in world.problems:
-            self.found.setdefault(problem.key, Found(problem, plan, self.first + self.worlds))
+            self.found.setdefault(problem.key, FoundProblem(problem, plan, self.first + self.worlds))
         new = len(world.features - self.features)
         if new and not world.problems:
             self.kept.append(plan)
         self.features |= world.features
         return new
 
-    def ended(self, number: int) -> Round:
-        return Round(number, self.worlds, tuple(self.found.values()), frozenset(self.features))
+    def ended(self, number: int) -> FuzzRound:
+        return FuzzRound(number, self.worlds, tuple(self.found.values()), frozenset(self.features))
 
 
-def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = WORLDS) -> Round:
+def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = WORLDS) -> FuzzRound:
     """The ``number``-th round of that search, from 0 on, of so many worlds."""
     search, rng = _Search(menu, player, number * WORLDS), stream(seed, f"fuzz/{number}")
     while search.worlds < most:
@@ -85,19 +85,19 @@ def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = W
     return search.ended(number)
 
 
-def crashes(lines: range, components: tuple[str, ...], at_once: int) -> Iterator[tuple[Choice, ...]]:
+def crashes(lines: range, components: tuple[str, ...], at_once: int) -> Iterator[tuple[DrawnDisruption, ...]]:
     """Every component restarted as each of those lines is written; or any two such crashes."""
     single = [
-        Choice(f"kill {component.partition('/')[0]}", ({"line": line, "restart": component},))
+        DrawnDisruption(f"kill {component.partition('/')[0]}", ({"line": line, "restart": component},))
         for line in lines
         for component in components
     ]
     yield from combinations(single, at_once)
 
 
-def play_all(menu: Menu, player: Player, number: int, choices: list[tuple[Choice, ...]]) -> Round:
+def play_all(menu: Menu, player: Player, number: int, choices: list[tuple[DrawnDisruption, ...]]) -> FuzzRound:
     """A round of these worlds."""
     search = _Search(menu, player, number * WORLDS)
     for each in choices:
-        search.play(Plan(menu.scenario.seed, each))
+        search.play(WorldPlan(menu.scenario.seed, each))
     return search.ended(number)

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.fuzz.faults import KINDS
-from mews.harness.fuzz.files import Finding, as_document, plan_of, write_finding
+from mews.harness.fuzz.files import FuzzFinding, as_document, plan_of, write_finding
 from mews.harness.fuzz.menu import WORDS, Menu
-from mews.harness.fuzz.rounds import WORLDS, Found, Round, crashes, play_all, play_round
+from mews.harness.fuzz.rounds import WORLDS, FoundProblem, FuzzRound, crashes, play_all, play_round
 from mews.harness.fuzz.shrinking import Smallest, shrink
 from mews.harness.fuzz.world import Player, Problem
 from mews.harness.invariant_registry import INVARIANTS
@@ -36,27 +36,27 @@ STATE = "search.json"
 _MOST_ROUNDS = 100_000
 
 
-class Budget(Struct, frozen=True):
+class FuzzBudget(Struct, frozen=True):
     """How much is searched: so many worlds, or so many seconds."""
 
     worlds: int | None = None
     seconds: float | None = None
 
 
-def budget_of(text: str) -> Budget:
+def budget_of(text: str) -> FuzzBudget:
     """``200`` worlds, or a time such as ``60s`` or ``5m``.
 
     Raises BadInput.
     """
     if text.isascii() and text.isdecimal() and int(text) > 0:
-        return Budget(worlds=int(text))
+        return FuzzBudget(worlds=int(text))
     try:
         seconds = seconds_of(text)
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
         raise BadInput(f"--budget {text}: must be a number of worlds, such as 500, or a time, such as 60s or 5m")
-    return Budget(seconds=seconds)
+    return FuzzBudget(seconds=seconds)
 
 
 def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
@@ -71,11 +71,11 @@ def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"fault {name}" if name in KINDS else name for name in given)
 
 
-class Asked(Struct, frozen=True):
+class FuzzOptions(Struct, frozen=True):
     """What a search is told. ``systematic``: no chance, but every component killed at every line (1), or any two such
     crashes (2)."""
 
-    budget: Budget
+    budget: FuzzBudget
     seed: int = 1
     jobs: int = 1
     waits: bool = False
@@ -85,7 +85,7 @@ class Asked(Struct, frozen=True):
     systematic: int = 0
 
 
-class Target(Struct):
+class FuzzTarget(Struct):
     """One scenario that is searched."""
 
     player: Player
@@ -93,10 +93,10 @@ class Target(Struct):
     clean: Run
     worlds: int = 0
     features: set[str] = field(default_factory=set)
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, FoundProblem] = field(default_factory=dict)
 
 
-class Progress(Struct, frozen=True):
+class FuzzProgress(Struct, frozen=True):
     """How far a search is."""
 
     worlds: int
@@ -105,10 +105,10 @@ class Progress(Struct, frozen=True):
     seconds: float
 
 
-Observe = Callable[[Progress], None]
+Observe = Callable[[FuzzProgress], None]
 
 
-def target_of(scenario: Scenario, asked: Asked) -> Target:
+def target_of(scenario: Scenario, asked: FuzzOptions) -> FuzzTarget:
     """The scenario with what may befall it.
 
     Raises BadInput for one that does not pass as it is, and where nothing is left to draw; Lacks for one that is
@@ -129,13 +129,13 @@ def target_of(scenario: Scenario, asked: Asked) -> Target:
     menu = Menu.of(scenario, moments, asked.without)
     if not menu.kinds():
         raise BadInput(f"{scenario.path}: --without leaves nothing to draw")
-    return Target(player, menu, clean)
+    return FuzzTarget(player, menu, clean)
 
 
 class Search:
     """Rounds over targets, in turn. ``resumed`` goes on with what a search before wrote into the folder."""
 
-    def __init__(self, targets: Sequence[Target], asked: Asked, folder: Path, observe: Observe) -> None:
+    def __init__(self, targets: Sequence[FuzzTarget], asked: FuzzOptions, folder: Path, observe: Observe) -> None:
         self.targets = targets
         self._asked = asked
         self._folder = folder
@@ -167,7 +167,7 @@ class Search:
             target.worlds, target.features = kept["worlds"], set(kept["features"])
             for each in kept["found"]:
                 problem = Problem(**each["problem"])
-                target.found[problem.key] = Found(problem, plan_of(each["plan"]), each["world"])
+                target.found[problem.key] = FoundProblem(problem, plan_of(each["plan"]), each["world"])
 
     def run(self) -> None:
         """Play rounds until the budget is spent; the state is written after each."""
@@ -179,11 +179,11 @@ class Search:
                 self._take(self.targets[number % len(self.targets)], ended)
                 self._rounds = number + 1
                 self._write()
-                self._tell()
+                self._show_progress()
                 if self._is_over():
                     return
 
-    def _take(self, target: Target, ended: Round) -> None:
+    def _take(self, target: FuzzTarget, ended: FuzzRound) -> None:
         target.worlds += ended.worlds
         target.features |= ended.features
         for each in ended.found:
@@ -193,7 +193,7 @@ class Search:
         seconds = self._asked.budget.seconds
         return seconds is not None and time.monotonic() - self._began_s >= seconds
 
-    def _plan(self) -> list[Callable[[], Round]]:
+    def _plan(self) -> Sequence[Callable[[], FuzzRound]]:
         """The rounds that are still to be played."""
         if self._asked.systematic:
             return self._systematic()
@@ -202,12 +202,12 @@ class Search:
         sizes = [size if budget is None else min(size, budget - number * size) for number in range(most)]
         return [partial(self._drawn, number, worlds) for number, worlds in enumerate(sizes)][self._rounds :]
 
-    def _drawn(self, number: int, most: int) -> Round:
+    def _drawn(self, number: int, most: int) -> FuzzRound:
         target = self.targets[number % len(self.targets)]
         return play_round(target.menu, target.player, self._asked.seed, number // len(self.targets), most)
 
-    def _systematic(self) -> list[Callable[[], Round]]:
-        rounds: list[Callable[[], Round]] = []
+    def _systematic(self) -> Sequence[Callable[[], FuzzRound]]:
+        rounds: list[Callable[[], FuzzRound]] = []
         batches = [self._batches(target) for target in self.targets]
         while len(rounds) < _MOST_ROUNDS and any(batch := [list(islice(each, WORLDS)) for each in batches]):
             number = len(rounds) // len(batches)
@@ -215,14 +215,14 @@ class Search:
                 rounds.append(partial(play_all, target.menu, target.player, number, worlds))
         return rounds[self._rounds :]
 
-    def _batches(self, target: Target) -> Iterator[Any]:
+    def _batches(self, target: FuzzTarget) -> Iterator[Any]:
         begun = [line.number for line in target.clean.lines if line.layer == "step" and line.number >= 0]
         lines = [line.number for line in target.clean.lines if begun and begun[0] <= line.number]
         every = crashes(range(lines[0], lines[-1] + 1), target.menu.components, self._asked.systematic)
         most = self._asked.budget.worlds
         return every if most is None else islice(every, most // len(self.targets))
 
-    def _played(self, plan: Sequence[Callable[[], Round]]) -> Generator[Round]:
+    def _played(self, plan: Sequence[Callable[[], FuzzRound]]) -> Generator[FuzzRound]:
         jobs = min(self._asked.jobs, len(plan))
         if jobs <= 1:
             yield from (each() for each in plan)
@@ -230,14 +230,14 @@ class Search:
         pool = WorkerPool(
             lambda number: plan[number](),
             jobs=jobs,
-            lost=lambda number, reason: Round(number, 0, (), frozenset()),
-            on_tick=self._tell,
+            lost=lambda number, reason: FuzzRound(number, 0, (), frozenset()),
+            on_tick=self._show_progress,
         )
         yield from pool.run(len(plan))
 
-    def _tell(self) -> None:
+    def _show_progress(self) -> None:
         self._observe(
-            Progress(
+            FuzzProgress(
                 self.worlds,
                 sum(len(each.features) for each in self.targets),
                 sum(len(each.found) for each in self.targets),
@@ -267,13 +267,13 @@ class Search:
         state = {"search": self._name(), "rounds": self._rounds, "targets": targets}
         write_own(self._folder / STATE, json.dumps(state) + "\n")
 
-    def findings(self) -> Iterator[tuple[Finding, Run, Path]]:
+    def findings(self) -> Iterator[tuple[FuzzFinding, Run, Path]]:
         """Make each problem small, and write it down; what one world shows is one finding."""
         found = [(target, each) for target in self.targets for each in target.found.values()]
-        alike: dict[tuple[str, str], tuple[Target, Finding]] = {}
+        alike: dict[tuple[str, str], tuple[FuzzTarget, FuzzFinding]] = {}
         for (target, each), small in zip(found, self._shrunk(found), strict=True):
             name = target.menu.scenario.name
-            finding = Finding(name, small.problem, small.plan, each.world, small.worlds)
+            finding = FuzzFinding(name, small.problem, small.plan, each.world, small.worlds)
             before = alike.get((name, small.plan.key()))
             alike[name, small.plan.key()] = target, finding if before is None else _joined(before[1], finding)
         taken: set[str] = set()
@@ -284,7 +284,7 @@ class Search:
             run = write_finding(finding, target.player, self._asked.overrides, self._folder / slug)
             yield finding, run, self._folder / slug
 
-    def _shrunk(self, found: Sequence[tuple[Target, Found]]) -> Iterator[Smallest]:
+    def _shrunk(self, found: Sequence[tuple[FuzzTarget, FoundProblem]]) -> Iterator[Smallest]:
         def one(number: int) -> Smallest:
             target, each = found[number]
             return shrink(target.player.play, each.plan, each.problem)
@@ -295,12 +295,12 @@ class Search:
             one,
             jobs=min(self._asked.jobs, len(found)),
             lost=lambda number, reason: Smallest(found[number][1].plan, found[number][1].problem, 0, False),
-            on_tick=self._tell,
+            on_tick=self._show_progress,
         )
         return pool.run(len(found))
 
 
-def _joined(one: Finding, other: Finding) -> Finding:
+def _joined(one: FuzzFinding, other: FuzzFinding) -> FuzzFinding:
     """Two problems of one world: the one whose line comes first is what it is called by."""
     first, second = sorted((one, other), key=lambda each: math.inf if each.problem.line is None else each.problem.line)
     also = (*first.also, second.problem, *second.also)

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mews.harness.fuzz.choices import Choice, Plan
+from mews.harness.fuzz.choices import DrawnDisruption, WorldPlan
 from mews.harness.fuzz.world import Problem, World
 
 MOST = 400
@@ -26,21 +26,21 @@ class Smallest(Struct, frozen=True):
     """What it came to: the world, the problem as it is there, and how many worlds were played. ``whole``: nothing of
     it can be left out."""
 
-    plan: Plan
+    plan: WorldPlan
     problem: Problem
     worlds: int
     whole: bool
 
 
 class _Shrinking(Struct):
-    play: Callable[[Plan], World]
+    play: Callable[[WorldPlan], World]
     key: str
-    plan: Plan
+    plan: WorldPlan
     problem: Problem
     seen: set[str] = field(default_factory=set)
     worlds: int = 0
 
-    def better(self, plan: Plan) -> bool:
+    def better(self, plan: WorldPlan) -> bool:
         """Whether that world has the problem, too; it is the one at hand then."""
         name = plan.key()
         if name in self.seen or self.worlds >= MOST:
@@ -74,7 +74,7 @@ class _Shrinking(Struct):
         return False
 
 
-def shrink(play: Callable[[Plan], World], plan: Plan, problem: Problem) -> Smallest:
+def shrink(play: Callable[[WorldPlan], World], plan: WorldPlan, problem: Problem) -> Smallest:
     """The smallest world that has that problem."""
     work = _Shrinking(play, problem.key, plan, problem)
     if plan.tail_s > TAIL_S:
@@ -86,7 +86,7 @@ def shrink(play: Callable[[Plan], World], plan: Plan, problem: Problem) -> Small
     return Smallest(work.plan, work.problem, work.worlds, work.worlds < MOST)
 
 
-def simpler_than(choice: Choice) -> Iterator[Choice]:
+def simpler_than(choice: DrawnDisruption) -> Iterator[DrawnDisruption]:
     """What says less or is rounder than that choice, the simplest first."""
     entries = choice.entries
     if len(entries) == 2 and "kill" in entries[0] and "start" in entries[1]:

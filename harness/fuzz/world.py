@@ -8,12 +8,12 @@ from typing import Any
 from msgspec import Struct
 
 from mews.harness.engine import Engine
-from mews.harness.fuzz.choices import Plan
+from mews.harness.fuzz.choices import WorldPlan
 from mews.harness.fuzz.menu import Moments
 from mews.harness.journal import Line
 from mews.harness.options import RunOptions
 from mews.harness.report.run import Run
-from mews.harness.scenario.actions import MeanwhileStep
+from mews.harness.scenario.disruption import Disruption
 from mews.harness.scenario.model import Scenario
 
 
@@ -44,29 +44,29 @@ class Player(Struct, frozen=True):
     waits: bool = False
     oracles: tuple[str, ...] = ()
 
-    def scenario_of(self, plan: Plan) -> Scenario:
+    def scenario_of(self, plan: WorldPlan) -> Scenario:
         """The scenario with all that befalls it."""
         own = self.scenario
-        added = tuple(MeanwhileStep.model_validate(entry) for entry in plan.entries)
+        added = tuple(Disruption.model_validate(entry) for entry in plan.entries)
         return own.model_copy(
             update={
                 "seed": plan.seed,
-                "meanwhile": (*own.meanwhile, *added),
+                "disruptions": (*own.disruptions, *added),
                 "judged_by": self.judged_by(plan),
                 "tail": max(own.tail, plan.tail_s),
                 "invariants": tuple(dict.fromkeys((*own.invariants, *self.oracles))),
             }
         )
 
-    def judged_by(self, plan: Plan) -> str:
+    def judged_by(self, plan: WorldPlan) -> str:
         """What decides in that world."""
         return "waits" if self.waits and plan.passing else "laws"
 
-    def run(self, plan: Plan) -> Run:
+    def run(self, plan: WorldPlan) -> Run:
         """Play it as ``mews run`` does."""
         return Engine(RunOptions()).attempt(self.scenario_of(plan), plan.seed)
 
-    def play(self, plan: Plan) -> World:
+    def play(self, plan: WorldPlan) -> World:
         """Play it, and say what it came to."""
         run = self.run(plan)
         return World(

@@ -438,31 +438,3 @@ class Step(Model):
         if self._given is not None:
             return self._given.name
         return next(name.rstrip("_") for name in ACTIONS if getattr(self, name) is not None)
-
-
-class MeanwhileStep(Step):
-    """A step that is done beside the others: at a time, or as the journal writes a line."""
-
-    ON_ANY: ClassVar[tuple[str, ...]] = (*Step.ON_ANY, "at", "since", "line")
-
-    at: Seconds | None = Field(default=None, description="emulated seconds after since begins; default: 0")
-    since: str | None = Field(default=None, description="the name of a step; default: the first step")
-    line: int | None = Field(
-        default=None, ge=0, description="instead of at: as the journal writes the line of that number; virtual time"
-    )
-
-    @model_validator(mode="after")
-    def _one_moment(self) -> Self:
-        if self.line is not None and (self.at is not None or self.since is not None):
-            raise ValueError("line: stands instead of at and since")
-        if self.outputs:
-            raise ValueError("outputs: no step waits for what is done meanwhile")
-        if self.action == "workload":
-            raise ValueError("workload: belongs among steps")
-        return self
-
-    @property
-    def component(self) -> str | None:
-        """The component that it kills."""
-        killing = self.kill or self.restart
-        return None if killing is None else killing.component

@@ -92,7 +92,7 @@ class KnownNames:
     def _objects(self) -> Iterator[Any]:
         """All objects that the scenario makes."""
         yield from _listed(self.document.get("objects"))
-        for part in ("steps", "meanwhile", "catch", "finally"):
+        for part in ("steps", "disruptions", "catch", "finally"):
             for step in _listed(self.document.get(part)):
                 for action in ("apply", "create"):
                     yield from _listed(step.get(action))

@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_
 from mews.harness.backends import BackendName
 from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.options import MOST_SEED
-from mews.harness.scenario.actions import MeanwhileStep, Objects, Step
+from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import DialectName, KubeObject, Model, OrScalar, Registered
+from mews.harness.scenario.disruption import Disruption
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import OwnImages
 from mews.harness.scenario.names import NameOf
@@ -210,14 +211,14 @@ class Scenario(Model):
     )
     objects: Objects | tuple[()] = Field(default=(), description="applied before the first step")
     steps: tuple[Step, ...] = ()
-    meanwhile: tuple[MeanwhileStep, ...] = Field(
-        default=(), description="done beside the steps, each at its own moment; the run lasts until all are done"
+    disruptions: tuple[Disruption, ...] = Field(
+        default=(), description="run during the steps, each at its moment; the run lasts until all are done"
     )
-    tail: Seconds = Field(default=0.0, description="how long the run goes on after steps and meanwhile")
+    tail: Seconds = Field(default=0.0, description="how long the run continues after steps and disruptions")
     judged_by: Literal["checks", "waits", "laws"] = Field(
         default="checks",
         description="laws: a step that fails ends nothing, and invariants with their computed bounds alone decide; "
-        "waits: so do waits, whose time begins anew after all that is done meanwhile",
+        "waits: so do waits, whose time limit begins anew after the last disruption",
     )
     catch: tuple[Step, ...] = Field(default=(), description="run once it has failed, to gather what it came to")
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
@@ -244,8 +245,8 @@ class Scenario(Model):
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
-        """Whatever may be done: ``steps``, ``meanwhile``, ``catch`` and ``finally``."""
-        return (*self.steps, *self.meanwhile, *self.catch, *self.finally_)
+        """Whatever may be done: ``steps``, ``disruptions``, ``catch`` and ``finally``."""
+        return (*self.steps, *self.disruptions, *self.catch, *self.finally_)
 
     @property
     def included(self) -> tuple[Path, ...]:

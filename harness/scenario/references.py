@@ -62,7 +62,7 @@ def of_steps(known: KnownNames) -> Iterator[Finding]:
     """What the steps of the document name that cannot be there."""
     document = known.document
     seen: set[str] = set()
-    for part in ("steps", "meanwhile", "catch", "finally"):
+    for part in ("steps", "disruptions", "catch", "finally"):
         for index, step in enumerate(document.get(part) or ()):
             seen.add(str(step.get("name", "")))
             for action, value in step.items():
@@ -70,8 +70,8 @@ def of_steps(known: KnownNames) -> Iterator[Finding]:
                     yield from _ACTIONS[action]((part, index, action), value, known)
             yield from _since((part, index), step, seen)
     named = [str(step["name"]) for step in document.get("steps") or () if step.get("name")]
-    for index, step in enumerate(document.get("meanwhile") or ()):
-        yield from one_of(("meanwhile", index, "since"), step.get("since"), named)
+    for index, step in enumerate(document.get("disruptions") or ()):
+        yield from one_of(("disruptions", index, "since"), step.get("since"), named)
 
 
 # What several steps have in common

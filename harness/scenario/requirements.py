@@ -46,9 +46,9 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return f"needs the dialect {dialect}, which the container image of --cluster {cluster} does not have"
     if time == "virtual" and (script := _script(scenario)) is not None:
         return f"{script}: runs beside the cluster, in wall-clock time (--time wall): virtual time waits for no program"
-    for number, each in enumerate(scenario.meanwhile):
+    for number, each in enumerate(scenario.disruptions):
         if each.line is not None and time != "virtual":
-            return f"meanwhile.{number}.line: needs virtual time, in which each run writes the same lines"
+            return f"disruptions.{number}.line: needs virtual time, in which each run writes the same lines"
     reason = _unplaced(scenario, cluster, time)
     if reason is not None:
         return reason
@@ -73,7 +73,7 @@ def _script(scenario: Scenario) -> str | None:
     """The first program that steps run beside the cluster, and where it stands."""
     for part, steps in (
         ("steps", scenario.steps),
-        ("meanwhile", scenario.meanwhile),
+        ("disruptions", scenario.disruptions),
         ("catch", scenario.catch),
         ("finally", scenario.finally_),
     ):

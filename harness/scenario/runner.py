@@ -26,10 +26,10 @@ from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.chain import stop_of
+from mews.harness.scenario.disruptions import Disruptions, not_done
 from mews.harness.scenario.driver import Driver
 from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
 from mews.harness.scenario.hardware import hardware_of
-from mews.harness.scenario.meanwhile import Meanwhile, told
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.performing import perform
@@ -119,7 +119,7 @@ class _Run:
         self._steps = _all_steps(scenario)
         loop = asyncio.get_running_loop()
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
-        self._meanwhile = Meanwhile(self._stage, len(self._steps))
+        self._disruptions = Disruptions(self._stage, len(self._steps))
         self.ending = _Ending()
         self.evidence: dict[str, str] = {}
         self.violations: list[dict[str, Any]] = []
@@ -142,7 +142,7 @@ class _Run:
                 async with self._judged():
                     metrics = await self._measure()
             finally:
-                await self._meanwhile.close()
+                await self._disruptions.close()
                 self.violations = [violation.as_dict() for violation in await oracle.finish()]
                 self.known = [violation.as_dict() for violation in oracle.known]
                 self._condemn(self.violations)
@@ -209,13 +209,13 @@ class _Run:
                 raise ScenarioError("workload.pod.resource: must be named: the stack has no system that pools devices")
             self._stage.driver = Driver(self._cluster, workload, jobs, self._scenario.name, template=template)
         await apply_objects(self._stage, self._scenario.objects)
-        self._meanwhile.begin()
+        self._disruptions.begin()
         for step in self._steps[: len(self._steps) - len(self._scenario.catch) - len(self._scenario.finally_)]:
             await (self._do(step) if self._scenario.judged_by == "checks" else self._try(step))
         self._number = 0
-        await self._meanwhile.done()
+        await self._disruptions.done()
         await asyncio.sleep(self._cluster.pace.loop_s(self._scenario.tail))
-        self._check_meanwhile()
+        self._check_disruptions()
         self._check_brought("the scenario to end")
 
     async def _try(self, step: Step) -> None:
@@ -223,20 +223,20 @@ class _Run:
         last moment at which something was done beside it."""
         number = self._number
         while True:
-            begun = self._meanwhile.over
+            begun = self._disruptions.over
             try:
                 await self._do(step)
                 return
             except StepFailed:
                 if step.action != "wait" or self._scenario.judged_by == "laws":
                     return
-                if self._meanwhile.over == begun and not self._meanwhile.is_pending:
+                if self._disruptions.over == begun and not self._disruptions.is_pending:
                     raise
             self._number = number
 
-    def _check_meanwhile(self) -> None:
-        """Raise what kept a step of ``meanwhile`` from coming off."""
-        for place, error in told(self._meanwhile.failed):
+    def _check_disruptions(self) -> None:
+        """Raise what kept a step of ``disruptions`` from coming off."""
+        for place, error in not_done(self._disruptions.failed):
             if isinstance(error, StepFailed) and self._scenario.judged_by != "checks":
                 continue
             if isinstance(error, StepFailed):
@@ -269,7 +269,7 @@ class _Run:
         self._number += 1
         self._notify(step)
         if not self._cleaning:
-            self._meanwhile.begun(self._number - 1, step.name)
+            self._disruptions.begun(self._number - 1, step.name)
         try:
             if step.action not in _MENDING and not self._cleaning:
                 self._check_brought(f"{step.action} to begin")

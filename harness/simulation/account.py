@@ -54,7 +54,7 @@ _FIXED: Mapping[str, KeyRule] = {
     "steps.*.workload": HONOURED,
     "steps.*.wait.*.settled.**": HONOURED,
     "steps.*.*.**": refused("a trace has no steps but the workload's"),
-    "meanwhile.**": refused("a trace has no steps but the workload's"),
+    "disruptions.**": refused("a trace has no steps but the workload's"),
     **dict.fromkeys(("tail", "judgedBy"), _NOT_JUDGED),
     **dict.fromkeys(("catch.**", "finally.**"), ignored("a trace has no steps but the workload's")),
 }

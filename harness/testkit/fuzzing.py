@@ -17,7 +17,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import find_scenarios, load_scenario
 
 if TYPE_CHECKING:
-    from mews.harness.fuzz.files import Finding
+    from mews.harness.fuzz.files import FuzzFinding
 
 
 class FoundError(AssertionError):
@@ -65,13 +65,13 @@ class Fuzzer:
         corpus fails, or something is found; ScenarioError, BadInput, Lacks.
         """
         __tracebackhide__ = True
-        from mews.harness.fuzz.search import Asked, Search, budget_of, kinds_of, target_of
+        from mews.harness.fuzz.search import FuzzOptions, Search, budget_of, kinds_of, target_of
 
         try:
             replayed = self._replay(corpus)
             kinds = kinds_of(without)
             named = tuple(f"{key.replace('__', '.')}={value}" for key, value in overrides.items())
-            asked = Asked(budget_of(str(budget)), seed, jobs, waits, tuple(oracles), kinds, named)
+            asked = FuzzOptions(budget_of(str(budget)), seed, jobs, waits, tuple(oracles), kinds, named)
             scenario = load_scenario(self._find(path), named, allow_outside=self.allow_outside)
             targets = [target_of(scenario, asked)]
         except (ScenarioError, BadInput, Lacks) as error:
@@ -79,12 +79,12 @@ class Fuzzer:
         shutil.rmtree(self.artefacts, ignore_errors=True)
         search = Search(targets, asked, self.artefacts, lambda _: None)
         search.run()
-        found = [self._told(finding, folder) for finding, _, folder in search.findings()]
+        found = [self._described(finding, folder) for finding, _, folder in search.findings()]
         if found:
             raise FoundError("\n".join(found))
         return Searched(search.worlds, len(targets[0].features), replayed)
 
-    def _told(self, finding: Finding, folder: Path) -> str:
+    def _described(self, finding: FuzzFinding, folder: Path) -> str:
         replay = f"replay: mews run {folder / 'scenario.yaml'}"
         return f"{finding.scenario}, world {finding.worlds}: {finding.problem.what}; {replay}"
 

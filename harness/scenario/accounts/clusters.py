@@ -21,7 +21,7 @@ _EVERYWHERE = (
     *("hardware", "seed", "timeout", "stepTimeout", "bounds", "objects", "images", "unknownImages", "requires.**"),
     *("workload.trace", "workload.select", "workload.jobs.**", "workload.types.**", "workload.duration"),
     *("workload.durationPerGpu", "workload.gate.pending", "workload.gate.every", "workload.pod.**"),
-    *("tail", "judgedBy", "meanwhile.*.at", "meanwhile.*.since", "meanwhile.*.line"),
+    *("tail", "judgedBy", "disruptions.*.at", "disruptions.*.since", "disruptions.*.line"),
     *("metrics.**", "invariants", "expects", "stack.dialect", "stack.replace.**", "stack.extenders.**"),
 )
 """What the harness does itself, or foresees."""
@@ -67,7 +67,7 @@ def cluster_account(cluster: str) -> KeyAccount:
 
 @cache
 def _rules(cluster: str) -> Mapping[str, KeyRule]:
-    steps = (f"{part}.*.{key}" for part in ("steps", "meanwhile", "catch", "finally") for key in _ON_STEPS)
+    steps = (f"{part}.*.{key}" for part in ("steps", "disruptions", "catch", "finally") for key in _ON_STEPS)
     return {
         **dict.fromkeys(("apiVersion", "kind", "metadata.**", "bindings", "templates"), _READ),
         **dict.fromkeys((*_EVERYWHERE, *steps), HONOURED),

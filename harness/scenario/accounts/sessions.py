@@ -26,7 +26,7 @@ _STACK = (
 )
 _PLAYED = (
     *("timeout", "stepTimeout", "objects", "workload.**", "metrics.**", "invariants", "expects", "requires.**"),
-    *(f"{part}.**" for part in ("steps", "meanwhile", "catch", "finally")),
+    *(f"{part}.**" for part in ("steps", "disruptions", "catch", "finally")),
     *("tail", "judgedBy"),
 )
 

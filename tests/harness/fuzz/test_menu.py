@@ -7,7 +7,7 @@ from mews.harness.errors import BadInput
 from mews.harness.fuzz.faults import KINDS
 from mews.harness.fuzz.menu import MOST, WORDS, Menu, Moments
 from mews.harness.fuzz.search import kinds_of
-from mews.harness.scenario.actions import MeanwhileStep
+from mews.harness.scenario.disruption import Disruption
 from mews.harness.scenario.loader import load_scenario
 
 MOMENTS = Moments((("", 0.0), ("a pod wants five", 4.0)))
@@ -27,7 +27,7 @@ def test_all_that_can_befall_the_demo_is_drawn_and_can_be_played(menu):
             kinds.add(choice.kind)
             assert choice.passing == (choice.kind.startswith("kill ") or choice.kind.partition(" ")[2] in PASSING)
         for entry in plan.entries:
-            MeanwhileStep.model_validate(entry)
+            Disruption.model_validate(entry)
     assert {f"fault {kind}" for kind in KINDS} <= kinds
     assert set(WORDS) - {"fault", "kill"} <= kinds
     assert {"kill kubelet", "kill scheduler", "kill chassis", "kill reconfig-manager"} <= kinds

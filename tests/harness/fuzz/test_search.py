@@ -94,7 +94,7 @@ def test_a_law_that_a_crash_breaks_is_found_and_shrunk_to_that_crash(folder):
     assert "<html" in (where / "report.html").read_text()
     assert "nobody touches kubelets" in (folder / "found.xml").read_text()
     assert mews("run", where / "scenario.yaml").returncode == 1
-    assert mews("run", where / "scenario.yaml", "--set", "meanwhile=[]").returncode == 0, "without it all is well"
+    assert mews("run", where / "scenario.yaml", "--set", "disruptions=[]").returncode == 0, "without it all is well"
 
 
 def test_more_processes_find_the_same_byte_for_byte(folder):

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mews.harness.fuzz.choices import Choice, Plan
+from mews.harness.fuzz.choices import DrawnDisruption, WorldPlan
 from mews.harness.fuzz.shrinking import MOST, shrink, simpler_than
 from mews.harness.fuzz.world import Problem, World
 
@@ -10,13 +10,13 @@ PROBLEM = Problem("law", "broken", 3, 7)
 
 def kill(name, at_s=20.0, away_s=0.0):
     if not away_s:
-        return Choice("kill", ({"at": at_s, "restart": name},))
-    return Choice("kill", ({"at": at_s, "kill": name}, {"at": at_s + away_s, "start": name}))
+        return DrawnDisruption("kill", ({"at": at_s, "restart": name},))
+    return DrawnDisruption("kill", ({"at": at_s, "kill": name}, {"at": at_s + away_s, "start": name}))
 
 
 def slow(at_s=3.217, **spec):
     entry = {"at": at_s, "fault": {"chassis": "A", "add": {"kind": "slow-operation", **spec}}}
-    return Choice("fault slow-operation", (entry,))
+    return DrawnDisruption("fault slow-operation", (entry,))
 
 
 def shrunk(choices, is_broken, tail_s=400.0):
@@ -26,7 +26,7 @@ def shrunk(choices, is_broken, tail_s=400.0):
         played.append(plan)
         return World((PROBLEM,) if is_broken(plan) else (), frozenset(), 1.0, 1)
 
-    small = shrink(play, Plan(1, tuple(choices), tail_s), PROBLEM)
+    small = shrink(play, WorldPlan(1, tuple(choices), tail_s), PROBLEM)
     assert small.worlds == len(played)
     assert len({plan.key() for plan in played}) == len(played), "no world is played twice"
     return small

@@ -1,4 +1,4 @@
-"""What a scenario does beside its steps: each step of ``meanwhile`` at its own moment."""
+"""What a scenario does beside its steps: each step of ``disruptions`` at its own moment."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import contextlib
 from collections.abc import Iterator
 
 from mews.harness.journal import Line
-from mews.harness.scenario.actions import MeanwhileStep
+from mews.harness.scenario.disruption import Disruption
 from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
 from mews.harness.scenario.performing import perform
 from mews.harness.scenario.step_context import StepContext
 
-NotDone = tuple[int, MeanwhileStep, Exception]
-"""The place of a step in ``meanwhile``, the step, and why it did not come off."""
+NotDone = tuple[int, Disruption, Exception]
+"""The place of a step in ``disruptions``, the step, and why it did not come off."""
 
 
-class Meanwhile:
+class Disruptions:
     """The steps beside the others: ``begun`` as each of those begins, ``done`` once they are over. ``after`` is how
     many steps there are: the first of these has the number after them in the journal.
     """
@@ -24,7 +24,7 @@ class Meanwhile:
     def __init__(self, stage: StepContext, after: int) -> None:
         self._stage = stage
         self._after = after
-        self._steps = tuple(enumerate(stage.scenario.meanwhile))
+        self._steps = tuple(enumerate(stage.scenario.disruptions))
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._listening = contextlib.ExitStack()
         self.failed: list[NotDone] = []
@@ -56,10 +56,10 @@ class Meanwhile:
                     self._stage.cluster.cut(step.component)  # as the line is being written, as a crash does
                 self._set_off(place, step, 0.0)
 
-    def _set_off(self, place: int, step: MeanwhileStep, delay_s: float) -> None:
+    def _set_off(self, place: int, step: Disruption, delay_s: float) -> None:
         self._tasks[place] = asyncio.create_task(self._do(place, step, delay_s))
 
-    async def _do(self, place: int, step: MeanwhileStep, delay_s: float) -> None:
+    async def _do(self, place: int, step: Disruption, delay_s: float) -> None:
         if delay_s:
             await asyncio.sleep(delay_s)
         try:
@@ -77,7 +77,7 @@ class Meanwhile:
             if place not in self._tasks:
                 self.failed.append((place, step, StepFailed(self._never(step))))
 
-    def _never(self, step: MeanwhileStep) -> Failure:
+    def _never(self, step: Disruption) -> Failure:
         if step.line is None:
             return Failure(f"step {step.since!r} to begin" if step.since else "a step to begin", "it never did")
         return Failure(f"line {step.line} of the journal", f"it ends with line {len(self._stage.cluster.journal) - 1}")
@@ -90,8 +90,8 @@ class Meanwhile:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
 
-def told(failed: list[NotDone]) -> Iterator[tuple[str, Exception]]:
+def not_done(failed: list[NotDone]) -> Iterator[tuple[str, Exception]]:
     """Where each stands in the file, and why it did not come off."""
     for place, step, error in failed:
         name = f" ({step.name})" if step.name else ""
-        yield f"meanwhile.{place} {step.action}{name}", error
+        yield f"disruptions.{place} {step.action}{name}", error

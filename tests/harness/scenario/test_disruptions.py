@@ -1,6 +1,7 @@
 """Steps beside the others, and who judges then."""
 
 import pytest
+
 from mews.harness.catalogue.files import shipped
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
@@ -41,45 +42,45 @@ def begun(run, name):
 
 
 def test_a_step_is_done_so_long_after_the_step_that_it_names():
-    ran = run(STEPS + "meanwhile:\n  - {at: 3s, since: pod, restart: kubelet/n2}\n")
+    ran = run(STEPS + "disruptions:\n  - {at: 3s, since: pod, restart: kubelet/n2}\n")
     assert ran.result.verdict == "passed", ran.result.reason
     assert times(ran, actor="kubelet/n2", event="killed") == [pytest.approx(begun(ran, "pod") + 3)]
 
 
 def test_without_a_name_it_counts_from_the_first_step():
-    ran = run(STEPS + "meanwhile:\n  - {at: 20s, restart: kubelet/n2}\n")
+    ran = run(STEPS + "disruptions:\n  - {at: 20s, restart: kubelet/n2}\n")
     assert times(ran, actor="kubelet/n2", event="killed") == [pytest.approx(begun(ran, "nodes") + 20)]
 
 
 def test_the_run_lasts_until_all_are_done_and_the_tail_is_over():
-    short, long = run(STEPS), run(STEPS + "meanwhile: [{at: 50s, restart: kubelet/n2}]\ntail: 30s\n")
+    short, long = run(STEPS), run(STEPS + "disruptions: [{at: 50s, restart: kubelet/n2}]\ntail: 30s\n")
     assert short.result.virtual_s < 50
     assert long.result.virtual_s == pytest.approx(80)
 
 
 def test_a_component_dies_as_the_line_is_written():
     line = next(each.number for each in run(STEPS).lines if each.event == "bound")
-    ran = run(STEPS + f"meanwhile: [{{line: {line}, restart: kubelet/n1}}]\n")
+    ran = run(STEPS + f"disruptions: [{{line: {line}, restart: kubelet/n1}}]\n")
     assert ran.lines[line].event == "bound"
     assert times(ran, actor="kubelet/n1", event="killed") == [ran.lines[line].t]
 
 
 def test_what_does_not_come_off_fails_the_run_with_its_place():
-    ran = run(STEPS + "meanwhile: [{name: gone, at: 1s, delete: {kind: Pod, name: b}}]\n")
+    ran = run(STEPS + "disruptions: [{name: gone, at: 1s, delete: {kind: Pod, name: b}}]\n")
     assert ran.result.verdict == "failed"
-    assert ran.result.reason.startswith("expected meanwhile.0 delete (gone): delete to be accepted; seen: ")
+    assert ran.result.reason.startswith("expected disruptions.0 delete (gone): delete to be accepted; seen: ")
 
 
 def test_a_line_that_is_never_written_fails_the_run():
-    ran = run(STEPS + "meanwhile: [{line: 9999, restart: kubelet/n1}]\n")
+    ran = run(STEPS + "disruptions: [{line: 9999, restart: kubelet/n1}]\n")
     assert ran.result.reason.startswith(
-        "expected meanwhile.0 restart: line 9999 of the journal; seen: it ends with line"
+        "expected disruptions.0 restart: line 9999 of the journal; seen: it ends with line"
     )
 
 
 def test_a_step_that_never_begins_is_told():
     steps = STEPS.replace("phase: Running", "phase: Failed") + "  - {name: never, sleep: 1}\n"
-    ran = run(steps + "meanwhile: [{since: never, restart: kubelet/n1}]\nstepTimeout: 20s\n")
+    ran = run(steps + "disruptions: [{since: never, restart: kubelet/n1}]\nstepTimeout: 20s\n")
     assert "step 3 wait" in ran.result.reason
     assert not times(ran, actor="kubelet/n1", event="killed")
 
@@ -89,29 +90,29 @@ def test_a_step_that_never_begins_is_told():
     [
         (
             "{since: pods, restart: kubelet/n1}",
-            "meanwhile.0.since: 'pods': must be one of nodes, pod (did you mean pod?)",
+            "disruptions.0.since: 'pods': must be one of nodes, pod (did you mean pod?)",
         ),
         ("{at: 1, line: 3, restart: kubelet/n1}", "line: stands instead of at and since"),
         ("{at: 1, workload: run}", "workload: belongs among steps"),
         ("{at: -1, restart: kubelet/n1}", "must be a span of time"),
         ("{at: 1}", "a step has exactly one action (none given)"),
         ("{at: 1, restart: kubelet/n9}", "must be one of kubelet/n1"),
-        ("{at: 1, wait: {pod: {name: a}}, outputs: {x: .}}", "outputs: no step waits for what is done meanwhile"),
+        ("{at: 1, wait: {pod: {name: a}}, outputs: {x: .}}", "outputs: no step waits for a disruption"),
     ],
 )
 def test_bad_input_is_one_line_with_its_place(step, wrong):
     with pytest.raises(ScenarioError) as caught:
-        parse_scenario(f"{HEAD}{STEPS}meanwhile:\n  - {step}\n", PATH)
+        parse_scenario(f"{HEAD}{STEPS}disruptions:\n  - {step}\n", PATH)
     assert wrong in str(caught.value)
-    assert "t.yaml:12: meanwhile.0" in str(caught.value)
+    assert "t.yaml:12: disruptions.0" in str(caught.value)
 
 
 def test_lines_are_no_moments_in_wall_clock_time():
     from mews.harness.scenario.requirements import foreseen
 
-    scenario = parse_scenario(f"{HEAD}{STEPS}meanwhile: [{{line: 3, restart: kubelet/n1}}]\n", PATH)
+    scenario = parse_scenario(f"{HEAD}{STEPS}disruptions: [{{line: 3, restart: kubelet/n1}}]\n", PATH)
     why = foreseen(scenario, cluster="embedded", time="wall", dialect="h3api")
-    assert why == "meanwhile.0.line: needs virtual time, in which each run writes the same lines"
+    assert why == "disruptions.0.line: needs virtual time, in which each run writes the same lines"
 
 
 FAILING = STEPS.replace("phase: Running", "phase: Failed") + "  - {name: after, sleep: 1}\n"
@@ -132,8 +133,8 @@ def test_an_assert_decides_only_where_all_checks_do():
     assert run(f"{steps}judgedBy: waits\n").result.verdict == "passed"
 
 
-def test_a_wait_has_its_time_once_more_after_what_is_done_meanwhile():
-    beside = "meanwhile: [{at: 1, kill: kubelet/n1}, {at: 40, start: kubelet/n1}]\nstepTimeout: 20s\n"
+def test_a_wait_has_its_time_once_more_after_the_last_disruption():
+    beside = "disruptions: [{at: 1, kill: kubelet/n1}, {at: 40, start: kubelet/n1}]\nstepTimeout: 20s\n"
     pinned = STEPS.replace("spec: {term", "spec: {nodeSelector: {kubernetes.io/hostname: n1}, term").replace(
         "  - {name: pod", "  - sleep: 2\n  - {name: pod"
     )

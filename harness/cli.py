@@ -267,7 +267,9 @@ def conform(
     quirks: given.QuirksOption = None,
     waivers: given.WaiversOption = None,
     credentials: given.CredentialsOption = None,
-    ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="trust these CA certificates")] = None,
+    ca: given.CaOption = None,
+    cert: given.ClientCertificateOption = None,
+    key: given.ClientKeyOption = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="trust any certificate")] = False,
     patience: given.PatienceOption = 60.0,
     json: given.JsonOption = None,
@@ -298,10 +300,12 @@ def conform(
         return run_aside(asides, url, dialect, profile, json, changes=allow_changes)
 
     from mews.harness.commands import conform as commands
+    from mews.harness.conformance.certificates import TlsArguments
 
     moved = commands.ConformChanges(allow_changes, device or (), port or (), restore_file)
     known = commands.ConformExpectations(profile, quirks, waivers)
-    given_ = (url, dialect, moved, known, credentials, ca, insecure, patience, commands.seconds_of("--budget", budget))
+    trust = commands.ConformTrust(credentials, TlsArguments(ca, insecure, cert, key))
+    given_ = (url, dialect, moved, known, trust, patience, commands.seconds_of("--budget", budget))
     outputs = commands.ConformOutputs(json, junit, html, record, diff, baseline, sarif)
     return commands.conform(commands.ConformArguments(*given_), outputs)
 
@@ -369,19 +373,6 @@ def experiment(
     outputs = commands.ExperimentOutputs(out, json, markdown, plots)
     changes = commands.ExperimentChanges(settings or (), sweep or (), trace)
     return commands.run(name, seeds or (), jobs, outputs, changes)
-
-
-@app.command()
-def new(
-    kind: Annotated[
-        str, typer.Argument(help="choose what to write: scenario, dialect, fault or system", metavar="KIND")
-    ],
-    folder: Annotated[Path, typer.Argument(help="write into this folder, and name the parts after it", metavar="DIR")],
-) -> int:
-    """Write a minimal scenario, dialect, fault or system that runs, with its test."""
-    from mews.harness.commands.new import new as write
-
-    return write(kind, folder)
 
 
 @app.command()

@@ -252,6 +252,14 @@ ReadyOption = Annotated[
 CertificateOption = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="use this certificate; default: a generated one")
 ]
+CaOption = Annotated[Path | None, typer.Option("--ca", "--cacert", metavar="FILE", help="trust these CA certificates")]
+ClientCertificateOption = Annotated[
+    Path | None,
+    typer.Option("--cert", metavar="FILE", help="show this client certificate, in PEM; with its key, or with --key"),
+]
+ClientKeyOption = Annotated[
+    Path | None, typer.Option("--key", metavar="FILE", help="use this private key of --cert, in PEM, unencrypted")
+]
 UrlOption = Annotated[
     str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 import sys
 import threading
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from mews.harness.clock import today
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.conformance.baseline import load_baseline, since
-from mews.harness.conformance.client import ChassisTarget
+from mews.harness.conformance.certificates import TlsArguments
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
 from mews.harness.conformance.guard import restore as put_back
@@ -55,6 +54,13 @@ class ConformExpectations(Struct, frozen=True):
     waivers: Path | None = None
 
 
+class ConformTrust(Struct, frozen=True):
+    """Who logs in, which certificates are trusted, and which one is shown."""
+
+    credentials: Path | None = None
+    tls: TlsArguments = TlsArguments()
+
+
 class ConformArguments(Struct, frozen=True):
     """The options as given."""
 
@@ -62,9 +68,7 @@ class ConformArguments(Struct, frozen=True):
     dialect: str
     changes: ConformChanges
     expectations: ConformExpectations
-    credentials: Path | None = None
-    ca: Path | None = None
-    insecure: bool = False
+    trust: ConformTrust = ConformTrust()
     patience_s: float = 60.0
     budget_s: float = BUDGET_S
 
@@ -140,20 +144,19 @@ def restore(file: Path, credentials: Path | None) -> int:
 
 def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
     url = check_url(arguments.url)
-    credentials = credentials_of(arguments.credentials)
+    trust = arguments.trust
+    credentials = credentials_of(trust.credentials)
     judged = clauses_of(arguments.dialect)
     if judged.login and credentials is None:
         raise BadInput(f"--dialect {arguments.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
-    _check_ca(arguments)
+    trust.tls.check(url)
     moved, known = arguments.changes, arguments.expectations
     if (moved.devices or moved.ports) and not moved.allowed:
         raise BadInput("--device and --port: only with --allow-changes")
     profile = load_profile(known.profile, arguments.dialect, judged.clauses, judged.gates)
     clauses = profile.clauses
     return Order(
-        address=ChassisTarget(
-            url, None if arguments.ca is None else str(arguments.ca), arguments.insecure, arguments.patience_s
-        ),
+        address=trust.tls.target(url, arguments.patience_s),
         dialect=arguments.dialect,
         credentials=credentials,
         changes=moved.allowed,
@@ -195,17 +198,6 @@ def _finish_earlier(order: Order) -> None:
 def _not_running(file: RestoreFile) -> None:
     if file.plan.born and born(file.plan.pid) == file.plan.born:
         raise BadInput(f"{file.path}: a run on {file.plan.url} is going on (pid {file.plan.pid})")
-
-
-def _check_ca(arguments: ConformArguments) -> None:
-    if arguments.ca is None:
-        return
-    if arguments.insecure:
-        raise BadInput(f"--ca {arguments.ca} --insecure: only one of the two")
-    try:
-        ssl.create_default_context(cafile=str(arguments.ca))
-    except OSError as error:
-        raise BadInput(f"--ca {arguments.ca}: must be a PEM file of certificates: {error.strerror or error}") from error
 
 
 def _make_folder(folder: Path | None) -> None:

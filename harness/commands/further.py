@@ -11,6 +11,7 @@ from mews.harness.commands import (
     listing,
     live,
     merge,
+    new,
     proxy,
     simulate,
     snapshots,
@@ -22,7 +23,7 @@ from mews.kube.system.command import Command
 
 OURS = (
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
-    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND, proxy.COMMAND),
+    *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND, proxy.COMMAND, new.COMMAND),
     fuzz.COMMAND,
 )
 

@@ -56,7 +56,7 @@ OPTION_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Changes to the chassis": ("--allow-changes", "--device", "--port", "--restore", "--restore-file"),
         "What is expected": ("--profile", "--quirks", "--waivers", "--patience", "--budget", "--explain"),
         "Who may ask": (
-            *("--tls", "--insecure", "--allow-host", "--certificate", "--key", "--ca", "--credentials"),
+            *("--tls", "--insecure", "--allow-host", "--certificate", "--key", "--ca", "--cert", "--credentials"),
             *("--allow-outside", "--allow-host-access", "--listen", "--api-port"),
         ),
         COMPLETION: ("--install-completion", "--show-completion"),
@@ -119,12 +119,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "mews conform http://box",
             "mews conform http://box --allow-changes --device 000C00 --quirks falcon-4005",
             "mews conform https://box --dialect redfish --ca chassis.crt --record box",
+            "mews conform https://box --dialect redfish --cacert company.pem --cert lab.crt --key lab.key",
             "mews conform http://box --budget 60s --json new.json --baseline old.json",
         ),
         "nvidia-smi": ("mews nvidia-smi --host host-1 -L", "mews nvidia-smi --hardware demo --host host-2 -q"),
         "manifests": ("mews manifests --hardware demo --image registry.example/mews:1 --out deploy",),
         "experiment": ("mews experiment --list", "mews experiment kubecomp-fig8 --seeds 3 --out fig8"),
-        "new": ("mews new scenario my-scenario", "mews new system my-system"),
         "version": ("mews version",),
     }
 )

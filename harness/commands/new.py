@@ -6,12 +6,14 @@ import keyword
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from mews.harness import terminal
+from mews.harness.commands.words import FailingParser
 from mews.harness.errors import BadInput
+from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 
 KINDS = ("scenario", "dialect", "fault", "system")
@@ -84,3 +86,28 @@ def _next(kind: str, folder: Path) -> list[str]:
     """What to do with it."""
     install = [f"pip install --editable {folder}"] if kind == "system" else []
     return [*install, f"mews run {folder / 'scenario.yaml'}", f"pytest {folder}"]
+
+
+def run(words: Sequence[str], context: CommandContext) -> int:
+    """The command.
+
+    Raises BadInput; ValueError for bad arguments.
+    """
+    parser = FailingParser("new")
+    parser.add_argument("kind", metavar="KIND")
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    given = parser.parse_args(words)
+    return new(given.kind, given.folder)
+
+
+COMMAND = Command(
+    "new",
+    "Write a minimal scenario, dialect, fault or system that runs, with its test.",
+    run,
+    "KIND DIR",
+    options={
+        "KIND": f"choose what to write: {', '.join(KINDS[:-1])} or {KINDS[-1]}",
+        "DIR": "write into this folder, and name the parts after it",
+    },
+    examples=("mews new scenario my-scenario", "mews new system my-system"),
+)

@@ -12,7 +12,7 @@ from mews.kube.system.command import Command, CommandContext
 SUMMARY = "Stand in front of a chassis, and play deviations on purpose."
 USAGE = (
     "URL [--wrong NAME]… [--seed N] [--listen HOST:PORT] [--ready FILE] [--ca FILE|--insecure] "
-    "[--allow-host NAME] | --list"
+    "[--cert FILE [--key FILE]] [--allow-host NAME] | --list"
 )
 
 
@@ -26,7 +26,8 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     parser.add_argument("--wrong", action="append", default=[])
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--seed", type=at_least(0), default=0)
-    for name in ("ready", "ca"):
+    parser.add_argument("--ca", "--cacert", type=Path)
+    for name in ("ready", "cert", "key"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--allow-host", action="append", default=[])
     for name in ("insecure", "list"):
@@ -42,6 +43,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
         raise BadInput("URL: missing; give a chassis' URL, or --list")
     # With the server and its certificates: nothing but this command waits for it.
     from mews.harness.commands.wrongs import ProxyArguments, stand_in_front
+    from mews.harness.conformance.certificates import TlsArguments
 
     return stand_in_front(
         ProxyArguments(
@@ -50,8 +52,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
             given.listen,
             given.seed,
             given.ready,
-            given.ca,
-            given.insecure,
+            TlsArguments(given.ca, given.insecure, given.cert, given.key),
             tuple(given.allow_host),
         )
     )
@@ -70,6 +71,8 @@ COMMAND = Command(
         "--ready FILE": "write where the proxy listens into this file",
         "--ca FILE": "trust these CA certificates of the chassis",
         "--insecure": "trust any certificate of the chassis",
+        "--cert FILE": "show this client certificate to the chassis, in PEM; with its key, or with --key",
+        "--key FILE": "use this private key of --cert, in PEM, unencrypted",
         "--allow-host NAME": "accept this host name, too; may be repeated",
     },
     examples=("mews proxy http://box --wrong null-uuid --listen 127.0.0.1:8090", "mews proxy --list"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from mews.emulator.wrongs.wrong import Wrong
 from mews.harness import terminal
 from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.serving import serving_options
+from mews.harness.conformance.certificates import TlsArguments
 from mews.harness.conformance.open import check_url
 from mews.harness.errors import BadInput, Lacks
 
@@ -48,8 +48,7 @@ class ProxyArguments(Struct, frozen=True):
     listen: str
     seed: int
     ready: Path | None
-    ca: Path | None
-    insecure: bool
+    tls: TlsArguments
     allow_hosts: tuple[str, ...]
 
 
@@ -66,7 +65,7 @@ def stand_in_front(given: ProxyArguments) -> int:
             checked,
             wrongs,
             listen=parse_listen(given.listen),
-            context=_context(given.ca, given.insecure) if checked.startswith("https") else None,
+            context=given.tls.context(checked),
             seed=given.seed,
             allow_hosts=serving_options(insecure=False, allow_hosts=given.allow_hosts).allow_hosts,
         )
@@ -95,16 +94,3 @@ def _serve(served: WrongProxy, url: str, wrongs: Sequence[Wrong], ready: Path | 
         served.stop()
         if ready is not None:
             ready.unlink(missing_ok=True)
-
-
-def _context(ca: Path | None, insecure: bool) -> ssl.SSLContext:
-    if ca is not None and insecure:
-        raise BadInput(f"--ca {ca} --insecure: only one of the two")
-    try:
-        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
-    except OSError as error:
-        raise BadInput(f"--ca {ca}: must be a PEM file of certificates: {error.strerror or error}") from error
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

@@ -24,6 +24,7 @@ from mews.emulator.clock import unix_s
 from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, OutOfTime
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
 from mews.harness.conformance.json_members import MemberTwice, once
+from mews.harness.errors import BadInput
 
 MOST_BYTES = 64 << 20
 """Of one reply."""
@@ -33,19 +34,24 @@ MOST_RETRY_S = 30.0
 """A longer Retry-After is not waited for."""
 FAR_S = 86_400.0
 """A Date this far from this machine's is none that logs and certificates can live with."""
+TUNNEL = "Tunnel connection failed: "
+"""What http.client says before the answer of a proxy that does not CONNECT."""
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})
 
 
 class ChassisTarget(Struct, frozen=True):
     """Where a chassis is: ``scheme://host:port/prefix`` without credentials, and how its certificate is checked.
 
-    ``ca``: a file of certificates to trust instead of the machine's; ``insecure``: trust any.
+    ``ca``: a file of certificates to trust instead of the machine's; ``insecure``: trust any; ``cert``: this client's
+    own certificate with its key, or with that of the file ``key``.
     """
 
     url: str
     ca: str | None = None
     insecure: bool = False
     patience_s: float = 60.0
+    cert: str | None = None
+    key: str | None = None
 
 
 def _no_number(text: str) -> Any:
@@ -101,7 +107,7 @@ class Client:
         self._proxy = proxy_of(parts)
         self._secrets: list[str] = []
         self._lock = threading.Lock()
-        self._tls = _tls(address) if self.encrypted else None
+        self._tls = tls_context(address) if self.encrypted else None
 
     def keep_secret(self, *words: str) -> None:
         """Never let these words into the log."""
@@ -180,7 +186,7 @@ class Client:
             partial = HttpReply(response.status, {}, error.partial)
             raise NoAnswer("cut", f"{method} {path}: the answer ends after {got}{more} bytes", partial) from error
         except (OSError, http.client.HTTPException) as error:
-            raise no_answer(error, self.address.url, f"{method} {path}") from error
+            raise no_answer(error, self._named(), f"{method} {path}") from error
         finally:
             connection.close()
         if self._is_short(response, content, most):
@@ -213,10 +219,15 @@ class Client:
         try:
             socket.create_connection(self._first_stop(), timeout=patience_s).close()
         except TimeoutError as error:
-            text = f"{self.address.url}: no connection within {patience_s:g} s"
+            text = f"{self._named()}: no connection within {patience_s:g} s"
             raise NoAnswer("unreachable", text) from error
         except OSError as error:
-            raise no_answer(error, self.address.url, "connect") from error
+            raise no_answer(error, self._named(), "connect") from error
+
+    def _named(self) -> str:
+        """The chassis in what is said of connections: with the proxy, whose fault it may be."""
+        through = "" if self._proxy is None else f" (through the proxy {proxy_text(self._proxy)})"
+        return f"{self.address.url}{through}"
 
     def target(self, path: str) -> str:
         """The path as it goes over the wire, whatever characters it has; to an HTTP proxy, the URL."""
@@ -277,15 +288,30 @@ class Client:
 
 
 def proxy_of(parts: SplitResult) -> SplitResult | None:
-    """The proxy that the environment (``http_proxy``, ``https_proxy``, ``no_proxy``) or the system names for a URL.
+    """The proxy that the environment (``http_proxy``, ``https_proxy``, ``all_proxy``, ``no_proxy``) or the system names
+    for a URL.
 
-    None where there is none, and for this machine itself, as curl has it.
+    None where there is none, and for this machine itself, as curl has it. Raises BadInput for a proxy that is no
+    HTTP proxy.
     """
     host = parts.hostname or ""
-    found = getproxies().get(parts.scheme)
+    found = getproxies().get(parts.scheme) or getproxies().get("all")
     if not found or host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
         return None
-    return urlsplit(found if "://" in found else f"http://{found}")
+    proxy = urlsplit(found if "://" in found else f"http://{found}")
+    try:
+        usable = proxy.scheme == "http" and bool(proxy.hostname) and proxy.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        shown = f"{proxy.scheme}://{proxy.netloc.rpartition('@')[2]}"
+        raise BadInput(f"{parts.scheme}_proxy: {shown}: must be an HTTP proxy, http://HOST[:PORT]")
+    return proxy
+
+
+def proxy_text(proxy: SplitResult) -> str:
+    """``HOST:PORT`` of a proxy, without its credentials."""
+    return f"{proxy.hostname}:{proxy.port or 80}"
 
 
 def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswer:
@@ -299,12 +325,20 @@ def no_answer(error: OSError | http.client.HTTPException, url: str, request: str
             "untrusted", f"{url}: the certificate is not trusted: {error.verify_message}; --ca or --insecure"
         )
     if isinstance(error, ssl.SSLError):
-        return NoAnswer("untrusted", f"{url}: no TLS: {error.reason or error}")
+        return NoAnswer("untrusted", f"{url}: no TLS: {error.reason or error}{_hint(error)}")
+    if type(error) is OSError and str(error).startswith(TUNNEL):
+        return NoAnswer("unreachable", f"{url}: the proxy refuses: {str(error).removeprefix(TUNNEL)}")
     if isinstance(error, OSError) and error.errno in UNREACHABLE:
         return NoAnswer("unreachable", f"{url}: {error.strerror}")
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, ConnectionError):
         return NoAnswer("not-http", f"{url}: this does not look like HTTP: it answers {str(error)[:60]}")
     return NoAnswer("dropped", f"{request}: no answer: {type(error).__name__}: {error}".rstrip(": "))
+
+
+def _hint(error: ssl.SSLError) -> str:
+    """Which option helps where a server asks for a client certificate, or does not take the one shown."""
+    reason = (error.reason or "").lower()
+    return "; --cert FILE shows a client certificate" if "alert" in reason and "cert" in reason else ""
 
 
 def below_500(reply: HttpReply, request: str, *, but: tuple[int, ...] = ()) -> HttpReply:
@@ -350,9 +384,15 @@ def _clock(date: str | None) -> str:
     return f"the Date {date!r} is more than a day from this machine's" if abs(shown_s - unix_s()) > FAR_S else ""
 
 
-def _tls(address: ChassisTarget) -> ssl.SSLContext:
+def tls_context(address: ChassisTarget) -> ssl.SSLContext:
+    """How its connections are encrypted.
+
+    Raises OSError for certificates that cannot be used.
+    """
     context = ssl.create_default_context(cafile=address.ca)
     if address.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if address.cert is not None:
+        context.load_cert_chain(address.cert, address.key, password="")
     return context

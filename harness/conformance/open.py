@@ -63,7 +63,8 @@ def client_for(address: ChassisTarget, credentials: tuple[str, str] | None) -> C
     try:
         client = Client(address)
     except OSError as error:
-        raise BadInput(f"--ca {address.ca}: cannot be used: {error}") from error
+        named = f"--ca {address.ca}" if address.cert is None else f"--ca {address.ca} --cert {address.cert}"
+        raise BadInput(f"{named}: cannot be used: {error}") from error
     client.credentials = credentials
     if credentials is not None:
         client.keep_secret(credentials[1])
@@ -75,6 +76,7 @@ def bench_for(plan: RestorePlan, credentials: tuple[str, str] | None) -> ClauseC
 
     Raises BadInput.
     """
-    client = client_for(ChassisTarget(plan.url, plan.ca, plan.insecure, plan.patience_s), credentials)
+    address = ChassisTarget(plan.url, plan.ca, plan.insecure, plan.patience_s, plan.cert, plan.key)
+    client = client_for(address, credentials)
     judged = clauses_of(plan.dialect)
     return ClauseContext(client, judged.face(client), limits=limits_of(plan), home=judged.home)

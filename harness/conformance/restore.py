@@ -38,7 +38,8 @@ class Moved:
 @dataclass(slots=True)
 class RestorePlan:
     """What a restore file holds. ``neighbours``: devices that were not to be moved; ``unanswered``: writes begun whose
-    answer was not seen; ``content_type``: what moves are sent in, where that was found out. No credentials."""
+    answer was not seen; ``content_type``: what moves are sent in, where that was found out; ``cert`` and ``key``: files
+    of this client's certificate. No credentials."""
 
     url: str
     dialect: str
@@ -53,6 +54,8 @@ class RestorePlan:
     devices: dict[str, Moved] = field(default_factory=dict)
     neighbours: dict[str, Moved] = field(default_factory=dict)
     unanswered: int = 0
+    cert: str | None = None
+    key: str | None = None
 
 
 class RestoreFile:

@@ -283,7 +283,9 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
     plan = RestorePlan(
         url=address.url,
         dialect=order.dialect,
-        ca=None if address.ca is None else str(Path(address.ca).absolute()),
+        ca=_absolute(address.ca),
+        cert=_absolute(address.cert),
+        key=_absolute(address.key),
         insecure=address.insecure,
         patience_s=address.patience_s,
         limits=asdict(order.quirks.limits),
@@ -311,6 +313,11 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
             kept.left.append(f"mews conform --restore {file.path} tries again")
         if guard is not None:
             guard.dismiss()
+
+
+def _absolute(file: str | None) -> str | None:
+    """Where a process in another folder finds it."""
+    return None if file is None else str(Path(file).absolute())
 
 
 def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:

@@ -1,8 +1,9 @@
-"""Plain HTTP to a chassis: a connection per request, nothing repeated, everything noted."""
+"""Plain HTTP to a chassis: a connection per request but for long walks, everything noted."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import errno
 import gzip
 import http.client
@@ -12,19 +13,18 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import SplitResult, quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
 from mews.emulator.clock import unix_s
 from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, OutOfTime
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
+from mews.harness.conformance.forward_proxy import proxy_of, proxy_text
 from mews.harness.conformance.json_members import MemberTwice, once
-from mews.harness.errors import BadInput
 
 MOST_BYTES = 64 << 20
 """Of one reply."""
@@ -36,6 +36,8 @@ FAR_S = 86_400.0
 """A Date this far from this machine's is none that logs and certificates can live with."""
 TUNNEL = "Tunnel connection failed: "
 """What http.client says before the answer of a proxy that does not CONNECT."""
+MAY_WANT_CERTIFICATE = "; if it asks for a client certificate, give --cert FILE"
+"""Said of a server that hangs up under TLS: why it does so is lost with the connection."""
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})
 
 
@@ -107,6 +109,8 @@ class Client:
         self._proxy = proxy_of(parts)
         self._secrets: list[str] = []
         self._lock = threading.Lock()
+        self._keeps = False
+        self._idle: http.client.HTTPConnection | None = None
         self._tls = tls_context(address) if self.encrypted else None
 
     def keep_secret(self, *words: str) -> None:
@@ -169,26 +173,50 @@ class Client:
             raise OutOfTime(f"a Retry-After of {seconds:g} s is longer than the time left")
         threading.Event().wait(seconds)
 
+    @contextlib.contextmanager
+    def one_connection(self) -> Iterator[None]:
+        """Reads in here go over one connection for as long as the server keeps it: for reading much. A server may close
+        a connection that is idle at any time (RFC 9112, 9.3.1): such a read is made again over a new one, and only that
+        one is judged."""
+        self._keeps = True
+        try:
+            yield
+        finally:
+            self._keeps = False
+            if self._idle is not None:
+                self._idle.close()
+            self._idle = None
+
     def _send(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int = MOST_BYTES
     ) -> HttpReply:
-        connection = self.connection()
+        keeps = self._keeps and method in ("GET", "HEAD")
+        kept, self._idle = (self._idle, None) if keeps else (None, self._idle)
+        connection, response = kept or self.connection(), None
+        asked = {**({} if self.encrypted else self._for_proxy()), **headers}
         try:
-            own = {} if self.encrypted else self._for_proxy()
-            connection.request(method, self.target(path), body, {**own, **headers})
-            response = connection.getresponse()
+            if kept is not None:
+                response = self._over_kept(kept, method, path, body, asked)
+                connection = kept if response is not None else self.connection()
+            if response is None:
+                connection.request(method, self.target(path), body, asked)
+                response = connection.getresponse()
             content = response.read(most) if most else b""
         except TimeoutError as error:
             text = f"{method} {path}: no answer within {self.address.patience_s:g} s"
             raise NoAnswer("timeout", text) from error
         except http.client.IncompleteRead as error:
+            assert response is not None
             got, more = len(error.partial), f" of {len(error.partial) + error.expected}" if error.expected else ""
             partial = HttpReply(response.status, {}, error.partial)
             raise NoAnswer("cut", f"{method} {path}: the answer ends after {got}{more} bytes", partial) from error
         except (OSError, http.client.HTTPException) as error:
             raise no_answer(error, self._named(), f"{method} {path}") from error
         finally:
-            connection.close()
+            if keeps and response is not None and response.isclosed() and connection.sock is not None:
+                self._idle = connection
+            else:
+                connection.close()
         if self._is_short(response, content, most):
             length = response.headers["content-length"]
             partial = HttpReply(response.status, {}, content)
@@ -198,6 +226,22 @@ class Client:
             key = name.lower()
             found[key] = f"{found[key]}, {value}" if key in found else value
         return HttpReply(response.status, found, content)
+
+    def _over_kept(
+        self, kept: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse | None:
+        """The answer over a connection that has been idle; None where it is closed instead."""
+        try:
+            if kept.sock is not None:
+                kept.sock.settimeout(self._timeout_s())
+            kept.request(method, self.target(path), body, dict(headers))
+            return kept.getresponse()
+        except (ConnectionError, ssl.SSLEOFError):
+            kept.close()
+            return None
+
+    def _timeout_s(self) -> float:
+        return max(0.2, min(self.address.patience_s, self.left_s()))
 
     def _is_short(self, response: http.client.HTTPResponse, content: bytes, most: int) -> bool:
         """Whether less came than was named; http.client says so only where all of it was asked for."""
@@ -238,7 +282,7 @@ class Client:
 
     def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet open."""
-        timeout_s = max(0.2, min(self.address.patience_s, self.left_s()))
+        timeout_s = self._timeout_s()
         host, port = self._first_stop()
         if self._tls is None:
             return http.client.HTTPConnection(host, port, timeout=timeout_s)
@@ -287,33 +331,6 @@ class Client:
             )
 
 
-def proxy_of(parts: SplitResult) -> SplitResult | None:
-    """The proxy that the environment (``http_proxy``, ``https_proxy``, ``all_proxy``, ``no_proxy``) or the system names
-    for a URL.
-
-    None where there is none, and for this machine itself, as curl has it. Raises BadInput for a proxy that is no
-    HTTP proxy.
-    """
-    host = parts.hostname or ""
-    found = getproxies().get(parts.scheme) or getproxies().get("all")
-    if not found or host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
-        return None
-    proxy = urlsplit(found if "://" in found else f"http://{found}")
-    try:
-        usable = proxy.scheme == "http" and bool(proxy.hostname) and proxy.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        shown = f"{proxy.scheme}://{proxy.netloc.rpartition('@')[2]}"
-        raise BadInput(f"{parts.scheme}_proxy: {shown}: must be an HTTP proxy, http://HOST[:PORT]")
-    return proxy
-
-
-def proxy_text(proxy: SplitResult) -> str:
-    """``HOST:PORT`` of a proxy, without its credentials."""
-    return f"{proxy.hostname}:{proxy.port or 80}"
-
-
 def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswer:
     """Why a request had no answer, in one line."""
     if isinstance(error, ConnectionRefusedError):
@@ -336,9 +353,12 @@ def no_answer(error: OSError | http.client.HTTPException, url: str, request: str
 
 
 def _hint(error: ssl.SSLError) -> str:
-    """Which option helps where a server asks for a client certificate, or does not take the one shown."""
+    """Which option helps where a server asks for a client certificate, or does not take the one shown; one that hangs
+    up in the middle of the handshake may, too."""
     reason = (error.reason or "").lower()
-    return "; --cert FILE shows a client certificate" if "alert" in reason and "cert" in reason else ""
+    if "alert" in reason and "cert" in reason:
+        return "; --cert FILE shows a client certificate"
+    return MAY_WANT_CERTIFICATE if isinstance(error, ssl.SSLEOFError) else ""
 
 
 def below_500(reply: HttpReply, request: str, *, but: tuple[int, ...] = ()) -> HttpReply:

@@ -7,7 +7,7 @@ import threading
 
 from mews.dialects import OURS
 from mews.harness.conformance.bench import SHOWN_AFTER_S, ClauseContext
-from mews.harness.conformance.client import Client, HttpReply
+from mews.harness.conformance.client import MAY_WANT_CERTIFICATE, Client, HttpReply
 from mews.harness.conformance.dialects.registry import DialectClauses, clauses_of
 from mews.harness.conformance.errors import NoAnswer
 from mews.harness.errors import Lacks
@@ -72,7 +72,7 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
         reply = _first_reply(bench, judged.home)
     except NoAnswer as error:
         if error.kind in (*NoAnswer.HOPELESS, "dropped"):
-            raise Lacks(f"{error}; no chassis answers there") from error
+            raise Lacks(f"{error}{_perhaps(bench.client, error)}; no chassis answers there") from error
         bench.note(error.topic, str(error))
         return ""
     finally:
@@ -88,6 +88,13 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
         return ""
     kind = reply.headers.get("content-type", "without a Content-Type").partition(";")[0]
     return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}"
+
+
+def _perhaps(client: Client, error: NoAnswer) -> str:
+    """Who closes each connection under TLS may want a client certificate: its reason is lost with the connection."""
+    if error.kind != "dropped" or not client.encrypted or client.address.cert is not None:
+        return ""
+    return MAY_WANT_CERTIFICATE
 
 
 def _first_reply(bench: ClauseContext, path: str) -> HttpReply:

@@ -128,7 +128,8 @@ def walk(bench: ClauseContext) -> Walk:
     Raises ListingUnavailable where even the root cannot be had.
     """
     if "walk" not in bench.facts:
-        bench.facts["walk"] = _walk(bench)
+        with bench.client.one_connection():
+            bench.facts["walk"] = _walk(bench)
     found: Walk = bench.facts["walk"]
     return found
 

@@ -106,17 +106,15 @@ def _card(result: ClauseResult, dialect: str) -> Iterator[str]:
     yield _body(result)
     text = escape(explanation(result.clause, dialect))
     yield f"<details><summary>Text of the clause</summary><pre>{text}</pre></details>"
-    if result.evidence is not None:
-        yield _evidence(result.evidence)
-    yield f"{_exchanges(result)}</article>"
+    yield f"{_evidence(result)}{_exchanges(result)}</article>"
 
 
 def _folded(result: ClauseResult) -> Iterator[str]:
-    """A line, the rest folded."""
+    """A line, the rest folded, the exchange that shows the finding first."""
     reason = "" if result.reason == READ_ONLY else result.reason or result.note
     shown = f'<span class="faint">{escape(reason)}</span>' if reason else ""
     yield f'<details class="clause {result.verdict}"><summary>{_name(result)} {shown}</summary>'
-    yield f"{_body(result)}{_exchanges(result)}</details>"
+    yield f"{_evidence(result)}{_body(result)}{_exchanges(result)}</details>"
 
 
 def _name(result: ClauseResult) -> str:
@@ -143,8 +141,11 @@ def _exchanges(result: ClauseResult) -> str:
     return f'<details class="exchanges"><summary>{head}</summary>{inner}</details>'
 
 
-def _evidence(exchange: Exchange) -> str:
-    """The one exchange that shows the finding, unfolded."""
+def _evidence(result: ClauseResult) -> str:
+    """The one exchange that shows a finding, whatever its grade; nothing where there is none."""
+    exchange = result.evidence
+    if exchange is None:
+        return ""
     answer = exchange.error if exchange.status is None else str(exchange.status)
     request = escape(f"{exchange.method} {exchange.path} {cut(exchange.body, MOST_TEXT)}".rstrip())
     reply = escape(cut(exchange.reply, MOST_TEXT))

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mews.harness.conformance.client import ChassisTarget, Client, proxy_of
+from mews.harness.conformance.client import ChassisTarget, Client
+from mews.harness.conformance.forward_proxy import proxy_of
 from tests.harness.conformance.judging import served, url_of
 
 pytestmark = pytest.mark.wall

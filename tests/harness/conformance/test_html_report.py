@@ -8,10 +8,23 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.exchange import Exchange
-from mews.harness.conformance.judge import ERROR, FAILED, PASSED, READ_ONLY, SKIPPED, VERDICTS, WARNING, ClauseResult
+from mews.harness.conformance.judge import (
+    ERROR,
+    FAILED,
+    NOTED,
+    PASSED,
+    QUIRK,
+    READ_ONLY,
+    SKIPPED,
+    VERDICTS,
+    WAIVED,
+    WARNING,
+    ClauseResult,
+)
 from mews.harness.conformance.report.html import MOST_EXCHANGES, html_page
 from mews.harness.conformance.report.outcome import ConformanceOutcome
 from mews.harness.conformance.table import Versions
@@ -100,6 +113,19 @@ def test_a_failed_clause_shows_its_reason_and_what_to_do_and_folds_its_requests_
     assert "/path/0" not in made.shown
     assert "/path/0" in made.folded
     assert "Text (chassis.md 2: GET /h3api/v1/resources)" in made.folded
+
+
+def test_the_exchange_that_shows_a_failure_is_shown_and_that_of_a_warning_comes_first_in_its_fold() -> None:
+    seen = Exchange("DELETE", "/the/one", {}, '{"dev": 7}', 418, {}, "no tea", 0.1)
+    silent = Exchange("PUT", "/silent", {}, "", None, {}, "", 0.1, error="no answer within 4 s")
+    failed = page(replace(result(FAILED, "bad", exchanges=1), evidence=seen))
+    assert 'DELETE /the/one {"dev": 7} 418 no tea' in failed.shown
+    assert "/the/one" not in page(result(FAILED, "bad", exchanges=1)).shown
+    for verdict in (WARNING, NOTED, QUIRK, WAIVED):
+        made = page(replace(result(verdict, "bad", exchanges=1), evidence=silent))
+        assert "PUT /silent no answer within 4 s" in made.folded
+        assert made.folded.index("/silent") < made.folded.index("chassis.md 2") < made.folded.index("/path/0")
+        assert "/silent" not in made.shown
 
 
 def test_a_passed_clause_is_one_line() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mews.emulator.dialects.wire import JSON, Request, Response
 from mews.emulator.wrongs.over_http import PLAIN
 from mews.emulator.wrongs.parts import Make, detaches, each_device, listing, member, replies, table, writes
-from mews.emulator.wrongs.tables import AskedMove, Records, with_json, words_of
+from mews.emulator.wrongs.tables import H3API, AskedMove, Records, with_json, words_of
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong, dialect_of
 
 H3, POOL = ("h3api",), ("resource-pool",)
@@ -59,7 +59,7 @@ def _json_reply(change: Callable[[dict[str, Any]], Any]) -> Make:
 
 
 def _plain_failure(reply: Response) -> Response:
-    return Response(400, {"Content-Type": "text/plain"}, b"no") if b'"result":[false]' in reply.body else reply
+    return reply if H3API.is_done(reply) else Response(400, {"Content-Type": "text/plain"}, b"no")
 
 
 def _unsupported(request: Request) -> Response:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mews.emulator.dialects.wire import TEXT, Request, Response, as_json
 from mews.emulator.wrongs.parts import Make, headers, instead, kind_of, looks, reads, replies, resources
+from mews.emulator.wrongs.tables import REDFISH as REDFISH_WORDS
 from mews.emulator.wrongs.tables import redfish_error, with_json
 from mews.emulator.wrongs.wrong import TARGET, Ask, Handler, Reply, Stage, Wrong, on_target
 
@@ -197,6 +198,30 @@ def _same_page(stage: Stage) -> Handler:
     return handler
 
 
+def _moving_pages(stage: Stage) -> Handler:
+    """Pages of endpoints have those of devices that were attached last."""
+    held: set[str] = set()
+
+    def handler(request: Request, ask: Ask) -> Reply:
+        move = REDFISH_WORDS.move(request)
+        reply = ask(request)
+        if not isinstance(reply, Response):
+            return reply
+        if move is not None and REDFISH_WORDS.is_done(reply):
+            (held.discard if move.port is None else held.add)(move.device)
+        paged = request.method == "GET" and request.path.endswith("/Endpoints") and "$top" in request.query
+        if not paged or reply.status != 200 or "$expand" in request.query:
+            return reply
+        page, whole = json.loads(reply.body), ask(on_target(request, request.path))
+        assert isinstance(whole, Response)
+        members = json.loads(whole.body)["Members"]
+        members.sort(key=lambda each: each[LINK].rpartition("/")[2] in held)
+        first = int(request.query.get("$skip", "0"))
+        return with_json(reply, {**page, "Members": members[first : first + int(request.query["$top"])]})
+
+    return handler
+
+
 def _patched(answer: Callable[[Request, Ask], Reply]) -> Make:
     """PATCH of a resource that is no zone."""
 
@@ -328,6 +353,7 @@ OF_REDFISH: tuple[Wrong, ...] = (
     ),
     Wrong("any-query", "an unknown $x is ignored", REDFISH, _no_queries(("$frobnicate",), keep=False)),
     Wrong("same-page", "$skip skips nothing", REDFISH, _same_page),
+    Wrong("moving-pages", "pages are in another order once a device has moved", REDFISH, _moving_pages),
     Wrong("open", "nobody is asked for credentials once somebody has logged in", REDFISH, _open_to_all),
     Wrong(
         "closed-metadata",

@@ -17,7 +17,7 @@ from mews.emulator.wrongs.parts import (
     table,
 )
 from mews.emulator.wrongs.tables import PLAIN as PLAIN_WORDS
-from mews.emulator.wrongs.tables import AskedMove, Records, records_of, with_json, words_of
+from mews.emulator.wrongs.tables import AskedMove, Records, Words, records_of, with_json, words_of
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong, dialect_of
 
 
@@ -65,6 +65,62 @@ def _twice(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
     return ask(request)
 
 
+class _Held:
+    """Where devices were brought, as the answers to moves say."""
+
+    def __init__(self) -> None:
+        self._ports: dict[str, str] = {}
+
+    def again(self, move: AskedMove) -> bool:
+        """Whether the device is on that port already."""
+        return move.port is not None and self._ports.get(move.device) == move.port
+
+    def saw(self, move: AskedMove, reply: Reply, words: Words) -> None:
+        """Take down a move that is answered as done."""
+        if isinstance(reply, Response) and words.is_done(reply):
+            self._ports.pop(move.device, None)
+            if move.port is not None:
+                self._ports[move.device] = move.port
+
+
+def _again_detaches(stage: Stage) -> Handler:
+    """An attach to the port that the device is on already is refused, and takes it off."""
+    held = _Held()
+
+    def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+        words = words_of(request)
+        again = held.again(move)
+        reply = settled(request, ask(request), ask, stage)
+        if again and isinstance(reply, Response) and not words.is_done(reply):
+            off = AskedMove(move.device, None)
+            held.saw(off, settled(request, ask(words.asking(request, off)), ask, stage), words)
+        held.saw(move, reply, words)
+        return reply
+
+    return moved(act)(stage)
+
+
+def _again_listed(stage: Stage) -> Handler:
+    """A device that is attached to its port a second time is listed twice, until it is detached."""
+    held = _Held()
+    twice: set[str] = set()
+
+    def handler(request: Request, ask: Ask) -> Reply:
+        words, plain = words_of(request), PLAIN_WORDS[dialect_of(request)]
+        move = words.move(request)
+        reply = ask(request)
+        if move is not None:
+            (twice.add if held.again(move) else twice.discard)(move.device)
+            held.saw(move, reply, words)
+        records = records_of(reply) if isinstance(reply, Response) and words.lists(request) else None
+        if records is None or not twice:
+            return reply
+        assert isinstance(reply, Response)
+        return with_json(reply, [*records, *(each for each in records if each.get(plain.device) in twice)])
+
+    return handler
+
+
 class _Shown:
     """Where devices are shown to be, whatever the chassis says."""
 
@@ -101,7 +157,9 @@ def _any_port(stage: Stage) -> Handler:
         rows = table(request, ask)
         reply = ask(request)
         free = rows.get(move.device) == "" and bool(move.port)
-        if free and isinstance(reply, Response) and not words.is_done(reply) and move.port is not None:
+        refused = isinstance(reply, Response) and not words.is_done(reply)
+        # Another request may have won meanwhile: that is no port that the chassis does not know.
+        if free and refused and move.port is not None and table(request, ask).get(move.device) == "":
             shown.ports[move.device] = move.port
             return words.answered(request, done=True)
         return reply
@@ -197,6 +255,8 @@ OF_TABLES: tuple[Wrong, ...] = (
     Wrong("knocks-off", "an attach of the first device takes another one off its port", PLAIN, moved(_knocks_off)),
     Wrong("other-port", "an attach goes to another port", PLAIN, moved(_elsewhere)),
     Wrong("carried-out-twice", "a move is carried out twice, the second answer is given", ALL, moved(_twice)),
+    Wrong("again-detaches", "an attach that is made again takes the device off its port", ALL, _again_detaches),
+    Wrong("again-listed", "an attach that is made again lists the device twice", PLAIN, _again_listed),
     Wrong("loses", "a detached device is listed no more", PLAIN, _loses),
     Wrong("stale", "listings after a move are those of before it", PLAIN, _stale),
     Wrong("uuid-of-port", "a device has another UUID on each port", PLAIN, _uuid_of_port),

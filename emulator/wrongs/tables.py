@@ -85,7 +85,8 @@ class H3Api(Struct, frozen=True):
 
     def is_done(self, reply: Response) -> bool:
         """By ``result``."""
-        return b'"result":[true]' in reply.body
+        value = _json(reply.body)
+        return isinstance(value, dict) and value.get("result") == [True]
 
 
 class ResourcePool(Struct, frozen=True):

@@ -125,7 +125,7 @@ class ClauseContext:
             self.note("complete", lacked)
         self.ledger.done["read"] += 1
         self._compare_uuids(rows)
-        return ListedTable(rows, table.ports)
+        return ListedTable(rows, table.ports, table.twice)
 
     def insist(self, ask: Callable[[], T]) -> T:
         """What it returns, asked again while no answer comes, as long as an outage may last; a few times where it is
@@ -302,7 +302,8 @@ class ClauseContext:
         try:
             claim = ask()
         except NoAnswer as error:
-            self.note(error.topic, str(error))
+            if error.kind != NoAnswer.LOST:
+                self.note(error.topic, str(error))
             return None
         except HttpServerError as error:
             self.note(error.topic, str(error))
@@ -359,6 +360,16 @@ class ClauseContext:
         if claim is False and not arrived:
             self.note(kind, f"the {kind} of an idle device failed: {where}")
         self.compare_others(device, before, after)
+
+    def attach_unheard(self, device: str, port: str) -> ListedTable:
+        """Ask for a device to be attached without reading the answer; the table once it shows the device somewhere, or
+        as it is when it should have."""
+        with self.client.answers_lost():
+            claim = self.ask(device, port, self._usual(device, port))
+        table = self.seen_on_some_port(device)
+        if claim is None and table.port(device) is not None and self._keeper is not None:
+            self._keeper.answered()
+        return table
 
     def touched(self, *devices: str) -> None:
         """A request of ours took these off their ports, whoever's they are."""

@@ -109,7 +109,7 @@ class Client:
         self._proxy = proxy_of(parts)
         self._secrets: list[str] = []
         self._lock = threading.Lock()
-        self._keeps = False
+        self._keeps = self._loses = False
         self._idle: http.client.HTTPConnection | None = None
         self._tls = tls_context(address) if self.encrypted else None
 
@@ -187,6 +187,15 @@ class Client:
                 self._idle.close()
             self._idle = None
 
+    @contextlib.contextmanager
+    def answers_lost(self) -> Iterator[None]:
+        """Writes in here are sent, and the connection is closed before their answer: NoAnswer of the kind lost."""
+        self._loses = True
+        try:
+            yield
+        finally:
+            self._loses = False
+
     def _send(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int = MOST_BYTES
     ) -> HttpReply:
@@ -200,6 +209,8 @@ class Client:
                 connection = kept if response is not None else self.connection()
             if response is None:
                 connection.request(method, self.target(path), body, asked)
+                if self._loses and method not in ("GET", "HEAD"):
+                    raise NoAnswer(NoAnswer.LOST, f"{method} {path}: the answer was not read, on purpose")
                 response = connection.getresponse()
             content = response.read(most) if most else b""
         except TimeoutError as error:

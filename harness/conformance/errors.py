@@ -18,7 +18,9 @@ from typing import Any
 
 class NoAnswer(Exception):
     """No answer came: ``kind`` is one of ``HOPELESS``, or dropped, timeout, cut, where a part of it came (``partial``),
-    or monitor, where a long operation's own answer cannot be had."""
+    monitor, where a long operation's own answer cannot be had, or ``LOST``, where none was waited for."""
+
+    LOST = "lost"
 
     HOPELESS = ("unresolved", "refused", "unreachable", "untrusted", "not-http")
     """Where nothing has ever answered, asking again is of no use."""

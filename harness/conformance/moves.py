@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from mews.harness.conformance.bench import ClauseContext, at_once
 from mews.harness.conformance.clause import MUST, SHOULD, Clause, must, noticed
 from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.table import port_text
 
 UNKNOWN_DEVICE = "mews-no-such-device"
 GPU_UUID = re.compile(r"(GPU-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -47,6 +48,13 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             _one_winner,
             changes=True,
             needs=(f"{section}.held",),
+        ),
+        Clause(
+            f"{section}.retry",
+            "an attach that is made again, its answer being lost, leaves the device on its port, listed once",
+            f"chassis.md 1, 2: connections drop: {attach}",
+            _retry,
+            changes=True,
         ),
     )
 
@@ -189,6 +197,24 @@ def _one_winner(bench: ClauseContext) -> None:
         raise Unmet(f"device {device}: attaches to {first} and {second} at the same time were both answered as done")
     if any(both):
         bench.note("attach", f"of attaches of device {device} to {first} and {second} both were answered as done, once")
+
+
+def _retry(bench: ClauseContext) -> None:
+    """A client whose connection drops cannot know whether it was heard, and asks again. Whether that is answered as
+    done or refused, it is not carried out a second time."""
+    device, port = bench.free(), bench.ports[0]
+    before = bench.attach_unheard(device, port)
+    if before.port(device) != port:
+        raise NotJudged(f"an attach whose answer is not read does not take effect: device {device} is on no port")
+    claim = bench.ask(device, port, lambda: bool(bench.face.attach(device, port)))
+    after = bench.read()
+    bench.compare_others(device, before, after)
+    answered = {True: "answered as done", False: "refused", None: "not answered"}[claim]
+    what = f"the attach of device {device} to port {port!r} was made again after its answer was lost, and {answered}"
+    if after.port(device) != port:
+        bench.touched(device)
+        raise Unmet(f"{what}: the device is on {port_text(after.port(device))} now")
+    must(device not in after.twice or device in before.twice, f"{what}: the device is listed twice now")
 
 
 def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:

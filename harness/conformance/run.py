@@ -53,6 +53,9 @@ MOST_DEVICES = 2
 
 BUDGET_S = 120.0
 """Seconds of a run, unless it is given others."""
+ENDING_S, ENDING_PART = 3.0, 0.05
+"""At the end of the budget nothing is begun for so long, and at most for so much of it: logging out, comparing and
+writing reports take their time, too."""
 
 
 class Order(Struct, frozen=True):
@@ -90,7 +93,7 @@ def conform(
     began_s = time.monotonic()
     suite = clauses_of(order.dialect)
     client = client_for(order.address, order.credentials)
-    client.deadline_s = began_s + order.budget_s
+    client.deadline_s = began_s + order.budget_s - min(ENDING_S, ENDING_PART * order.budget_s)
     face = suite.face(client)
     bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home)
     bench.on_wait = on_wait
@@ -133,6 +136,7 @@ def conform(
         log=tuple(client.log),
         unable=unable,
         open=tuple(_open(run.results, changing, order.budget_s)),
+        restoring_s=kept.restoring_s,
     )
 
 
@@ -267,12 +271,14 @@ def choose(order: Order, table: ListedTable) -> tuple[tuple[str, ...], tuple[str
 
 
 class _Kept(Struct):
-    """What protects the table during a run; ``left``: what could not be put back; ``others``: what others moved."""
+    """What protects the table during a run; ``left``: what could not be put back; ``others``: what others moved;
+    ``restoring_s``: how long putting back took."""
 
     file: RestoreFile | None = None
     left: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    restoring_s: float = 0.0
 
 
 @contextlib.contextmanager
@@ -307,8 +313,10 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
         with _signals_interrupt():
             yield
     finally:
+        began_s = time.monotonic()
         with _signals_ignored():
             kept.left = _undo(order, file, kept)
+        kept.restoring_s = time.monotonic() - began_s
         if kept.left:
             kept.left.append(f"mews conform --restore {file.path} tries again")
         if guard is not None:

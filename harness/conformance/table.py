@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -21,10 +22,11 @@ def port_text(port: str | None) -> str:
 
 
 class ListedTable(Struct, frozen=True):
-    """One listing: rows by device, and the host ports that it names."""
+    """One listing: rows by device, the host ports that it names, and devices that it has more than once (``twice``)."""
 
     rows: Mapping[str, ListedDevice]
     ports: tuple[str, ...] = ()
+    twice: tuple[str, ...] = ()
 
     def port(self, device: str) -> str | None:
         """Where a device is; None where it is free or not listed."""
@@ -35,6 +37,11 @@ class ListedTable(Struct, frozen=True):
         """Host ports, those that hold devices first: something is surely cabled to them."""
         held = {row.port: None for row in self.rows.values() if row.port is not None}
         return tuple(dict.fromkeys((*held, *self.ports)))
+
+
+def more_than_once(names: Iterable[str]) -> tuple[str, ...]:
+    """Those that are there twice or more often."""
+    return tuple(name for name, times in Counter(names).items() if times > 1)
 
 
 class Limits(Struct, frozen=True):

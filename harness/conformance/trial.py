@@ -9,7 +9,7 @@ from mews.harness.conformance.bench import TRIES, ClauseContext
 from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged, OutOfTime, Unmet
 from mews.harness.conformance.table import port_text
 
-MOVES = 24
+MOVES = 26
 """So many moves a run makes of a chassis that keeps the contract."""
 EFFECTS = ("attach", "detach", "reply", "truth-attach", "truth-detach")
 """Topics that say nothing of their own where moves are refused for another reason."""

@@ -14,7 +14,7 @@ from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import kind_of, shown, text
 from mews.harness.conformance.moves import bare_delete, moving, one_device_each, reading, watched
-from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
 from mews.harness.conformance.trial import REFUSED_KINDS
 
 RESOURCES = "/h3api/v1/resources"
@@ -46,7 +46,7 @@ class H3ApiTableClient:
             for record in records
             if (device := text(record, "Dev_GID"))
         }
-        return ListedTable(rows, tuple(ports))
+        return ListedTable(rows, tuple(ports), more_than_once(text(record, "Dev_GID") for record in records))
 
     def attach(self, device: str, port: str, content_type: str = "") -> bool:
         """What ``result`` says."""

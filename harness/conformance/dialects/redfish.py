@@ -13,7 +13,7 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, moves_resting_on, must, noticed, resting_on
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import ACCESS, MODEL, ROOT_CLAUSE, walk
-from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, URIS, ask, extended, status
+from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, URIS, ask, extended, in_pages, status
 from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, RedfishTableClient, durable_name, tail
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
@@ -246,6 +246,17 @@ def _taken_block(bench: ClauseContext) -> None:
     )
 
 
+def _pages_stay(bench: ClauseContext) -> None:
+    """A reader of pages does not know that a device moves meanwhile: which endpoints there are is the same."""
+    device = bench.free()
+
+    def attach() -> None:
+        if not bench.move(device, bench.ports[0]):
+            raise NotJudged(f"device {device} cannot be attached")
+
+    in_pages(bench, bench.face.path("Endpoints"), 2, attach)
+
+
 def _names_stay(bench: ClauseContext) -> None:
     """A device's endpoint is the same resource wherever the device is."""
     device, _ = bench.attached()
@@ -272,6 +283,14 @@ RESTING: tuple[Clause, ...] = (
     URIS,
     *MODEL,
     *PROTOCOL,
+    # What writes and moves nothing comes before the moves: a slow chassis leaves time for it.
+    _changing("4.ready-to-remove", "ReadyToRemove is writable", f"{AT}: PCIeDevice", _writable),
+    _changing("4.patch-bad", "PATCH of bad properties only is 400", RULES, _patch_bad, "4.errors"),
+    _changing("4.patch-mixed", "PATCH of good and bad ones is 200 with annotations", RULES, _patch_mixed),
+    _changing(
+        "4.patch-nothing", "PATCH of OData annotations only is 400 NoOperation", RULES, _patch_nothing, "4.errors"
+    ),
+    _changing("4.not-allowed", "405 comes with Allow", RULES, _not_allowed),
     *moving(4, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
     _changing("4.etag-changes", "an ETag changes on each write", RULES, _etag_changes, "4.etag-stays"),
     _changing("4.etag-parameter", "a mismatching ETag parameter is 428", f"{AT}: {ATTACH}, {DETACH}", _etag_parameter),
@@ -285,7 +304,9 @@ RESTING: tuple[Clause, ...] = (
         "4.zones",
         assumed=True,
     ),
-    _changing("4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps, "4.etag-stays"),
+    _changing(
+        "4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps, "4.etag-stays", "4.retry"
+    ),
     _changing("4.task", "a long operation is 202, Location, Retry-After, then its own reply", RULES, _task),
     Clause(
         "4.task-state",
@@ -296,14 +317,8 @@ RESTING: tuple[Clause, ...] = (
         needs=("4.task",),
     ),
     _changing("4.training", "a port's LinkStatus is Training during an attach", f"{AT}: Port", _training),
-    _changing("4.ready-to-remove", "ReadyToRemove is writable", f"{AT}: PCIeDevice", _writable),
-    _changing("4.patch-bad", "PATCH of bad properties only is 400", RULES, _patch_bad, "4.errors"),
-    _changing("4.patch-mixed", "PATCH of good and bad ones is 200 with annotations", RULES, _patch_mixed),
-    _changing(
-        "4.patch-nothing", "PATCH of OData annotations only is 400 NoOperation", RULES, _patch_nothing, "4.errors"
-    ),
-    _changing("4.not-allowed", "405 comes with Allow", RULES, _not_allowed),
     _changing("4.taken-block", "a taken resource block is refused", f"{AT}: specific composition", _taken_block),
+    _changing("4.pages-stay", "pages name each member once while a device moves", RULES, _pages_stay, "4.pages"),
     _changing("4.endpoint-stays", "an endpoint keeps its DurableName when it moves", f"{AT}: Endpoint", _names_stay),
     Clause(
         "4.monitor",

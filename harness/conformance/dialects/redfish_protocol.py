@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
@@ -208,18 +208,36 @@ def _uris(bench: ClauseContext) -> None:
 
 def _pages(bench: ClauseContext) -> None:
     """The pages of a collection together are the collection."""
+    in_pages(bench, collection(bench), 3)
+
+
+def in_pages(bench: ClauseContext, path: str, number: int, between: Callable[[], None] = lambda: None) -> None:
+    """Read a collection whole, then in so many pages; ``between`` is called after the first. Where a page names the
+    next one, that is followed, else $skip is used.
+
+    Raises Unmet where a member is on two pages or on none, NotJudged where the service has no pages.
+    """
     if not features(bench).get("TopSkipQuery"):
         raise NotJudged("the service has no $top and $skip")
-    path = collection(bench)
     whole = links(ask(bench, "GET", path).json(), "Members")
-    size = max(1, (len(whole) + 2) // 3)
+    size = max(1, -(-len(whole) // number))
     paged: list[str] = []
-    for skip in range(0, len(whole), size):
-        paged += links(ask(bench, "GET", f"{path}?$top={size}&$skip={skip}").json(), "Members")
+    following: str | None = f"{path}?$top={size}&$skip=0"
+    for page in range(1, len(whole) + 1):
+        if following is None:
+            break
+        value = ask(bench, "GET", following).json()
+        paged += links(value, "Members")
+        named = text(value, "Members@odata.nextLink")
+        left = page * size < len(whole)
+        following = local(named) if named else f"{path}?$top={size}&$skip={page * size}" if left else None
+        if page == 1:
+            between()
+    what = f"GET {path} in pages of {size}"
     twice = sorted({each for each in paged if paged.count(each) > 1})
-    must(not twice, f"GET {path} in pages of {size}: {', '.join(twice[:3])} is on two of them")
+    must(not twice, f"{what}: {', '.join(twice[:3])} is on two of them")
     missing = sorted({*whole} - {*paged})
-    must(not missing, f"GET {path} in pages of {size}: {', '.join(missing[:3])} is on none of them")
+    must(not missing, f"{what}: {', '.join(missing[:3])} is on none of them")
 
 
 def _once(bench: ClauseContext) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, NotJudged
 from mews.harness.conformance.fields import at, link_of, links, local, objects, text
-from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
 
 ROOT = "/redfish/v1/"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
@@ -164,6 +164,7 @@ class RedfishTableClient:
         """Devices are the target endpoints, ports the zones of the initiators."""
         rows: dict[str, ListedDevice] = {}
         ports: list[str] = []
+        names: list[str] = []
         for endpoint in self.members(self.path("Endpoints")):
             zones = links(endpoint, "Links", "Zones")
             port = tail(zones[0]) if zones else None
@@ -176,8 +177,9 @@ class RedfishTableClient:
                     ports.append(port)
                     self._zones[port] = zones[0]
                 continue
+            names.append(name)
             rows[name] = ListedDevice(durable_name(endpoint), port)
-        return ListedTable(rows, tuple(ports))
+        return ListedTable(rows, tuple(ports), more_than_once(names))
 
     def zone(self, port: str) -> str:
         """The zone of a host port; what it would be called, of one that there is not."""

@@ -13,7 +13,7 @@ from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import kind_of, shown, text
 from mews.harness.conformance.moves import UNKNOWN_DEVICE, bare_delete, moving, one_device_each, reading, watched
-from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, port_text
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once, port_text
 from mews.harness.conformance.trial import REFUSED_KINDS
 
 RESOURCES = "/resources"
@@ -46,7 +46,8 @@ class ResourcePoolTableClient:
             for record in records
             if (device := text(record, "devid"))
         }
-        return ListedTable(rows, tuple(dict.fromkeys(row.port for row in rows.values() if row.port is not None)))
+        ports = tuple(dict.fromkeys(row.port for row in rows.values() if row.port is not None))
+        return ListedTable(rows, ports, more_than_once(text(record, "devid") for record in records))
 
     def attach(self, device: str, port: str) -> bool:
         """Whether the status says so."""
@@ -363,7 +364,7 @@ RESTING: tuple[Clause, ...] = (
         f"chassis.md 3: {ATTACH}",
         _both(_answers(ATTACHED, "POST", _attached("")), _answers(ATTACHED, "POST", _attached("empty"))),
         changes=True,
-        needs=("3.held",),
+        needs=("3.held", "3.retry"),
     ),
     Clause(
         "3.no-port",

@@ -13,6 +13,9 @@ from mews.harness.conformance.judge import READ_ONLY, VERDICTS, ClauseResult
 from mews.harness.conformance.recording import RecordingDifference
 from mews.harness.conformance.table import Versions
 
+NAMED_FROM_S = 5.0
+"""Putting back that takes no longer is not mentioned."""
+
 
 class Since(Struct, frozen=True):
     """Clauses by what became of them since a baseline."""
@@ -54,6 +57,8 @@ class ConformanceOutcome(Struct, frozen=True):
     unable: str = ""
     open: tuple[str, ...] = ()
     since: Since | None = None
+    restoring_s: float = 0.0
+    """Seconds that putting devices back took; the budget does not bound them."""
 
     @property
     def verdict(self) -> str:
@@ -91,6 +96,7 @@ class ConformanceOutcome(Struct, frozen=True):
             "since": None if self.since is None else self.since.as_dict(),
             "not_judged": list(self.open),
             "seconds": round(self.seconds, 3),
+            "restoring_seconds": round(self.restoring_s, 3),
         }
 
 
@@ -126,6 +132,8 @@ def wrong(outcome: ConformanceOutcome) -> list[str]:
 def notes(outcome: ConformanceOutcome) -> list[str]:
     """What is worth knowing of a run, and that its table was put back."""
     lines = [*outcome.remarks, *outcome.others]
+    if outcome.restoring_s >= NAMED_FROM_S:
+        lines.append(f"putting devices back took {outcome.restoring_s:.1f} s of the time")
     if outcome.restored == ():
         lines.append("the table is as before" + (" but for what others moved" if outcome.others else ""))
     return lines

@@ -1,0 +1,170 @@
+"""The client's connections: one for each request, one for long walks, and answers that are lost on purpose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+
+from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.client import ChassisTarget, Client
+from mews.harness.conformance.dialects.registry import clauses_of
+from mews.harness.conformance.errors import NoAnswer
+from tests.harness.conformance.judging import BRISK, judged
+from tests.harness.conformance.wire import box_handler, running
+from tests.harness.conformance.wrong import Wrong
+
+pytestmark = pytest.mark.wall
+
+
+class Counting(BaseHTTPRequestHandler):
+    """Answers with the number of its connection; ``/last`` is the last of one, ``/none`` is not answered at all."""
+
+    protocol_version = "HTTP/1.1"
+    opened: list[int]
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Quiet."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.opened.append(len(self.opened))
+        self.mine = len(self.opened)
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.path == "/none":
+            self.close_connection = True
+            return
+        text = str(self.mine).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+        self.close_connection = self.path == "/last"
+
+    do_POST = do_GET
+
+
+@contextmanager
+def counting() -> Iterator[Client]:
+    with running(type("OneCounting", (Counting,), {"opened": []})) as port:
+        yield Client(ChassisTarget(f"http://127.0.0.1:{port}", patience_s=5.0))
+
+
+def test_each_request_has_a_connection_of_its_own_and_a_walk_one_for_its_reads():
+    with counting() as client:
+        assert [client.send("GET", "/").text for _ in range(2)] == ["1", "2"]
+        with client.one_connection():
+            assert [client.send("GET", "/").text for _ in range(3)] == ["3", "3", "3"]
+            assert client.send("POST", "/", b"x").text == "4"
+            assert client.send("GET", "/").text == "3"
+        assert client.send("GET", "/").text == "5"
+
+
+def test_a_read_over_a_connection_that_is_closed_is_made_again_over_a_new_one_and_noted_once():
+    with counting() as client, client.one_connection():
+        assert [client.send("GET", path).text for path in ("/", "/last", "/", "/")] == ["1", "1", "2", "2"]
+        assert [exchange.error for exchange in client.log] == [""] * 4
+
+
+def test_a_read_that_no_connection_answers_is_not_answered():
+    with counting() as client, client.one_connection():
+        client.send("GET", "/")
+        with pytest.raises(NoAnswer, match="GET /none: no answer: RemoteDisconnected") as told:
+            client.send("GET", "/none")
+        assert told.value.kind == "dropped"
+        assert client.send("GET", "/").text == "3"
+
+
+def test_a_lost_answer_is_that_of_a_write_which_arrives():
+    box = Wrong()
+    with running(box_handler(box)) as port:
+        client = Client(ChassisTarget(f"http://127.0.0.1:{port}", patience_s=5.0))
+        face = clauses_of("h3api").face(client)
+        face.read()
+        with client.answers_lost():
+            with pytest.raises(NoAnswer, match="the answer was not read, on purpose") as told:
+                face.attach("000100", "2")
+            assert face.read().rows
+        bench = ClauseContext(client, face, limits=BRISK)
+        assert bench.seen_on_some_port("000100").port("000100") == "2"
+        assert told.value.kind == NoAnswer.LOST
+        assert face.detach("000100")
+
+
+class Undo:
+    """Counts writes that are begun and not answered."""
+
+    open = 0
+
+    def begin(self, device: str, port: str | None) -> None:
+        self.open += 1
+
+    def answered(self) -> None:
+        self.open -= 1
+
+    def saw(self, device: str, port: str | None) -> None:
+        """Nothing is undone here."""
+
+    knocked_off = begin
+
+
+def test_an_attach_that_was_not_heard_and_is_seen_is_nothing_that_may_still_take_effect():
+    with running(box_handler(Wrong())) as port:
+        client = Client(ChassisTarget(f"http://127.0.0.1:{port}", patience_s=5.0))
+        undo = Undo()
+        bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
+        bench.allow(("000100",), ("1",), undo)
+        assert bench.attach_unheard("000100", "1").port("000100") == "1"
+        assert undo.open == 0
+        assert not bench.ledger.of("answers")
+
+
+def retried(box: Wrong) -> tuple[str, str]:
+    with running(box_handler(box)) as port:
+        found = judged(f"http://127.0.0.1:{port}", "h3api", only=lambda clause: clause.id == "2.retry")["2.retry"]
+    return found.verdict, found.reason
+
+
+def test_an_attach_is_made_again_after_its_answer_was_lost():
+    writes: list[str] = []
+    box = Wrong(answer=lambda method, path, number, answered: (writes.append(method), answered)[1])
+    assert retried(box) == ("passed", "")
+    assert [method for method in writes if method != "GET"] == ["POST", "POST"]
+
+
+def test_an_attach_again_that_is_answered_as_done_and_changes_nothing_is_fine():
+    def kind(method, path, number, answered):
+        if method != "POST":
+            return answered
+        return answered[0], answered[1], json.dumps({"action": "assign", "result": [True], "remark": "done"})
+
+    assert retried(Wrong(answer=kind)) == ("passed", "")
+
+
+def test_an_attach_again_that_takes_the_device_to_another_port_is_not():
+    box = Wrong()
+    attach, asked = box.attach, []
+
+    def other(device: str, port: str) -> str:
+        asked.append(device)
+        if len(asked) > 1:
+            box.ports[device] = "3"
+            return ""
+        return attach(device, port)
+
+    box.attach = other  # type: ignore[method-assign]
+    verdict, reason = retried(box)
+    assert verdict == "failed"
+    assert reason.endswith("made again after its answer was lost, and answered as done: the device is on port '3' now")
+
+
+def test_a_chassis_that_gives_up_what_nobody_waits_for_is_not_judged():
+    box = Wrong()
+    box.attach = lambda device, port: "no"  # type: ignore[method-assign]
+    verdict, reason = retried(box)
+    assert (verdict, reason[:58]) == ("skipped", "an attach whose answer is not read does not take effect: d")

@@ -8,7 +8,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
 
-.PHONY: constraints validate-redfish validation fuzz crash-points planted kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
+.PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
   test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
@@ -135,6 +135,11 @@ gpushare-sequences: $(BIN)/.installed
 oracles: $(BIN)/.installed
 	$(BIN)/python -m tests.upstream.oracles --system $(or $(SYSTEM),all) --seed $(or $(SEED),1000000) \
 	  $(if $(CASES),--cases $(CASES)) $(if $(MEWS_WRITE),--write)
+
+# `mews conform` before sixty boxes behind reverse proxies, reading only and with changes (SEED=N: others); three of them are
+# among the tests
+conform-boxes: $(BIN)/.installed
+	$(BIN)/python -m tests.conform_boxes --seed $(or $(SEED),1)
 
 # The image of mews, on BASE= or $MEWS_BASE_IMAGE or python:3.12-slim
 image: $(BIN)/.installed

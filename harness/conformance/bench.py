@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any, Protocol, TypeVar
 
 from mews.harness.conformance.client import Client, HttpReply, below_500
@@ -84,6 +85,8 @@ class ClauseContext:
         self._lost: set[str] = set()
         self._hopeless: set[str] = set()
         """Kinds of moves that failed every time: they are tried once from then on."""
+        self._stuck = ""
+        """That no device goes to any port, once all were tried: it is not tried again for each clause."""
         self._dead = ""
         self._failing: set[str] = set()
         """Requests that were answered with HTTP 5xx every time: they are made once from then on."""
@@ -215,6 +218,7 @@ class ClauseContext:
         """Moves are made in another way from now on: what failed so far may work."""
         self._hopeless.clear()
         self._failing.clear()
+        self._stuck = ""
 
     def free(self, *, but: tuple[str, ...] = ()) -> str:
         """An idle device on no port, moved there if need be.
@@ -236,11 +240,11 @@ class ClauseContext:
             port = table.port(device)
             if port is not None:
                 return device, port
-        for device in self._usable(()):
-            for port in self.ports[:2]:
-                if self.move(device, port):
-                    return device, port
-        raise NotJudged("no idle device could be attached")
+        for device, port in () if self._stuck else product(self._usable(()), self.ports[:2]):
+            if self.move(device, port):
+                return device, port
+        self._stuck = "no idle device could be attached"
+        raise NotJudged(self._stuck)
 
     def move(self, device: str, port: str | None, ask: Callable[[], bool] | None = None) -> bool:
         """Bring a device to a port (None: to none) and see it there; False if it does not go.
@@ -364,9 +368,11 @@ class ClauseContext:
     def attach_unheard(self, device: str, port: str) -> ListedTable:
         """Ask for a device to be attached without reading the answer; the table once it shows the device somewhere, or
         as it is when it should have."""
+        before = self.read()
         with self.client.answers_lost():
             claim = self.ask(device, port, self._usual(device, port))
         table = self.seen_on_some_port(device)
+        self.compare_others(device, before, table)
         if claim is None and table.port(device) is not None and self._keeper is not None:
             self._keeper.answered()
         return table

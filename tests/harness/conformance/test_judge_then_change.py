@@ -142,19 +142,14 @@ def test_a_neighbour_that_was_knocked_off_is_put_back_and_said():
 def test_a_slow_chassis_is_judged_within_its_budget_and_what_was_not_judged_is_listed():
     with box("slow-attach") as server:
         before = places(server)
-        outcome = judged(server, budget_s=6.0, patience_s=60.0)
+        outcome = judged(server, budget_s=8.0, patience_s=60.0)
         assert places(server) == before
     late = [result.clause.id for result in outcome.results if result.reason == OUT_OF_TIME]
     assert late
     [text] = outcome.open
-    assert text == f"6 s were over before {', '.join(late)}; give more with --budget"
+    assert text == f"8 s were over before {', '.join(late)}; give more with --budget"
     assert outcome.verdict == "incomplete"
     assert f"NOT JUDGED: {text}" in after(outcome)
-
-
-def test_a_slow_chassis_is_asked_less_often_and_that_is_said():
-    with box("slow-attach") as server:
-        outcome = judged(server, budget_s=30.0, patience_s=60.0)
     assert any(remark.endswith("what is tried several times elsewhere is tried once") for remark in outcome.remarks)
 
 
@@ -166,7 +161,7 @@ def test_a_good_chassis_is_not_asked_less_often():
 
 def test_retry_after_is_waited_for_and_that_is_said():
     with box("odd-busy") as server:
-        outcome = judged(server)
+        outcome = judged(server, changes=False)
     assert outcome.verdict == "passed"
     [remark] = outcome.remarks
     assert remark.startswith("waited as the chassis asked: GET /h3api/v1/resources: HTTP 429, Retry-After 1 s")

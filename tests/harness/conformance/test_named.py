@@ -21,7 +21,7 @@ NAMED = {
 SLOW = frozenset(
     {
         "slow-attach", "monitor-never-ends", "monitor-gone", "not-training", "202-without-location",
-        "202-without-retry-after", "task-never-begins", "task-never-ends",
+        "202-without-retry-after", "task-never-begins", "task-never-ends", "odd-unavailable",
     }
 )  # fmt: skip
 PAIRS = [(name, dialect) for name, wrong in WRONGS.items() for dialect in wrong.dialects]

@@ -28,11 +28,19 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             changes=True,
         ),
         Clause(
+            f"{section}.retry",
+            "an attach that is made again, its answer being lost, leaves the device on its port, listed once",
+            f"chassis.md 1, 2: connections drop: {attach}",
+            _retry,
+            changes=True,
+        ),
+        Clause(
             f"{section}.held",
             "an attach of an attached device is refused: moving is detach, then attach",
             f"chassis.md 1: {attach}",
             _held,
             changes=True,
+            needs=(f"{section}.retry",),
         ),
         Clause(
             f"{section}.unknown-device",
@@ -48,13 +56,6 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             _one_winner,
             changes=True,
             needs=(f"{section}.held",),
-        ),
-        Clause(
-            f"{section}.retry",
-            "an attach that is made again, its answer being lost, leaves the device on its port, listed once",
-            f"chassis.md 1, 2: connections drop: {attach}",
-            _retry,
-            changes=True,
         ),
     )
 

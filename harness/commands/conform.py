@@ -155,6 +155,7 @@ def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
         raise BadInput("--device and --port: only with --allow-changes")
     profile = load_profile(known.profile, arguments.dialect, judged.clauses, judged.gates)
     clauses = profile.clauses
+    quirks = Quirks() if known.quirks is None else load_quirks(known.quirks, arguments.dialect, clauses)
     return Order(
         address=trust.tls.target(url, arguments.patience_s),
         dialect=arguments.dialect,
@@ -163,7 +164,7 @@ def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
         devices=tuple(dict.fromkeys(moved.devices)),
         ports=tuple(dict.fromkeys(moved.ports)),
         profile=profile,
-        quirks=Quirks() if known.quirks is None else load_quirks(known.quirks, arguments.dialect, clauses),
+        quirks=replace(quirks, limits=profile.timing(quirks.limits)),
         waivers=() if known.waivers is None else load_waivers(known.waivers, clauses),
         restore_file=moved.restore_file,
         budget_s=arguments.budget_s,

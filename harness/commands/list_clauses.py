@@ -27,4 +27,5 @@ def lines(dialect: str, profile: str) -> Iterator[str]:
     for clause in in_order(asked.clauses):
         how = "moves" if clause.changes else "reads"
         assumed = ", assumed" if clause.assumed else ""
-        yield f"{clause.id:26} {asked.grade(clause):6} {how}  {clause.title} [{clause.reference}{assumed}]"
+        grade = "off" if clause.id in asked.off else asked.grade(clause)
+        yield f"{clause.id:26} {grade:6} {how}  {clause.title} [{clause.reference}{assumed}]"

@@ -19,7 +19,7 @@ from mews.harness.conformance.errors import (
     Unmet,
 )
 from mews.harness.conformance.observations import Observations
-from mews.harness.conformance.table import Limits, ListedDevice, ListedTable, TableClient, port_text
+from mews.harness.conformance.table import Limits, ListedDevice, ListedTable, TableClient, Units, port_text
 
 T = TypeVar("T")
 
@@ -62,12 +62,14 @@ class ClauseContext:
         *,
         limits: Limits | None = None,
         home: str = "",
+        units: Units | None = None,
     ) -> None:
         self.client = client
         self.face: Any = face
         self.home = home
         """A path that any chassis of the dialect answers; empty where there is none beside that of the listing."""
         self.limits = limits or Limits()
+        self.units = units or Units()
         self.on_wait: Callable[[str], None] = lambda text: None
         """Called with one line when an answer is long in coming."""
         self.devices: tuple[str, ...] = ()

@@ -74,13 +74,22 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
         clause = _clause(path, entry, place, clauses)
         if clause in expect:
             raise BadInput(f"{path}: {place}.clause: {clause!r}: is there twice; write it once")
-        expect[clause] = _text(path, entry, place, "reason")
+        expect[clause] = text_in(path, entry, place, "reason")
+    limits = Limits(**limits_in(path, value))
+    return Quirks(str(metadata.get("name") or path.stem), str(metadata.get("firmware") or ""), expect, limits)
+
+
+def limits_in(path: Path, value: Mapping[str, Any]) -> dict[str, float]:
+    """The ``limits`` of a document: name -> seconds.
+
+    Raises BadInput.
+    """
     limits = mapping(path, value.get("limits") or {}, "limits")
     only(path, limits, "limits", LIMITS)
     for name, seconds in limits.items():
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
             raise BadInput(f"{path}: limits.{name}: {seconds!r}: must be seconds, a number from 0 on")
-    return Quirks(str(metadata.get("name") or path.stem), str(metadata.get("firmware") or ""), expect, Limits(**limits))
+    return {name: float(seconds) for name, seconds in limits.items()}
 
 
 def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
@@ -93,7 +102,7 @@ def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
         clause = _clause(path, entry, place, clauses)
         if clause in (waiver.clause for waiver in waivers):
             raise BadInput(f"{path}: {place}.clause: {clause!r}: is waived twice; once is enough")
-        waivers.append(Waiver(clause, _text(path, entry, place, "reason"), _day(path, entry, place)))
+        waivers.append(Waiver(clause, text_in(path, entry, place, "reason"), _day(path, entry, place)))
     return tuple(waivers)
 
 
@@ -154,7 +163,11 @@ def is_one_of(path: Path, value: Mapping[str, Any], name: str, allowed: Sequence
         raise BadInput(f"{path}: {where}: {value.get(name)!r}: must be {', '.join(allowed)}")
 
 
-def _text(path: Path, entry: Mapping[str, Any], place: str, name: str) -> str:
+def text_in(path: Path, entry: Mapping[str, Any], place: str, name: str) -> str:
+    """A member that must be a text and not empty.
+
+    Raises BadInput.
+    """
     text = entry.get(name)
     if not isinstance(text, str) or not text.strip():
         raise BadInput(f"{path}: {place}.{name}: {text!r}: must be a text")

@@ -83,12 +83,16 @@ class ClauseJudge(Struct, frozen=True):
     """Why no device can be moved though it was allowed; empty where one can."""
     grades: Mapping[str, str] = field(default_factory=dict)
     """Clause -> grade; must for any other."""
+    off: Mapping[str, str] = field(default_factory=dict)
+    """Clause -> why the profile has it not judged."""
     causes: dict[str, str] = field(default_factory=dict)
     """Clause -> the clause that was found not to hold and is why this one cannot be judged (itself, for that one)."""
 
     def judge(self, clause: Clause) -> ClauseResult:
         """One clause's result."""
         log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
+        if clause.id in self.off:
+            return self._result(clause, SKIPPED, f"switched off by the profile: {self.off[clause.id]}", 0.0, ())
         if clause.changes and not self.changes:
             return self._result(clause, SKIPPED, READ_ONLY, 0.0, ())
         if clause.changes and (self.withheld or (self.bench.halted and not clause.last)):

@@ -136,11 +136,10 @@ def watched(section: int, *, attach: str, detach: str, read: str) -> tuple[Claus
 
 
 def _uuid_form(bench: ClauseContext) -> None:
-    rows = bench.read().rows
-    for device, row in rows.items():
-        must(
-            not row.uuid or GPU_UUID.fullmatch(row.uuid), f"device {device}: UUID {row.uuid!r}: must be GPU-8-4-4-4-12"
-        )
+    own = bench.units.uuid
+    form, shown = (re.compile(own), own) if own else (GPU_UUID, "GPU-8-4-4-4-12")
+    for device, row in bench.read().rows.items():
+        must(not row.uuid or form.fullmatch(row.uuid), f"device {device}: UUID {row.uuid!r}: must be {shown}")
 
 
 def _bare_delete(bench: ClauseContext) -> None:

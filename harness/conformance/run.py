@@ -95,11 +95,11 @@ def conform(
     client = client_for(order.address, order.credentials)
     client.deadline_s = began_s + order.budget_s - min(ENDING_S, ENDING_PART * order.budget_s)
     face = suite.face(client)
-    bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home)
-    bench.on_wait = on_wait
     profile = order.profile or ConformProfile("", suite.clauses)
+    bench = ClauseContext(client, face, limits=order.quirks.limits, home=suite.home, units=profile.units)
+    bench.on_wait = on_wait
     grades = {clause.id: profile.grade(clause) for clause in profile.clauses}
-    judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes, grades=grades)
+    judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes, grades=grades, off=profile.off)
     changing = _Changing(order, bench, judge)
     progress = _Progress(client, len(profile.clauses), on_wait)
     run = ClauseSuite(judge, profile.clauses, on_result, before_changes=changing.begin, on_begin=progress.begins)

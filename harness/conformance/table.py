@@ -60,6 +60,16 @@ class Limits(Struct, frozen=True):
     quiet_s: float = 20.0
 
 
+class Units(Struct, frozen=True):
+    """What the devices of a chassis are called, where that is another vendor's: the form of a ``uuid`` (a regular
+    expression; that of NVML by default), the PCI ``vendor`` and ``class_code``, and Redfish's ``processor`` type."""
+
+    uuid: str = ""
+    vendor: str = "0x10de"
+    class_code: str = "0x030200"
+    processor: str = "GPU"
+
+
 class Versions(Struct, frozen=True):
     """What the chassis says about itself: its ``service`` (name -> value), and schema -> version."""
 

@@ -300,16 +300,17 @@ def _functions(bench: ClauseContext) -> None:
     found = list(walk(bench).of("PCIeFunction"))
     if not found:
         raise NotJudged("there is no PCIeFunction")
-    gpus = [value for value in found if str(value.get("ClassCode", "")).lower() == "0x030200"]
-    must(gpus, "no PCIeFunction has ClassCode 0x030200")
+    units = bench.units
+    gpus = [value for value in found if str(value.get("ClassCode", "")).lower() == units.class_code.lower()]
+    must(gpus, f"no PCIeFunction has ClassCode {units.class_code}")
     for value in gpus:
         vendor = str(value.get("VendorId", "")).lower()
-        must(vendor == "0x10de", f"{link_of(value)}: VendorId {vendor}, must be 0x10de")
+        must(vendor == units.vendor.lower(), f"{link_of(value)}: VendorId {vendor}, must be {units.vendor}")
 
 
 def _processors(bench: ClauseContext) -> None:
     kinds = [value.get("ProcessorType") for value in walk(bench).of("Processor")]
-    must("GPU" in kinds, "no Processor has ProcessorType GPU")
+    must(bench.units.processor in kinds, f"no Processor has ProcessorType {bench.units.processor}")
 
 
 def _link_status(bench: ClauseContext) -> None:

@@ -21,7 +21,7 @@ from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import ClauseJudge, ClauseResult
-from mews.harness.conformance.table import Limits
+from mews.harness.conformance.table import Limits, Units
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "hardware"
 DAY = date(2026, 1, 1)
@@ -89,11 +89,12 @@ def judged_by(
     devices: Any = IDLE,
     only: Callable[[Clause], bool] = lambda clause: True,
     listed: Callable[[], None] = lambda: None,
+    units: Units | None = None,
 ) -> dict[str, ClauseResult]:
     """The same over a client that is there."""
     suite = clauses_of(dialect)
     face = suite.face(client)
-    bench = ClauseContext(client, face, limits=limits, home=suite.home)
+    bench = ClauseContext(client, face, limits=limits, home=suite.home, units=units)
     with suppress(Malformed, ListingUnavailable, NotJudged):
         bench.read()
     listed()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conform_boxes.boxes import drawn, sample
-from tests.conform_boxes.trial import BUDGET_S, BoxVerdict, judged
+from tests.conform_boxes.trial import BoxVerdict, judged
 
 NAMED = 0.9
 """The bar: which part of what is planted must be named by exactly one clause. All else must be none."""
@@ -70,7 +70,7 @@ def totals(found: Sequence[BoxVerdict]) -> dict[str, Any]:
         "named": sum(each.named for each in planted),
         "false_alarms": sum(each.false_alarm for each in found),
         "left_without_a_word": sum(bool(each.left) and not each.told for each in found),
-        "late": sum(each.seconds - each.restoring_s > BUDGET_S for each in found),
+        "late": sum(each.late for each in found),
         "without_report": sum(not each.report for each in found),
         "longest_s": round(max((each.seconds for each in found), default=0.0), 1),
     }

@@ -29,7 +29,7 @@ BAD = ("failed", "warning", "noted", "error")
 class BoxVerdict(Struct, frozen=True):
     """What a run said. ``seconds`` are those of the process, ``judging_s`` those of its report without restoring.
     ``wanted``: the clauses that are to name the planted deviation (none where this way to judge cannot see it);
-    ``clauses``: those that were found not to hold, each with its reason; ``left``: devices that are not where they were;
+    ``clauses``: those that were found not to hold, each with its reason; ``left``: devices that are elsewhere now;
     ``told``: whether the run says so; ``report``: whether both reports are there."""
 
     box: Box

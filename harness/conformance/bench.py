@@ -367,7 +367,7 @@ class ClauseContext:
             self.note(kind, f"the {kind} of an idle device failed: {where}")
         self.compare_others(device, before, after)
 
-    def attach_unheard(self, device: str, port: str) -> ListedTable:
+    def attach_unanswered(self, device: str, port: str) -> ListedTable:
         """Ask for a device to be attached without reading the answer; the table once it shows the device somewhere, or
         as it is when it should have."""
         before = self.read()

@@ -203,7 +203,7 @@ def _retry(bench: ClauseContext) -> None:
     """A client whose connection drops cannot know whether it was heard, and asks again. Whether that is answered as
     done or refused, it is not carried out a second time."""
     device, port = bench.free(), bench.ports[0]
-    before = bench.attach_unheard(device, port)
+    before = bench.attach_unanswered(device, port)
     if before.port(device) != port:
         raise NotJudged(f"an attach whose answer is not read does not take effect: device {device} is on no port")
     claim = bench.ask(device, port, lambda: bool(bench.face.attach(device, port)))

@@ -119,7 +119,7 @@ def test_an_attach_that_was_not_heard_and_is_seen_is_nothing_that_may_still_take
         undo = Undo()
         bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
         bench.allow(("000100",), ("1",), undo)
-        assert bench.attach_unheard("000100", "1").port("000100") == "1"
+        assert bench.attach_unanswered("000100", "1").port("000100") == "1"
         assert undo.open == 0
         assert not bench.ledger.of("answers")
 

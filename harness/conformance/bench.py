@@ -346,10 +346,10 @@ class ClauseContext:
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 1.0)
 
-    def seen_on_some_port(self, device: str) -> ListedTable:
-        """The table once a device is on a port, or as it is when it should have been."""
-        began_s = time.monotonic()
-        while (table := self.read()).port(device) is None and time.monotonic() - began_s < self.limits.settle_s:
+    def seen_on_some_port(self, device: str, within_s: float | None = None) -> ListedTable:
+        """The table once a device is on a port, or as it is when it should have been: by then a listing is settled."""
+        began_s, most_s = time.monotonic(), self.limits.settle_s if within_s is None else within_s
+        while (table := self.read()).port(device) is None and time.monotonic() - began_s < most_s:
             _rest(0.1)
         return table
 
@@ -369,11 +369,14 @@ class ClauseContext:
 
     def attach_unanswered(self, device: str, port: str) -> ListedTable:
         """Ask for a device to be attached without reading the answer; the table once it shows the device somewhere, or
-        as it is when it should have."""
+        as it is when it can no longer take effect. Raises NotJudged where no attach has worked so far."""
+        if "attach" in self._hopeless:
+            raise NotJudged("no attach takes effect")
         before = self.read()
         with self.client.answers_lost():
             claim = self.ask(device, port, self._usual(device, port))
-        table = self.seen_on_some_port(device)
+        limits = self.limits
+        table = self.seen_on_some_port(device, limits.attach_s + max(limits.settle_s, limits.quiet_s))
         self.compare_others(device, before, table)
         if claim is None and table.port(device) is not None and self._keeper is not None:
             self._keeper.answered()

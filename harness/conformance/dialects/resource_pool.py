@@ -364,7 +364,7 @@ RESTING: tuple[Clause, ...] = (
         f"chassis.md 3: {ATTACH}",
         _both(_answers(ATTACHED, "POST", _attached("")), _answers(ATTACHED, "POST", _attached("empty"))),
         changes=True,
-        needs=("3.held",),
+        needs=("3.held", "3.retry"),
     ),
     Clause(
         "3.no-port",

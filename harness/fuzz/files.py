@@ -21,6 +21,7 @@ from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.overrides import apply_overrides, overrides_of
 from mews.harness.scenario.yamlfile import read_yaml
 from mews.own_files import make_own_folder, write_own
+from mews.yaml_text import written_yaml
 
 SCENARIO, FINDING, JOURNAL = "scenario.yaml", "finding.json", "journal.jsonl"
 _MODULE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
@@ -108,7 +109,7 @@ def scenario_text(finding: FuzzFinding, player: Player, overrides: Sequence[str]
         if read_yaml(below, SCENARIO).value == wanted:
             return below
     kept = {key: value for key, value in wanted.items() if key not in added}
-    return head + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=110) + _block(added)
+    return head + written_yaml(kept, width=110) + _block(added)
 
 
 def _block(added: Mapping[str, Any]) -> str:
@@ -125,7 +126,7 @@ def _flow(value: Any) -> str:
     """On one line; whole seconds as people write them."""
     if isinstance(value, Mapping):
         value = {key: _rounded(each) for key, each in value.items()}
-    text = yaml.safe_dump(_rounded(value), default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+    text = written_yaml(_rounded(value), flow=True, width=10**6)
     return text.removesuffix("...\n").strip()
 
 

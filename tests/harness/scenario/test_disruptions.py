@@ -71,6 +71,14 @@ def test_what_does_not_come_off_fails_the_run_with_its_place():
     assert ran.result.reason.startswith("expected disruptions.0 delete (gone): delete to be accepted; seen: ")
 
 
+@pytest.mark.parametrize(("judge", "verdict"), [("checks", "error"), ("laws", "passed")])
+def test_what_the_world_refuses_is_an_error_only_where_checks_decide(judge, verdict):
+    down = "{at: 1, kill: chassis/A}, {at: 2, fault: {chassis: A, add: {kind: http-error}}}, {at: 3, start: chassis/A}"
+    ran = run(f"{STEPS}disruptions: [{down}]\njudgedBy: {judge}\n")
+    assert ran.result.verdict == verdict
+    assert any(line.event == "failed" and line.fields["do"] == "fault" for line in ran.lines)
+
+
 def test_a_line_that_is_never_written_fails_the_run():
     ran = run(STEPS + "disruptions: [{line: 9999, restart: kubelet/n1}]\n")
     assert ran.result.reason.startswith(

@@ -91,8 +91,9 @@ _KEPT = frozenset(
         "DeviceSubRequest.tolerations",
         "ExactDeviceRequest.tolerations",
     )
-)
-"""Fields that the types mark and that nothing drops: of DRADeviceTaints a slice's taints alone are dropped."""
+) | {"core/v1.ContainerStatus.allocatedResources"}
+"""Fields that the types mark and that nothing drops: of DRADeviceTaints a slice's taints alone are dropped, and pkg/api/pod
+knows no InPlacePodVerticalScalingAllocatedStatus."""
 
 
 def fields_of(gated: Mapping[str, Iterable[str]], known: Mapping[str, str]) -> dict[str, str]:

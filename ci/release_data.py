@@ -92,8 +92,8 @@ _KEPT = frozenset(
         "ExactDeviceRequest.tolerations",
     )
 ) | {"core/v1.ContainerStatus.allocatedResources"}
-"""Fields that the types mark and that nothing drops: of DRADeviceTaints a slice's taints alone are dropped, and the gate
-InPlacePodVerticalScalingAllocatedStatus is unknown to pkg/api/pod."""
+"""Fields that the types mark and that nothing drops: of DRADeviceTaints only the taints of slices are dropped, and
+pkg/api/pod does not know the gate InPlacePodVerticalScalingAllocatedStatus."""
 
 
 def fields_of(gated: Mapping[str, Iterable[str]], known: Mapping[str, str]) -> dict[str, str]:

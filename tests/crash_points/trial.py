@@ -23,7 +23,7 @@ from mews.harness.scenario.steps import apply_objects, do
 from mews.kube.api.objects import Object, condition_of, is_deleting, is_terminal, name_of, phase_of
 from mews.kube.api.resources import EVENTS, PODS
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
-from tests.oracle.play import disturbed
+from tests.oracle.play import disturbed, down
 
 REST_S = 1800.0
 """How long pods and devices may take to come to rest: a Permit of fifteen minutes, tried again."""
@@ -103,7 +103,10 @@ class _Incidents:
 
     async def _strike(self, incident: Incident) -> None:
         if incident.after_s is None:
+            dead = down(self.cluster)  # a chassis that is down takes no fault
             for chassis in sorted(await self.cluster.hardware.table()):
+                if f"chassis/{chassis}" in dead:
+                    continue
                 await self.cluster.hardware.fault(chassis, FAULTS[incident.what])
             return
         await self.cluster.kill(incident.what)

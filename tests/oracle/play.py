@@ -162,7 +162,7 @@ class _Play:
         Raises ValueError for one that stays down.
         """
         for _ in range(int(UP_WITHIN_S)):
-            if component not in _down(self._cluster):
+            if component not in down(self._cluster):
                 return
             await asyncio.sleep(1)
         raise ValueError(f"{component} stays down")
@@ -195,11 +195,12 @@ class _Play:
                 await cluster.kube.delete(PODS, action.on, namespace="default")
 
 
-def _down(cluster: Cluster) -> set[str]:
-    down: set[str] = set()
+def down(cluster: Cluster) -> set[str]:
+    """The components that were killed and have not been started again."""
+    dead: set[str] = set()
     for line in cluster.journal.find("component"):
-        (down.discard if line.event == "started" else down.add)(line.actor)
-    return down
+        (dead.discard if line.event == "started" else dead.add)(line.actor)
+    return dead
 
 
 def a_pod(name: str, gpus: int, duration_s: float = 100000, node: str = "") -> dict[str, object]:

@@ -126,6 +126,7 @@ def result_of(document: Mapping[str, Any]) -> Result:
         known=tuple(document.get("known", ())),
         journal=document["journal"],
         artefacts=None if artefacts is None else Path(artefacts),
+        failure=document.get("failure"),
         ignored=tuple(document.get("ignored", ())),
     )
 

@@ -79,7 +79,7 @@ def test_help_and_errors_lead_to_the_documentation(capsys: pytest.CaptureFixture
     def missing(*_: Any) -> int:
         raise Lacks("no engine answers")
 
-    monkeypatch.setattr("mews.harness.cli.check_dialect", missing)
+    monkeypatch.setattr("mews.harness.cli.check_pace", missing)
     assert exit_code(["demo"]) == 3
     assert capsys.readouterr().err == f"no engine answers (see {project.DOCUMENTATION})\n"
 
@@ -88,7 +88,7 @@ def test_a_mistake_of_ours_leads_to_the_issues(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: Any) -> int:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mews.harness.cli.check_dialect", broken)
+    monkeypatch.setattr("mews.harness.cli.check_pace", broken)
     with pytest.raises(ZeroDivisionError) as caught:
         exit_code(["demo"])
     assert caught.value.__notes__ == [MISTAKE]

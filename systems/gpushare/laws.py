@@ -444,5 +444,5 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         TightestFirst(books),
         WithheldOnce(),
         CalledWhenRoom(books, config.memory_resource),
-        *(() if PLUGIN in config.foreign else (GpusShown(config.memory_resource),)),
+        *(() if PLUGIN in config.foreign else (GpusShown(config.memory_resource, config.poll_s),)),
     )

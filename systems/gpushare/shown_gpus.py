@@ -9,7 +9,7 @@ from mews.kube.system.journal import Line
 from mews.systems.gpushare.journal import GPUS
 
 SEEN_S = 2.0
-"""Within which the plugin has written it."""
+"""Within which the plugin has written it, counted from its next look at its GPUs: a node may register later."""
 
 
 class GpusShown(Invariant[RunState]):
@@ -25,8 +25,9 @@ class GpusShown(Invariant[RunState]):
         | {("component", event) for event in ("started", "killed", "crashed")}
     )
 
-    def __init__(self, resource: str) -> None:
+    def __init__(self, resource: str, poll_s: float) -> None:
         self._resource = resource
+        self._within_s = poll_s + SEEN_S
         self._shown: set[str] = set()
         self._owed: dict[str, Line] = {}
 
@@ -50,7 +51,7 @@ class GpusShown(Invariant[RunState]):
         """Judge what nobody has shown."""
         if not self._owed:
             return
-        seen_s = SEEN_S + (state.bound_s("lag_s") or 0.0)
+        seen_s = self._within_s + (state.bound_s("lag_s") or 0.0)
         for node, registered in [each for each in self._owed.items() if t - each[1].t > seen_s]:
             del self._owed[node]
             self._shown.add(node)

@@ -104,7 +104,7 @@ def test_a_server_reports_it_once_a_minute(caplog: pytest.LogCaptureFixture):
 
 
 def test_a_run_that_runs_out_of_them_is_one_line_and_no_report(monkeypatch: pytest.MonkeyPatch):
-    async def full(self: Engine, scenario: Scenario, seed: int) -> Run:
+    async def full(self: Engine, scenario: Scenario, seed: int, opened: object) -> Run:
         raise ExceptionGroup("tasks", [OSError(errno.EMFILE, "Too many open files")])
 
     monkeypatch.setattr(Engine, "_run", full)

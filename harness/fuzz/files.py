@@ -101,7 +101,7 @@ def scenario_text(finding: FuzzFinding, player: Player, overrides: Sequence[str]
         **({"disruptions": before} if before else {}),
         **({"invariants": oracles} if player.oracles else {}),
     }
-    befell = f"# FoundProblem by mews fuzz: {of_kinds(plan.choices)} in {base.name}.\n"
+    befell = f"# Found by mews fuzz: {of_kinds(plan.choices)} in {base.name}.\n"
     head = f"# {finding.problem.what.splitlines()[0][:200]}\n{befell}"
     wanted = {**apply_overrides(document, overrides_of(overrides)), **added}
     if not overrides and not any(key in document for key in added):

@@ -87,6 +87,7 @@ def test_a_law_that_a_crash_breaks_is_found_and_shrunk_to_that_crash(folder):
     assert (lines[found["line"]]["event"], lines[found["expected_after"]]["event"]) == ("killed", "phase")
     assert found["worlds"] <= 25
     written = (where / "scenario.yaml").read_text()
+    assert written.splitlines()[1].startswith("# Found by mews fuzz: kill kubelet in two.")
     base = SCENARIO.splitlines()
     added = [line for line in written.splitlines() if line not in base]
     assert len(added) <= 15

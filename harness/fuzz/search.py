@@ -230,7 +230,7 @@ class Search:
         pool = WorkerPool(
             lambda number: plan[number](),
             jobs=jobs,
-            lost=lambda number, reason: FuzzRound(number, 0, (), frozenset()),
+            lost=_lost,
             on_tick=self._show_progress,
         )
         yield from pool.run(len(plan))
@@ -298,6 +298,11 @@ class Search:
             on_tick=self._show_progress,
         )
         return pool.run(len(found))
+
+
+def _lost(number: int, reason: str) -> FuzzRound:
+    """Worlds that were not played are not passed over: the search ends, and may be resumed."""
+    raise Lacks(f"round {number + 1} of the search was lost: {reason}; --resume continues it")
 
 
 def _joined(one: FuzzFinding, other: FuzzFinding) -> FuzzFinding:

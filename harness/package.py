@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mews
 
-ROOMS = ("emulator", "fixtures", "harness", "kube", "scenarios", "systems")
+ROOMS = ("bugs", "emulator", "fixtures", "harness", "kube", "scenarios", "systems")
 
 
 def room(name: str) -> Path:

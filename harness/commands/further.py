@@ -13,6 +13,7 @@ from mews.harness.commands import (
     merge,
     new,
     proxy,
+    reproduce,
     simulate,
     snapshots,
     sweep,
@@ -24,7 +25,7 @@ from mews.kube.system.command import Command
 OURS = (
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
     *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND, proxy.COMMAND, new.COMMAND),
-    fuzz.COMMAND,
+    *(fuzz.COMMAND, reproduce.COMMAND),
 )
 
 

@@ -1,0 +1,26 @@
+"""``python -m mews.harness.museum FOLDER with|without WORDS…``: a command of mews, with the bug of that folder or
+without it. `mews reproduce` starts it: what is planted must be there before anything else is imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from mews.harness.museum.bug import read_bug
+from mews.harness.museum.planting import plant
+
+
+def main() -> None:
+    """Plant the change of the bug, if it is one, and run the command."""
+    folder, which, *words = sys.argv[1:]
+    change = read_bug(Path(folder)).switch(has_bug=which == "with").change
+    if change is not None:
+        plant(change)
+    sys.argv = ["mews", *words]
+    from mews.harness.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,1 @@
-"""Public bugs of device plugins, schedulers, operators, kubelets and chassis: a folder each, data for `mews reproduce`."""
+"""Public bugs of device plugins, schedulers, operators and kubelets: a folder each, for `mews reproduce`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from mews.harness.museum.museum import Reproduction
 
 SUMMARY = "Show public bugs of device plugins, schedulers, operators and kubelets: each world with the bug and without."
-USAGE = "[NAME]… [--list] [--jobs N] [--out DIR] [--json [FILE|-]] | NAME [--without-bug] -- COMMAND…"
-_ENDS = "--"
+USAGE = "[NAME]… [--list] [--jobs N] [--out DIR] [--json [FILE|-]] | NAME --with-bug|--without-bug COMMAND…"
 
 
 def run(words: Sequence[str], context: CommandContext) -> int:
@@ -30,22 +30,20 @@ def run(words: Sequence[str], context: CommandContext) -> int:
 
     Raises BadInput; ValueError for bad arguments.
     """
-    mine, command = _split(words)
     parser = FailingParser("reproduce")
     parser.add_argument("names", nargs="*")
-    for name in ("list", "without-bug"):
-        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", nargs="?", const=STDOUT)
-    given = parser.parse_args(mine)
+    for name in ("with-bug", "without-bug"):
+        parser.add_argument(f"--{name}", nargs=argparse.REMAINDER)
+    given = parser.parse_args(words)
     from mews.harness.museum.museum import all_bugs, bug_of, check_places
 
     bugs = [bug_of(name) for name in given.names] or all_bugs()
-    if command is not None:
-        return _pass_on(given, bugs, command)
-    if given.without_bug:
-        raise BadInput("--without-bug: needs a command after --, as in `mews reproduce NAME --without-bug -- run FILE`")
+    if given.with_bug is not None or given.without_bug is not None:
+        return _pass_on(given, bugs)
     shown = check_outputs({"--json": given.json})
     if given.list:
         _list(bugs, given.json)
@@ -56,23 +54,17 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     return _reproduce(bugs, given, quiet=shown or given.json == STDOUT)
 
 
-def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    if _ENDS not in words:
-        return words, None
-    place = list(words).index(_ENDS)
-    return words[:place], words[place + 1 :]
-
-
-def _pass_on(given: Any, bugs: Sequence[Bug], command: Sequence[str]) -> int:
+def _pass_on(given: Any, bugs: Sequence[Bug]) -> int:
     from mews.harness.museum.museum import check_places, command_of
 
+    has_bug = given.with_bug is not None
+    option, words = ("--with-bug", given.with_bug) if has_bug else ("--without-bug", given.without_bug)
     if len(given.names) != 1:
-        raise BadInput("mews reproduce: a command after -- needs the name of one bug before it")
-    if not command:
-        raise BadInput("mews reproduce: needs a command of mews after --, such as `run demo`")
+        raise BadInput(f"mews reproduce {option}: needs the name of one bug before it")
+    if not words:
+        raise BadInput(f"mews reproduce {option}: needs a command of mews after it, such as `run demo`")
     check_places(bugs)
-    words = command[1:] if command[0] == "mews" else command
-    return subprocess.run(command_of(bugs[0], words, has_bug=not given.without_bug)).returncode
+    return subprocess.run(command_of(bugs[0], words[words[0] == "mews" :], has_bug=has_bug)).returncode
 
 
 def _list(bugs: Sequence[Bug], target: str | None) -> None:
@@ -96,7 +88,7 @@ def _reproduce(bugs: Sequence[Bug], given: Any, *, quiet: bool) -> int:
             ended.append(found)
             bar.reached(len(ended))
             if not quiet:
-                terminal.out(_told(found))
+                terminal.out(_text(found))
     finally:
         bar.close()
     failed = sum(bool(each.wrong) for each in ended)
@@ -107,15 +99,11 @@ def _reproduce(bugs: Sequence[Bug], given: Any, *, quiet: bool) -> int:
     return 1 if failed else 0
 
 
-def _told(found: Reproduction) -> str:
+def _text(found: Reproduction) -> str:
     bug = found.bug
     if found.wrong:
         return f"NOT REPRODUCED {bug.name}: {found.wrong}\n"
-    return (
-        f"REPRODUCED {bug.name}: {bug.title}\n"
-        f"    with the bug: {found.cited}\n"
-        f"    without: {bug.seen.otherwise}\n"
-    )
+    return f"REPRODUCED {bug.name}: {bug.title}\n    with the bug: {found.cited}\n    without: {bug.seen.otherwise}\n"
 
 
 def _described(bug: Bug) -> dict[str, Any]:
@@ -149,15 +137,16 @@ COMMAND = Command(
     USAGE,
     options={
         "--list": "list the bugs and run nothing",
-        "--jobs N": "reproduce N bugs at a time; default: one per processor",
+        "--jobs N": "run N bugs at a time; default: one per processor",
         "--out DIR": "write the journal and the report of each run to DIR/NAME/with and DIR/NAME/without",
         "--json [FILE|-]": "write the result, or the list, as JSON; default: standard output",
-        "-- COMMAND": "run a command of mews with the bug planted, such as fuzz demo",
-        "--without-bug": "run that command without the bug",
+        "--with-bug COMMAND": "run a command of mews with the bug planted, such as fuzz demo",
+        "--without-bug COMMAND": "run that command without the bug",
     },
+    passes_on=True,
     examples=(
         "mews reproduce",
         "mews reproduce kubernetes-137534 --out bug",
-        "mews reproduce kubernetes-62773 -- fuzz scenarios/kubelet --budget 60s",
+        "mews reproduce kubernetes-62773 --with-bug fuzz scenarios/kubelet --budget 60s",
     ),
 )

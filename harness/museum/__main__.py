@@ -3,6 +3,7 @@ without it. `mews reproduce` starts it: what is planted must be there before any
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -17,9 +18,7 @@ def main() -> None:
     if change is not None:
         plant(change)
     sys.argv = ["mews", *words]
-    from mews.harness.cli import main as run
-
-    run()
+    runpy.run_module("mews.harness", run_name="__main__")
 
 
 if __name__ == "__main__":

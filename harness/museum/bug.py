@@ -15,7 +15,7 @@ FILE = "bug.yaml"
 WORLD = "scenario.yaml"
 
 
-class Change(Struct, frozen=True, forbid_unknown_fields=True):
+class SourceChange(Struct, frozen=True, forbid_unknown_fields=True):
     """A change of one place: ``planted`` takes the place of ``source``, which ``file`` (below ``mews/``) has once."""
 
     file: str
@@ -29,14 +29,14 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
         return ".".join(("mews", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
-class Switch(Struct, frozen=True, forbid_unknown_fields=True):
-    """What makes a run have the mistake, or not have it: one change, or values of the scenario (dotted path -> value)."""
+class BugSwitch(Struct, frozen=True, forbid_unknown_fields=True):
+    """Gives a run the mistake, or takes it away: one change, or values of the scenario (dotted path -> value)."""
 
-    change: Change | None = None
+    change: SourceChange | None = None
     set: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Signs(Struct, frozen=True, forbid_unknown_fields=True):
+class BugSigns(Struct, frozen=True, forbid_unknown_fields=True):
     """How the two runs differ: ``bug`` is part of what the failed run complains of, ``otherwise`` says in a sentence
     what happens without the mistake."""
 
@@ -60,12 +60,12 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     links: tuple[str, ...]
     affected: str
     mechanism: str
-    seen: Signs
+    seen: BugSigns
     fixed: str = ""
     scenario: str = ""
     seed: int = 1
-    twin: Switch | None = None
-    remedy: Switch | None = None
+    twin: BugSwitch | None = None
+    remedy: BugSwitch | None = None
     name: str = ""
     folder: Path = Path()
 
@@ -79,10 +79,10 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
         """The scenario, as `mews run` takes it."""
         return self.scenario or str(self.folder / WORLD)
 
-    def switch(self, *, has_bug: bool) -> Switch:
+    def switch(self, *, has_bug: bool) -> BugSwitch:
         """What the run with the bug, or the one without it, needs."""
         chosen = self.twin if has_bug else self.remedy
-        return chosen or Switch()
+        return chosen or BugSwitch()
 
 
 def read_bug(folder: Path) -> Bug:
@@ -111,7 +111,7 @@ def read_bug(folder: Path) -> Bug:
 def _wrong(bug: Bug) -> str:
     if (bug.twin is None) == (bug.remedy is None):
         return "twin, remedy: needs one of them"
-    switch = bug.twin or bug.remedy or Switch()
+    switch = bug.twin or bug.remedy or BugSwitch()
     if (switch.change is None) == (not switch.set):
         return "change, set: needs one of them"
     if not bug.links or not all(link.startswith("https://") for link in bug.links):

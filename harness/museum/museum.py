@@ -47,11 +47,11 @@ class Reproduction(Struct, frozen=True):
         if self.with_bug.verdict != "failed":
             return f"with the bug: {self.with_bug.verdict}; it must fail: {self.bug.seen.bug}"
         if not self.cited:
-            said = "; ".join(self.with_bug.complaints)
-            return f"with the bug: failed, but not by {self.bug.seen.bug!r}: {said}"
+            complaints = "; ".join(self.with_bug.complaints)
+            return f"with the bug: failed, but not by {self.bug.seen.bug!r}: {complaints}"
         if self.without.verdict != "passed":
-            said = "; ".join(self.without.complaints)
-            return f"without the bug: {self.without.verdict}; it must pass: {said}"
+            complaints = "; ".join(self.without.complaints)
+            return f"without the bug: {self.without.verdict}; it must pass: {complaints}"
         return ""
 
 
@@ -71,7 +71,9 @@ def bug_of(name: str) -> Bug:
     if (Path(name) / FILE).is_file():
         return read_bug(Path(name))
     near = did_you_mean(name, [path.parent.name for path in room("bugs").glob(f"*/{FILE}")])
-    raise BadInput(f"mews reproduce {name}: no such bug{near}; `mews reproduce --list` lists all; a folder needs {FILE}")
+    raise BadInput(
+        f"mews reproduce {name}: no such bug{near}; `mews reproduce --list` lists all; a folder needs {FILE}"
+    )
 
 
 def check_places(bugs: Sequence[Bug]) -> None:
@@ -81,7 +83,7 @@ def check_places(bugs: Sequence[Bug]) -> None:
     """
     for bug in bugs:
         if not bug.scenario and not (bug.folder / WORLD).is_file():
-            raise BadInput(f"{bug.folder / FILE}: needs {WORLD} beside it, or `scenario`")
+            raise BadInput(f"{bug.folder / FILE}: needs {WORLD} in the same folder, or `scenario`")
         for switch in (bug.twin, bug.remedy):
             if switch is not None and switch.change is not None:
                 try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import mews
-from mews.harness.museum.bug import Change
+from mews.harness.museum.bug import SourceChange
 
 
 class LostPlace(ValueError):
@@ -50,7 +50,7 @@ def plant_text(module: str, path: Path, text: str) -> None:
     sys.meta_path.insert(0, _Finder(module, str(path), text))
 
 
-def plant(change: Change) -> None:
+def plant(change: SourceChange) -> None:
     """From now on this process has that change.
 
     Raises LostPlace, RuntimeError as ``plant_text`` does.
@@ -59,7 +59,7 @@ def plant(change: Change) -> None:
     plant_text(change.module, path, text)
 
 
-def changed(change: Change) -> tuple[Path, str]:
+def changed(change: SourceChange) -> tuple[Path, str]:
     """The file, and its text with the change; it compiles.
 
     Raises LostPlace.
@@ -77,7 +77,7 @@ def changed(change: Change) -> tuple[Path, str]:
     return path, text
 
 
-def _file_of(change: Change) -> Path:
+def _file_of(change: SourceChange) -> Path:
     # By hand: importlib would import the packages around it, and with them the module itself.
     found = next((path for root in mews.__path__ if (path := Path(root) / change.file).is_file()), None)
     if found is None:

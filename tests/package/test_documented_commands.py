@@ -125,6 +125,7 @@ TIERS = ("kind", "control-plane")
 
 OTHER_CODES = {
     "mews conform http://127.0.0.1:8099 --allow-changes --device 000C00": 1,  # the page shows that it does not conform
+    "mews reproduce gpushare-scheduler-extender-220 --with-bug run gpushare/04-inference": 1,  # the bug is there
     "mews run bug.yaml": 1,  # the page shows that the bug is there
     "mews fault add --name lab --chassis A never-trains": 2,  # the page's `mews up --name lab` needs a control plane
     "mews inspect gpushare --name main -d": 2,  # no `mews up --name main` runs

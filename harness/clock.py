@@ -38,6 +38,8 @@ class Stalled(RuntimeError):
 _RESOLUTION_S = 1e-9
 _JUMPS_AT_ONE_INSTANT = 100_000
 """After so many timers in a row that time does not pass by, somebody waits in rests that round to none."""
+_TURNS_AT_ONE_INSTANT = 2_000_000
+"""After so many turns in a row somebody does something again and again and never waits."""
 _MANY_TIMERS = 100
 """Beyond so many, cancelled timers are swept out once they are the larger half, as asyncio's loop does."""
 
@@ -173,7 +175,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """
         ready, timers, stopping = self._ready, self._timers, self._stopping  # type: ignore[attr-defined]
         next_ready = ready.popleft
+        turns, at_s = 0, self._now_s
         while True:
+            turns += 1
+            if turns > _TURNS_AT_ONE_INSTANT:
+                if self._now_s <= at_s:
+                    raise Stalled(f"time has stood at {at_s:g} s for {turns - 1} turns in a row")
+                turns, at_s = 0, self._now_s
             if not ready and not stopping:
                 if self.cancelled_timers:
                     self._forget_cancelled()

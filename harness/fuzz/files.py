@@ -98,6 +98,7 @@ def scenario_text(finding: FuzzFinding, player: Player, overrides: Sequence[str]
         **({"seed": plan.seed} if plan.seed != document.get("seed", 1) else {}),
         "judgedBy": player.judged_by(plan),
         "tail": max(base.tail, plan.tail_s),
+        **({"quiet": quiet_s} if (quiet_s := player.quiet_s(plan)) else {}),
         **({"disruptions": before} if before else {}),
         **({"invariants": oracles} if player.oracles else {}),
     }

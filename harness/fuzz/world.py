@@ -16,6 +16,9 @@ from mews.harness.report.run import Run
 from mews.harness.scenario.disruption import Disruption
 from mews.harness.scenario.model import Scenario
 
+QUIET_S = 30.0
+"""Half of the shortest tail: what was disturbed has the first half to come to rest."""
+
 
 class Problem(Struct, frozen=True):
     """What is wrong with a world. ``key`` is alike for what is likely one bug: the law and the sort of line that broke
@@ -54,6 +57,7 @@ class Player(Struct, frozen=True):
                 "disruptions": (*own.disruptions, *added),
                 "judged_by": self.judged_by(plan),
                 "tail": max(own.tail, plan.tail_s),
+                "quiet": self.quiet_s(plan),
                 "invariants": tuple(dict.fromkeys((*own.invariants, *self.oracles))),
             }
         )
@@ -61,6 +65,10 @@ class Player(Struct, frozen=True):
     def judged_by(self, plan: WorldPlan) -> str:
         """What decides in that world."""
         return "waits" if self.waits and plan.passing else "laws"
+
+    def quiet_s(self, plan: WorldPlan) -> float:
+        """How long that world must be quiet at its end: only where nothing lasts."""
+        return max(self.scenario.quiet, QUIET_S) if plan.passing else self.scenario.quiet
 
     def run(self, plan: WorldPlan) -> Run:
         """Play it as ``mews run`` does."""

@@ -215,6 +215,9 @@ class Scenario(Model):
         default=(), description="run during the steps, each at its moment; the run lasts until all are done"
     )
     tail: Seconds = Field(default=0.0, description="how long the run continues after steps and disruptions")
+    quiet: Seconds = Field(
+        default=0.0, description="how long nothing may go round at the end of tail: no sort of journal line 20 times"
+    )
     judged_by: Literal["checks", "waits", "laws"] = Field(
         default="checks",
         description="laws: a step that fails ends nothing, and invariants with their computed bounds alone decide; "

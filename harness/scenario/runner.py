@@ -39,6 +39,7 @@ from mews.harness.scenario.result import Observer, Result, StepProgress, Verdict
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects
 from mews.harness.scenario.trace import read_trace
+from mews.harness.scenario.unrest import unrest
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
@@ -216,6 +217,7 @@ class _Run:
         await self._disruptions.done()
         await asyncio.sleep(self._cluster.pace.loop_s(self._scenario.tail))
         self._check_disruptions()
+        self._check_quiet()
         self._check_brought("the scenario to end")
 
     async def _try(self, step: Step) -> None:
@@ -242,6 +244,14 @@ class _Run:
             if isinstance(error, StepFailed):
                 raise StepFailed(replace(error.failure, awaited=f"{place}: {error.failure.awaited}")) from error
             raise ScenarioError(f"{place}: {error}") from error
+
+    def _check_quiet(self) -> None:
+        """Raise StepFailed where something goes round at the end of the run."""
+        quiet_s, journal = self._scenario.quiet, self._cluster.journal
+        found = unrest(journal.lines(self._stage.first_line), journal.elapsed_s - quiet_s) if quiet_s else None
+        if found is not None:
+            line, often = found.first, f"{found.count} times {found.first.layer} {found.first.event}"
+            raise StepFailed(Failure("the run to come to rest", f"{often} in {quiet_s:g} s: {line.actor}", line=line))
 
     def _check_brought(self, awaited: str) -> None:
         """Raise StepFailed where a program of the user's has ended by itself."""

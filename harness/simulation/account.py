@@ -55,7 +55,7 @@ _FIXED: Mapping[str, KeyRule] = {
     "steps.*.wait.*.settled.**": HONOURED,
     "steps.*.*.**": refused("a trace has no steps but the workload's"),
     "disruptions.**": refused("a trace has no steps but the workload's"),
-    **dict.fromkeys(("tail", "judgedBy"), _NOT_JUDGED),
+    **dict.fromkeys(("tail", "quiet", "judgedBy"), _NOT_JUDGED),
     **dict.fromkeys(("catch.**", "finally.**"), ignored("a trace has no steps but the workload's")),
 }
 

@@ -48,6 +48,33 @@ def test_rests_that_round_to_none_do_not_hang_virtual_time() -> None:
         run_virtual(main)
 
 
+def test_work_that_never_waits_does_not_hang_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mews.harness.clock._TURNS_AT_ONE_INSTANT", 1_000)
+
+    async def main(turns: int) -> float:
+        await asyncio.sleep(3)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return asyncio.get_running_loop().time()
+
+    with pytest.raises(Stalled, match="time has stood at 3 s for 1000 turns in a row"):
+        run_virtual(lambda: main(10_000))
+    assert run_virtual(lambda: main(900)) == 3
+
+
+def test_virtual_time_that_passes_may_have_any_number_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mews.harness.clock._TURNS_AT_ONE_INSTANT", 1_000)
+
+    async def main() -> float:
+        for _ in range(100):
+            await asyncio.sleep(1)
+            for _ in range(90):
+                await asyncio.sleep(0)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(main) == 100
+
+
 def test_virtual_time_refuses_the_outside_world() -> None:
     async def resolve() -> None:
         await asyncio.get_running_loop().run_in_executor(None, socket.gethostname)

@@ -13,7 +13,7 @@ from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import OwnedObjects, controller_of, controller_reference
-from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
+from mews.kube.emulated.controllers.syncing import MANAGER, Expectations, WriteLimit
 from mews.kube.events import EventRecorder, reference
 
 _FIRST_BATCH = 1
@@ -58,6 +58,7 @@ class PodControl:
         self._resource = resource
         self._pods = pods
         self._expectations = expectations
+        self._limit = WriteLimit()
 
     def about(self, owner: Object) -> dict[str, Any]:
         """The owner as an event's involvedObject."""
@@ -68,6 +69,7 @@ class PodControl:
 
         Raises ApiError, after telling of it.
         """
+        await self._limit.take()
         try:
             made = await self._kube.create(PODS, pod, namespace=namespace_of(owner), field_manager=MANAGER)
         except ApiError as error:

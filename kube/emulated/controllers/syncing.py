@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -93,6 +94,25 @@ class SyncLoop:
             later(min(_FIRST_BACKOFF_S * 2.0 ** min(failures, 30), _LAST_BACKOFF_S), lambda: self.add(key))
         else:
             self._failures.pop(key, None)
+
+
+class WriteLimit:
+    """How fast a controller may write: so many calls at once, and so many a second from then on, which are those of
+    ``--kube-api-qps`` and ``--kube-api-burst`` of kube-controller-manager (pkg/controller/apis/config, 1.34). Without
+    it a controller whose pods are refused as soon as they are there would make others without end."""
+
+    def __init__(self, *, qps: float = 20.0, burst: int = 30) -> None:
+        self._qps = qps
+        self._burst = burst
+        self._next_s = -math.inf
+
+    async def take(self) -> None:
+        """Wait until it is this call's turn."""
+        now_s = asyncio.get_running_loop().time()
+        due_s = max(self._next_s, now_s - (self._burst - 1) / self._qps)
+        self._next_s = due_s + 1 / self._qps
+        if due_s > now_s:
+            await asyncio.sleep(due_s - now_s)
 
 
 class Expectations:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.harness.fuzz.api_faults import API_KINDS, LASTING, draw_api_fault
 from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan
 from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
 from mews.harness.scenario.hardware import hardware_of
@@ -24,7 +25,7 @@ TAILS_S = (60.0, 60.0, 60.0, 400.0)
 """How long a world goes on: some until the longest clocks have run out."""
 LATEST_S = 60.0
 """How long after a step began something may come, at most; most comes close upon it."""
-WORDS = ("kill", "fault", "edit", "delete", "force-delete", "replace", "copy")
+WORDS = ("kill", "fault", "api-fault", "edit", "delete", "force-delete", "replace", "copy")
 """What a choice is, in a word."""
 _NEVER_KILLED = ("hosts", "service-names")
 """Components that a run in virtual time has no process of."""
@@ -50,6 +51,7 @@ class Menu(Struct, frozen=True):
     scenario: Scenario
     hardware: Hardware
     components: tuple[str, ...]
+    clients: tuple[str, ...]
     objects: tuple[Mapping[str, Any], ...]
     moments: Moments
     without: tuple[str, ...] = ()
@@ -58,9 +60,10 @@ class Menu(Struct, frozen=True):
     def of(cls, scenario: Scenario, moments: Moments, without: Sequence[str] = ()) -> Menu:
         """What that scenario's hardware, stack and objects let befall it."""
         hardware = hardware_of(scenario)
-        known = KnownNames(scenario, hardware, {}).components
-        components = tuple(name for name in known if name not in _NEVER_KILLED)
-        return cls(scenario, hardware, components, _pods(scenario), moments, tuple(without))
+        known = KnownNames(scenario, hardware, {})
+        components = tuple(name for name in known.components if name not in _NEVER_KILLED)
+        clients = tuple(name for name in known.clients if name not in _NEVER_KILLED)
+        return cls(scenario, hardware, components, clients, _pods(scenario), moments, tuple(without))
 
     def kinds(self) -> list[str]:
         """What may be drawn."""
@@ -69,6 +72,7 @@ class Menu(Struct, frozen=True):
         found = [
             *(["kill"] * (1 + len(faults) // 2) if self.components else ()),
             *faults,
+            *(f"api-fault {kind}" for kind in API_KINDS),
             *(["edit", "edit"] if pooled else ()),
             *(["delete", "force-delete", "replace", "copy"] * 2 if self.objects else ()),
         ]
@@ -107,7 +111,7 @@ class Menu(Struct, frozen=True):
 
 def _passes(kind: str) -> bool:
     word, _, fault = kind.partition(" ")
-    return word == "kill" or fault in PASSING
+    return word == "kill" or fault in PASSING or (word == "api-fault" and fault not in LASTING)
 
 
 def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
@@ -133,6 +137,12 @@ def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDis
     where = {"host": drawn.on} if drawn.is_host else {"chassis": drawn.on}
     entry = {**moment, "fault": {**where, "add": dict(drawn.spec)}}
     return DrawnDisruption(f"fault {kind}", (entry,), passing=kind in PASSING)
+
+
+def _api_fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
+    component = rng.choice(menu.clients)
+    entry = {**moment, "fault": {"component": component, "add": draw_api_fault(kind, rng)}}
+    return DrawnDisruption(f"api-fault {kind}", (entry,), passing=kind not in LASTING)
 
 
 def _edit(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
@@ -176,6 +186,7 @@ def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisrupt
 _DRAWN: Mapping[str, Callable[[Menu, str, random.Random, Entry], DrawnDisruption]] = {
     "kill": _kill,
     "fault": _fault,
+    "api-fault": _api_fault,
     "edit": _edit,
     "delete": _delete,
     "force-delete": _force_delete,

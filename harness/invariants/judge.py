@@ -13,7 +13,7 @@ from mews.harness.invariants.departures import Departures
 from mews.harness.invariants.fault_counts import FaultCounts
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.fault_strikes import FaultStrikes
-from mews.harness.invariants.fault_windows import FaultWindows
+from mews.harness.invariants.fault_windows import LATE, FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
@@ -156,12 +156,16 @@ class InvariantJudge:
         for breach in breaches:
             self._find(law, breach, t)
 
+    def _is_excused(self, law: Invariant[Any] | Watches, breach: Breach, t: float) -> bool:
+        windows = self.state.windows
+        return windows.excused(law.number, t, breach.device) or (law.of_time and windows.excused(LATE, t))
+
     def _find(self, law: Invariant[Any] | Watches, breach: Breach, t: float) -> None:
         finding = (law.number, breach.key)
         if finding in self._found:
             return
         self._found.add(finding)
-        if not self.state.windows.excused(law.number, t, breach.device):
+        if not self._is_excused(law, breach, t):
             violation = Violation(law.number, law.name, breach.what, t, breach.first, breach.after, breach.known)
             (self.known if breach.known else self.violations).append(violation)
             self._report(violation)

@@ -30,6 +30,7 @@ class SchedulerReports(Invariant[ObservedState]):
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("created", "bound", "condition", "event", "deleted")}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from mews.harness.api_faults.control import ApiFaults
 from mews.harness.journal import Journal
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
@@ -101,6 +102,8 @@ class Cluster(Protocol):
     journal: Journal
     clock: Clock
     hardware: HardwareControl
+    api_faults: ApiFaults | None
+    """The faults between its components and the API; None where nothing can stand between them."""
     pace: Pace
     kubelet_pace: Pace
     """Of the kubelets: real ones take a second for a second."""

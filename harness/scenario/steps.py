@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -192,7 +192,10 @@ async def _fault(stage: StepContext, step: Step) -> None:
     action = step.fault
     assert action is not None
     if action.clear is not None:
-        await stage.cluster.hardware.clear(None if action.clear == "all" else action.clear)
+        await _clear(stage, action.clear)
+        return
+    if action.component is not None:
+        await _api_fault(stage, action.component, action.add or {})
         return
     if action.host is not None:
         try:
@@ -205,6 +208,25 @@ async def _fault(stage: StepContext, step: Step) -> None:
             await stage.cluster.hardware.fault(chassis, action.add or {})
         except ValueError as error:
             raise ScenarioError(f"fault.add on chassis {chassis}: {error}") from error
+
+
+async def _clear(stage: StepContext, name: str) -> None:
+    """Undo all faults, or those of one chassis, host or component."""
+    api_faults = stage.cluster.api_faults
+    if name == "all" or name not in stage.cluster.components():
+        await stage.cluster.hardware.clear(None if name == "all" else name)
+    if api_faults is not None and (name == "all" or name in api_faults.clients()):
+        api_faults.clear(None if name == "all" else name)
+
+
+async def _api_fault(stage: StepContext, component: str, spec: Mapping[str, Any]) -> None:
+    api_faults = stage.cluster.api_faults
+    if api_faults is None:
+        raise ScenarioError(f"fault.component: --cluster {stage.cluster.name} cannot stand between it and the API")
+    try:
+        await api_faults.add(component, spec)
+    except ValueError as error:
+        raise ScenarioError(f"fault.add on component {component}: {error}") from error
 
 
 async def _chassis_named(stage: StepContext, action: FaultAction) -> list[str]:

@@ -73,10 +73,16 @@ class HttpKube:
         field_selector: str = "",
         limit: int | None = None,
         continue_token: str = "",
+        resource_version: str = "",
     ) -> ObjectList:
         """Selected objects; items carry kind and apiVersion, which the wire leaves out."""
         query = _query(
-            labelSelector=label_selector, fieldSelector=field_selector, limit=limit, **{"continue": continue_token}
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            limit=limit,
+            resourceVersion=resource_version,
+            resourceVersionMatch="Exact" if resource_version else "",
+            **{"continue": continue_token},
         )
         body = await self._call("GET", resource.path(namespace), query=query)
         return _object_list(resource, body)

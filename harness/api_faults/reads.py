@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.harness.api_faults.bounds import LONGEST_S, check_within
+from mews.harness.api_faults.bounds import LONGEST_S, RECOVERY_S, check_within
 from mews.harness.api_faults.plans import EventPlan
 
 MOST_COPIES = 10
@@ -30,7 +30,7 @@ class LaggingWatch:
     @property
     def grace_s(self) -> float:
         """Until what was late has come, and a while after."""
-        return 60.0 + self.by_s
+        return RECOVERY_S + self.by_s
 
     def lag_s(self, rng: random.Random) -> float:
         """The same for all watches."""
@@ -56,7 +56,7 @@ class UnorderedWatches:
     @property
     def grace_s(self) -> float:
         """Until what was late has come, and a while after."""
-        return 60.0 + self.by_s
+        return RECOVERY_S + self.by_s
 
     def lag_s(self, rng: random.Random) -> float:
         """Of one watch."""
@@ -74,7 +74,7 @@ class RepeatedEvents:
     on: ClassVar[tuple[str, ...]] = ("watch",)
     count: ClassVar[int | None] = None
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def __post_init__(self) -> None:
         check_within(self.kind, "times", self.times, least=1, most=MOST_COPIES)
@@ -96,7 +96,7 @@ class BrokenWatch:
     on: ClassVar[tuple[str, ...]] = ("watch",)
     count: ClassVar[int | None] = 1
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def event(self) -> EventPlan:
         """End the watch in its place."""
@@ -114,7 +114,7 @@ class StaleReads:
     on: ClassVar[tuple[str, ...]] = ("get", "list", "watch")
     count: ClassVar[int | None] = None
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def lag_s(self, rng: random.Random) -> float:
         """As long as it is there."""

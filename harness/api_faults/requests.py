@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.harness.api_faults.bounds import LONGEST_S, check_within
+from mews.harness.api_faults.bounds import LONGEST_S, RECOVERY_S, check_within
 from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, RequestPlan
 
 READS = ("get", "list", "watch")
@@ -24,7 +24,7 @@ class Conflict:
     on: ClassVar[tuple[str, ...]] = ("update", "patch", "delete")
     count: ClassVar[int | None] = 1
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Refuse it; nothing is changed."""
@@ -47,7 +47,7 @@ class TooManyRequests:
     on: ClassVar[tuple[str, ...]] = VERBS
     count: ClassVar[int | None] = 5
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def __post_init__(self) -> None:
         check_within(self.kind, "retry_after_s", self.retry_after_s, least=1, most=LONGEST_S)
@@ -71,7 +71,7 @@ class ServerError:
     on: ClassVar[tuple[str, ...]] = VERBS
     count: ClassVar[int | None] = 1
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Answer with the status."""
@@ -91,7 +91,7 @@ class LostAnswer:
     on: ClassVar[tuple[str, ...]] = VERBS
     count: ClassVar[int | None] = 1
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Hang up."""
@@ -119,7 +119,7 @@ class RequestTimeout:
     @property
     def grace_s(self) -> float:
         """While the request hangs, and a while after."""
-        return 60.0 + self.hold_s
+        return RECOVERY_S + self.hold_s
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Hold it, and hang up."""
@@ -145,7 +145,7 @@ class SlowRequest:
     @property
     def grace_s(self) -> float:
         """While the request is held, and a while after."""
-        return 60.0 + self.by_s
+        return RECOVERY_S + self.by_s
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Hold it."""
@@ -161,7 +161,7 @@ class ExpiredToken:
     on: ClassVar[tuple[str, ...]] = VERBS
     count: ClassVar[int | None] = None
     may_break: ClassVar[tuple[int, ...]] = ()
-    grace_s: ClassVar[float] = 60.0
+    grace_s: ClassVar[float] = RECOVERY_S
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Refuse it; nothing is changed."""

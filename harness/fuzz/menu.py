@@ -23,6 +23,8 @@ AWAY_S = (0.0, 1.0, 5.0, 45.0, 120.0)
 """How long a crashed component stays away: within a lease, and longer than any."""
 TAILS_S = (60.0, 60.0, 60.0, 400.0)
 """How long a world goes on: some until the longest clocks have run out."""
+LONG_TAILS_S = (200.0, 200.0, 400.0)
+"""Of worlds with faults that last for a time: all clocks start anew after them."""
 LATEST_S = 60.0
 """How long after a step began something may come, at most; most comes close upon it."""
 WORDS = ("kill", "fault", "api-fault", "edit", "delete", "force-delete", "replace", "copy")
@@ -90,7 +92,8 @@ class Menu(Struct, frozen=True):
             kinds = [kind for kind in kinds if _passes(kind)] or kinds
         count = rng.choice((1, 1, 2, 2, 3, 4, MOST)) if kinds else 0
         choices = tuple(self.draw(rng.choice(kinds), rng) for _ in range(count))
-        return WorldPlan(self.scenario.seed, choices, rng.choice(TAILS_S))
+        lasting = any(choice.kind.partition(" ")[2] in LASTING for choice in choices)
+        return WorldPlan(self.scenario.seed, choices, rng.choice(LONG_TAILS_S if lasting else TAILS_S))
 
     def changed(self, plan: WorldPlan, rng: random.Random) -> WorldPlan:
         """That world with one choice more, less, elsewhere or at another time."""

@@ -156,16 +156,12 @@ class InvariantJudge:
         for breach in breaches:
             self._find(law, breach, t)
 
-    def _is_excused(self, law: Invariant[Any] | Watches, breach: Breach, t: float) -> bool:
-        windows = self.state.windows
-        return windows.excused(law.number, t, breach.device) or (law.of_time and windows.excused(LATE, t))
-
     def _find(self, law: Invariant[Any] | Watches, breach: Breach, t: float) -> None:
         finding = (law.number, breach.key)
-        if finding in self._found:
-            return
+        if finding in self._found or (law.of_time and self.state.windows.excused(LATE, t)):
+            return  # what is late then, and still is not done when its time has come again, is found then
         self._found.add(finding)
-        if not self._is_excused(law, breach, t):
+        if not self.state.windows.excused(law.number, t, breach.device):
             violation = Violation(law.number, law.name, breach.what, t, breach.first, breach.after, breach.known)
             (self.known if breach.known else self.violations).append(violation)
             self._report(violation)

@@ -12,9 +12,18 @@ API_KINDS = API_FAULTS.ours()
 """All that come with Mews."""
 LASTING = ("lagging-watch", "unordered-watches", "repeated-events", "stale-reads", "expired-token")
 """Those that are drawn with a time; the others with a count."""
+SHORT = ("broken-watch", "conflict", "too-many-requests", "server-error", "lost-answer")
+"""Those that hold nothing up themselves."""
+_FEW = 5
+"""So many of them cost a client its back-off, and not all of the time that a scenario allows."""
 _RESOURCES = (None, None, None, "pods", "nodes")
 _COUNTS = (1, 2, 5, 20)
 _SPANS_S = (2.0, 10.0, 30.0, 90.0)
+
+
+def is_short(spec: Mapping[str, Any]) -> bool:
+    """Whether such a fault is over soon, and leaves nothing behind."""
+    return spec["kind"] in SHORT and spec["count"] <= _FEW
 
 
 def draw_api_fault(kind: str, rng: random.Random) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.chassis.inventory import ChassisSpec, Hardware
-from mews.harness.fuzz.api_faults import API_KINDS, LASTING, draw_api_fault
+from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault, is_short
 from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan
 from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
 from mews.harness.scenario.hardware import hardware_of
@@ -114,7 +114,7 @@ class Menu(Struct, frozen=True):
 
 def _passes(kind: str) -> bool:
     word, _, fault = kind.partition(" ")
-    return word == "kill" or fault in PASSING or (word == "api-fault" and fault not in LASTING)
+    return word == "kill" or fault in PASSING or (word == "api-fault" and fault in SHORT)
 
 
 def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
@@ -143,9 +143,12 @@ def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDis
 
 
 def _api_fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
-    component = rng.choice(menu.clients)
-    entry = {**moment, "fault": {"component": component, "add": draw_api_fault(kind, rng)}}
-    return DrawnDisruption(f"api-fault {kind}", (entry,), passing=kind not in LASTING)
+    # First which component, then on which node: a node's are many, and no more worth than the one scheduler.
+    sort = rng.choice(list(dict.fromkeys(name.partition("/")[0] for name in menu.clients)))
+    component = rng.choice([name for name in menu.clients if name.partition("/")[0] == sort])
+    spec = draw_api_fault(kind, rng)
+    entry = {**moment, "fault": {"component": component, "add": spec}}
+    return DrawnDisruption(f"api-fault {kind}", (entry,), passing=is_short(spec))
 
 
 def _edit(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:

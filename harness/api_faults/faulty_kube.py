@@ -12,6 +12,7 @@ from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, Eve
 from mews.kube.api.errors import ApiError, Gone, NotFound, Unavailable, from_status
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import PODS, Resource
+from mews.kube.client.patience import patiently
 from mews.kube.client.port import DeleteOptions, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
 
 T = TypeVar("T")
@@ -64,7 +65,16 @@ class FaultyKube:
     def _asked(self, request: ApiRequest, call: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         if not self._faults.strikes(self._component):
             return call()
-        return self._struck(self._faults.on_request(self._component, request), call)
+        return self._patiently(request, lambda version: call())
+
+    def _patiently(self, request: ApiRequest, call: Callable[[str], Awaitable[T]]) -> Awaitable[T]:
+        """Under faults, as the client below the component makes it: again where the answer says when."""
+
+        def once() -> Awaitable[T]:
+            plan = self._faults.on_request(self._component, request)
+            return self._struck(plan, lambda: call(plan.version))
+
+        return patiently(once)
 
     async def _struck(self, plan: RequestPlan, call: Callable[[], Awaitable[T]]) -> T:
         """A request as it is planned; where it is refused all the same, the server's own error is what comes back."""
@@ -88,11 +98,13 @@ class FaultyKube:
         own = self._kube.get
         if not self._faults.strikes(self._component):
             return own(resource, name, namespace=namespace, subresource=subresource)
-        request = ApiRequest("get", resource.plural, name, subresource or "")
-        plan = self._faults.on_request(self._component, request)
-        if plan.version and subresource is None:
-            return self._struck(plan, lambda: self._get_at(plan.version, resource, name, namespace))
-        return self._struck(plan, lambda: own(resource, name, namespace=namespace, subresource=subresource))
+
+        def got(version: str) -> Awaitable[Object]:
+            if version and subresource is None:
+                return self._get_at(version, resource, name, namespace)
+            return own(resource, name, namespace=namespace, subresource=subresource)
+
+        return self._patiently(ApiRequest("get", resource.plural, name, subresource or ""), got)
 
     async def _get_at(self, version: str, resource: Resource, name: str, namespace: str | None) -> Object:
         place = (namespace or "default") if resource.namespaced else None
@@ -129,9 +141,8 @@ class FaultyKube:
 
         if not self._faults.strikes(self._component):
             return listed(resource_version)
-        plan = self._faults.on_request(self._component, ApiRequest("list", resource.plural))
-        version = resource_version if continue_token else resource_version or plan.version
-        return self._struck(plan, lambda: listed(version))
+        request = ApiRequest("list", resource.plural)
+        return self._patiently(request, lambda version: listed(resource_version or ("" if continue_token else version)))
 
     async def watch(
         self,
@@ -147,7 +158,7 @@ class FaultyKube:
         """All later events, as the faults let them come."""
         request, faults, component = ApiRequest("watch", resource.plural), self._faults, self._component
         if faults.strikes(component):
-            await self._struck(faults.on_request(component, request), _nothing)
+            await self._patiently(request, _nothing)
         stream = self._kube.watch(
             resource,
             namespace=namespace,
@@ -320,7 +331,7 @@ class FaultyKube:
         return self._kube.close()
 
 
-async def _nothing() -> None:
+async def _nothing(version: str) -> None:
     """A watch is opened."""
 
 

@@ -16,12 +16,12 @@ VERBS = (*READS, *WRITES)
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Writes are answered with 409 Conflict: somebody else has changed the object, as far as the component knows."""
+    """Updates and patches are answered with 409 Conflict: somebody else has changed the object, as far as the component knows."""
 
     resource: str | None = None
 
     kind: ClassVar[str] = "conflict"
-    on: ClassVar[tuple[str, ...]] = ("update", "patch", "delete")
+    on: ClassVar[tuple[str, ...]] = ("update", "patch")
     count: ClassVar[int | None] = 1
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = RECOVERY_S

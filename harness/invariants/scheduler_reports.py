@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from mews.harness.invariants.fault_windows import LATE
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -67,6 +68,8 @@ class SchedulerReports(Invariant[ObservedState]):
         for (pod, reason), line in list(self._owed.items()):
             if t > line.t + state.bounds.lag_s:
                 del self._owed[pod, reason]
+                if state.windows.excused(LATE, line.t):
+                    continue  # lost or late; this may be judged long after
                 what = f"{pod} is {line.event}, and no event {reason} says so"
                 yield Breach((pod, reason, str(line.number)), what, self._followed.pop(pod, line), after=line)
 

@@ -12,6 +12,7 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.connection import ApiConnection, Tokens, lines
 from mews.kube.client.json_text import parse
+from mews.kube.client.patience import patiently
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -269,7 +270,7 @@ class HttpKube:
         await self._connection.close()
 
     async def _call(self, method: str, path: str, **more: Any) -> Object:
-        answer: Object = await self._connection.call(method, path, **more)
+        answer: Object = await patiently(lambda: self._connection.call(method, path, **more))
         return answer
 
 

@@ -60,7 +60,7 @@ def follow(bench, resource=CONFIGMAPS):
     ("spec", "error"),
     [
         ({"kind": "conflict"}, Conflict),
-        ({"kind": "too-many-requests"}, TooManyRequests),
+        ({"kind": "too-many-requests", "count": None}, TooManyRequests),
         ({"kind": "server-error"}, ServerError),
         ({"kind": "lost-answer"}, Unavailable),
         ({"kind": "request-timeout"}, Unavailable),
@@ -103,12 +103,16 @@ def test_a_timeout_hangs_and_a_write_before_it_is_there_while_it_does():
     played(play)
 
 
-def test_what_a_busy_server_asks_for_is_in_the_status():
+def test_a_client_comes_again_when_a_busy_server_says_and_ten_times_at_most():
     async def play(bench):
-        await bench.faults.add("c", {"kind": "too-many-requests", "retry_after_s": 7})
+        await bench.faults.add("c", {"kind": "too-many-requests", "retry_after_s": 7, "count": 3})
+        assert await bench.names() == []
+        assert asyncio.get_running_loop().time() == pytest.approx(21)
+        await bench.faults.add("c", {"kind": "too-many-requests", "retry_after_s": 7, "count": None})
         with pytest.raises(TooManyRequests) as refused:
             await bench.names()
         assert refused.value.status()["details"] == {"retryAfterSeconds": 7}
+        assert asyncio.get_running_loop().time() == pytest.approx(21 + 70)
 
     played(play)
 

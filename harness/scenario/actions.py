@@ -152,6 +152,8 @@ class FaultAction(Model):
         placed = [name for name in ("chassis", "host", "component") if name in self.model_fields_set]
         if len(placed) > 1:
             raise ValueError(f"must name one of chassis, host and component; {' and '.join(placed)} given")
+        if self.clear is not None and self.component is not None:
+            raise ValueError(f"component: clear names whose faults end: clear: {self.component}")
         if self.add is not None:
             owner = "component" if self.component is not None else "chassis" if self.host is None else "host"
             _check_fault(self.add, owner)

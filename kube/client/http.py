@@ -203,7 +203,7 @@ class HttpKube:
         body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if options is not None:
             body["deleteOptions"] = _delete_body(options)
-        await self._call("POST", PODS.path(namespace, pod, "eviction"), body=body)
+        await self._connection.call("POST", PODS.path(namespace, pod, "eviction"), body=body)
 
     async def log(
         self,

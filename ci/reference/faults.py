@@ -30,7 +30,7 @@ def page() -> str:
         "`fault: {component: scheduler, add: {kind: …}}`. In virtual time and on `--cluster embedded` and "
         "`control-plane` for components that run inside Mews. `operation` is a verb of a request: "
         f"{', '.join(code(verb) for verb in VERBS)}; `resource` is a plural such as `pods`, or `pods/binding`. While "
-        "such a fault is in place, and for a minute after, laws of time do not decide: what a component is to do may be "
+        "such a fault is in place, and for 15 s after, laws of time do not decide: what a component does may be "
         "late, and its reports may be lost. The laws of who holds which device always decide.",
         *_each(API_FAULTS),
     )

@@ -45,6 +45,15 @@ class DelaysEvents(Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsThePast(Protocol):
+    """A fault of gets and lists."""
+
+    def read(self, version: str) -> RequestPlan:
+        """Decide what one shows; ``version`` is that of the cluster when the fault was added."""
+        ...
+
+
 class ArmedApiFault(Struct, eq=False):
     """A fault in place. ``version``: that of the cluster when it was added."""
 
@@ -143,10 +152,9 @@ class ApiFaultBoard:
                 if plan.failure is None and fires(armed, now_s):
                     plan = plan.joined(armed.fault.strike(request))
                     self._fired(armed, request)
-            elif armed.version and request.verb in ("get", "list"):
-                if fires(armed, now_s):
-                    plan = plan.joined(RequestPlan(version=armed.version))
-                    self._fired(armed, request)
+            elif isinstance(armed.fault, ShowsThePast) and request.verb in ("get", "list") and fires(armed, now_s):
+                plan = plan.joined(armed.fault.read(armed.version))
+                self._fired(armed, request)
         return plan
 
     def opened(self) -> int:

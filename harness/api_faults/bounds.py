@@ -6,8 +6,8 @@ LONGEST_S = 3600.0
 """The longest time that a parameter may be, in seconds."""
 
 RECOVERY_S = 15.0
-"""How long a client of ours takes at most to begin anew once it may: its longest back-off (``mews.kube.client.informer``,
-10 s), and what follows."""
+"""How long a client of ours takes at most to begin anew once it may: its longest back-off
+(``mews.kube.client.informer``, 10 s), and what follows."""
 
 
 def check_within(kind: str, name: str, value: float, *, least: float, most: float) -> None:

@@ -129,9 +129,9 @@ class ApiFaults:
             _resolve(waiter)
 
     def _on_fired(self, armed: ArmedApiFault, request: ApiRequest) -> None:
-        told = {key: value for key, value in described(armed).items() if key in ("fault", "kind", "fired", "left")}
+        shown = {key: value for key, value in described(armed).items() if key in ("fault", "kind", "fired", "left")}
         resource = "/".join(filter(None, (request.resource, request.subresource)))
-        self._write(armed, "fired", **told, verb=request.verb, resource=resource)
+        self._write(armed, "fired", **shown, verb=request.verb, resource=resource)
 
     def _write(self, armed: ArmedApiFault, event: str, **fields: Any) -> None:
         """A fault that has a count hinders from each time that it fires on; another one as long as it is there."""

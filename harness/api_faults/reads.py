@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from mews.harness.api_faults.bounds import LONGEST_S, RECOVERY_S, check_within
-from mews.harness.api_faults.plans import EventPlan
+from mews.harness.api_faults.plans import EventPlan, RequestPlan
 
 MOST_COPIES = 10
 
@@ -115,6 +115,10 @@ class StaleReads:
     count: ClassVar[int | None] = None
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = RECOVERY_S
+
+    def read(self, version: str) -> RequestPlan:
+        """Show that version."""
+        return RequestPlan(version=version)
 
     def lag_s(self, rng: random.Random) -> float:
         """As long as it is there."""

@@ -15,8 +15,9 @@ VERBS = (*READS, *WRITES)
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """Updates and patches are answered with 409 Conflict: somebody else has changed the object, as far as the component knows."""
+class ConflictAnswer:
+    """Updates and patches are answered with 409 Conflict: as far as the component knows, somebody else has changed the
+    object."""
 
     resource: str | None = None
 
@@ -29,14 +30,14 @@ class Conflict:
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Refuse it; nothing is changed."""
         text = (
-            f'Operation cannot be fulfilled on {request.resource} "{request.name}": the object has been modified; please '
-            "apply your changes to the latest version and try again"
+            f'Operation cannot be fulfilled on {request.resource} "{request.name}": the object has been modified; '
+            "please apply your changes to the latest version and try again"
         )
         return RequestPlan(is_forwarded=False, failure=ApiFailure(409, "Conflict", text))
 
 
 @dataclass(frozen=True, slots=True)
-class TooManyRequests:
+class BusyAnswer:
     """Requests are answered with 429 and ``Retry-After: retry_after_s``, as by priority and fairness when the server is
     busy."""
 
@@ -60,7 +61,7 @@ class TooManyRequests:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerError:
+class ErrorAnswer:
     """Requests are answered with HTTP 5xx; a write took effect (``when: after``) or did not (``before``)."""
 
     status: Literal[500, 503, 504] = 500

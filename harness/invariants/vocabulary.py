@@ -65,7 +65,12 @@ WORDS: Mapping[tuple[str, str], Fields] = {
     ("kubelet", "claim-unprepared"): _fields("claim", "uid", "driver"),
     ("fault", "added"): _fields("fault", "kind", "spec", "count", may=("hinders_s",)),
     ("fault", "fired"): _fields(
-        "fault", "kind", "fired", "left", "excuses", may=("built_in", "operation", "device", "gpuid", "verb", "resource", "hinders_s")
+        "fault",
+        "kind",
+        "fired",
+        "left",
+        "excuses",
+        may=("built_in", "operation", "device", "gpuid", "verb", "resource", "hinders_s"),
     ),
     ("fault", "cleared"): _fields("fault", "kind", may=("hinders_s",)),
 }

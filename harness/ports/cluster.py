@@ -102,8 +102,6 @@ class Cluster(Protocol):
     journal: Journal
     clock: Clock
     hardware: HardwareControl
-    api_faults: ApiFaults | None
-    """The faults between its components and the API; None where nothing can stand between them."""
     pace: Pace
     kubelet_pace: Pace
     """Of the kubelets: real ones take a second for a second."""
@@ -114,6 +112,11 @@ class Cluster(Protocol):
     """Those that run, in the order in which they start."""
     records: Journal
     """What components log, beside the journal: structured records by their event, warnings as ``log``."""
+
+    @property
+    def api_faults(self) -> ApiFaults | None:
+        """The faults between its components and the API; None where nothing can stand between them."""
+        ...
 
     def lacks(self, requirement: str) -> str | None:
         """Why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.

@@ -8,22 +8,19 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     PrivateAttr,
     model_validator,
 )
 from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
-from pydantic_core import CoreSchema
 
-from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.act import TAKEN, Do
 from mews.emulator.host.errors import REFUSALS
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
-from mews.harness.scenario.base import REFERENCE, KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
+from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Check, Checks
 from mews.harness.scenario.extension import STEPS, Given, StepKind, split
+from mews.harness.scenario.fault_action import FaultAction
 from mews.harness.scenario.language.names import settled
 from mews.harness.scenario.language.outputs import OutputSpec
 from mews.harness.scenario.quantity import Seconds, TimeLimit
@@ -121,69 +118,6 @@ class ChassisAction(Model):
         if (self.edit is None) != self.reset:
             raise ValueError("must have either edit: {chassis, device, port} or reset: true")
         return self
-
-
-class FaultSchema:
-    """In the JSON Schema: the kinds of faults that there are."""
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        from mews.emulator.host.faults.registry import HOST_FAULTS
-        from mews.harness.api_faults.registry import API_FAULTS
-
-        kinds = dict.fromkeys((*CHASSIS_FAULTS.names(), *HOST_FAULTS.names(), *API_FAULTS.names()))
-        kind = {"anyOf": [{"enum": list(kinds)}, {"type": "string", "pattern": REFERENCE}]}
-        return {**handler(core), "properties": {"kind": kind}, "required": ["kind"]}
-
-
-class FaultAction(Model):
-    """Play a fault on a chassis (``'*'``: on all), a host, or between a component and the API, or clear them:
-    ``clear: A``, ``clear: host-1``, ``clear: scheduler``, ``clear: all``."""
-
-    chassis: str = "*"
-    host: str | None = None
-    component: str | None = None
-    add: Annotated[dict[str, Any], FaultSchema()] | None = None
-    clear: str | None = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.add is None) == (self.clear is None):
-            raise ValueError("must have either add: {kind: …} or clear: CHASSIS|HOST|COMPONENT|all")
-        placed = [name for name in ("chassis", "host", "component") if name in self.model_fields_set]
-        if len(placed) > 1:
-            raise ValueError(f"must name one of chassis, host and component; {' and '.join(placed)} given")
-        if self.clear is not None and self.component is not None:
-            raise ValueError(f"component: clear names whose faults end: clear: {self.component}")
-        if self.add is not None:
-            owner = "component" if self.component is not None else "chassis" if self.host is None else "host"
-            _check_fault(self.add, owner)
-        return self
-
-
-_NAMED: Mapping[str, str] = {
-    "chassis": "name no host and no component",
-    "host": "name the host",
-    "component": "name the component",
-}
-
-
-def _check_fault(spec: Mapping[str, Any], owner: str) -> None:
-    """Raise ValueError for what is no fault of such an owner: a chassis, a host, a component."""
-    kind = spec.get("kind")
-    if owner == "chassis" and kind in CHASSIS_FAULTS.ours():
-        parse_fault(spec, CHASSIS_FAULTS)
-        return
-    from mews.emulator.host.faults.registry import HOST_FAULTS
-    from mews.harness.api_faults.registry import API_FAULTS, parse_api_fault
-
-    known = {"chassis": CHASSIS_FAULTS, "host": HOST_FAULTS, "component": API_FAULTS}
-    for other, registry in known.items():
-        if other != owner and kind in registry.ours():
-            raise ValueError(f"fault kind {kind!r}: is a fault of a {other}, not of a {owner}: {_NAMED[other]}")
-    if owner == "component":
-        parse_api_fault(spec)
-    else:
-        parse_fault(spec, known[owner])
 
 
 _RESULTS = ("done", "waiting", *REFUSALS)

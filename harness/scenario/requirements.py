@@ -63,7 +63,9 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
             return reason
     for place, component in _api_faults(scenario):
         if cluster not in EMULATED:
-            return f"{place}: needs --cluster embedded or control-plane: of {cluster} no component's requests can be had"
+            return (
+                f"{place}: needs --cluster embedded or control-plane: of {cluster} no component's requests can be had"
+            )
         if stands_outside(scenario, component):
             return f"{place}: {component} is a program of its own, whose requests go past Mews"
     for kind in _faults(scenario):
@@ -109,7 +111,6 @@ def stands_outside(scenario: Scenario, component: str) -> bool:
 
 def _is_shipped(fault: str) -> bool:
     from mews.emulator.host.faults.registry import HOST_FAULTS
-
     from mews.harness.api_faults.registry import API_FAULTS
 
     return any(fault in faults.ours() for faults in (CHASSIS_FAULTS, HOST_FAULTS, API_FAULTS))

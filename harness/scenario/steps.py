@@ -9,9 +9,10 @@ from typing import Any
 
 from mews.harness.journal import Line
 from mews.harness.ports.telemetry import set_values
-from mews.harness.scenario.actions import ComponentAction, FaultAction, Step
+from mews.harness.scenario.actions import ComponentAction, Step
 from mews.harness.scenario.checks import look
 from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
+from mews.harness.scenario.fault_action import FaultAction
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import match, show
 from mews.harness.scenario.reading import get, logs, looked_at

@@ -44,9 +44,11 @@ DECLARED = ("kind", "on", "count", "may_break", "grace_s")
 FILTERS = ("operation", "device", "count", "skip", "probability", "expires_s")
 
 
-def fault_registry(ours: Mapping[str, str], sits_in: Literal["chassis", "host", "component"]) -> ValueRegistry[type[Any]]:
-    """The faults that sit in a chassis, in a host, or between a component and its API: ours by ``module:attribute``, and those of other packages that
-    say so by ``sits_in``."""
+def fault_registry(
+    ours: Mapping[str, str], sits_in: Literal["chassis", "host", "component"]
+) -> ValueRegistry[type[Any]]:
+    """The faults that sit in a chassis, in a host, or between a component and its API: ours by
+    ``module:attribute``, and those of other packages that say so by ``sits_in``."""
 
     def accept(name: str, value: Any) -> type[Any]:
         if not isinstance(value, type) or not is_dataclass(value):

@@ -90,7 +90,9 @@ class StackUnits:
     def context(self, actor: str, fence: Fence) -> Context:
         """What one incarnation of a component works with."""
         log = logging.getLogger(f"mews.run.{actor}")
-        return Context(fence.around(self.faults.around(actor, self.ports.kube(actor))), self.run.clock, self.run.rng(actor), log)
+        return Context(
+            fence.around(self.faults.around(actor, self.ports.kube(actor))), self.run.clock, self.run.rng(actor), log
+        )
 
     def controllers(self) -> Unit:
         """kube-controller-manager where the control plane has it or the scenario wants it, else ours.

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.api_faults.control import ApiFaults
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
@@ -136,7 +135,7 @@ class RealCluster(IdlePart):
         )
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
-        self.api_faults: ApiFaults | None = None
+        self.api_faults: None = None
         self.hardware: HardwareControl = PodHardware(control, self._pod_hosts, self._nodes.users_known)
         self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}

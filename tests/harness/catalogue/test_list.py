@@ -11,8 +11,8 @@ from mews.dialects import DIALECTS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.faults.registry import HOST_FAULTS
-from mews.harness.api_faults.registry import API_FAULTS
 from mews.emulator.nvml.profiles import PROFILES
+from mews.harness.api_faults.registry import API_FAULTS
 from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.catalogue.entry import first_sentence
 from mews.harness.catalogue.files import existing, existing_file, file_of, shipped_files

@@ -105,7 +105,9 @@ def test_a_world_with_faults_that_last_goes_on_until_all_clocks_have_run_out(men
 
 def test_a_fault_of_the_api_is_shrunk_and_still_ends():
     spec = {"kind": "lagging-watch", "by_s": 10.0, "resource": "pods", "expires_s": 30.0}
-    choice = DrawnDisruption("api-fault lagging-watch", ({"at": 0.0, "fault": {"component": "scheduler", "add": spec}},))
+    choice = DrawnDisruption(
+        "api-fault lagging-watch", ({"at": 0.0, "fault": {"component": "scheduler", "add": spec}},)
+    )
     smaller = [each.entries[0]["fault"]["add"] for each in simpler_than(choice)]
     assert {frozenset(each) for each in smaller} == {
         frozenset({"kind", "resource", "expires_s"}),

@@ -76,7 +76,9 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
     fault      chassis/A,      added             fault (its ID), kind, spec {parameters and conditions as given},
                                                  count (how often it may fire; None: no limit)
                host/host-1     fired             fault, kind, excuses {invariant: seconds from now on}, …
-                               cleared           fault, kind
+               <component>     cleared           fault, kind; of a component also, as it fires, verb and
+                                                 resource; and hinders_s: for how long from now on
+                                                 laws of time do not decide (None: until cleared)
     step       <scenario>      begun, passed, failed   step (number), do (kind of step), …; step 0, do ``start``, is
                                                  the cluster that did not come up
     invariant  <number>        violated          what, first (number of the line that broke it), after (number of the

@@ -19,6 +19,7 @@ from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness import chassis_feed, cli, host_feed, pytest_plugin
+from mews.harness.api_faults.registry import API_FAULTS
 from mews.harness.commands.further import all_commands
 from mews.harness.invariants.judge import OWN
 from mews.harness.scenario.actions import ACTIONS, Step
@@ -118,7 +119,7 @@ def test_every_check_is_in_the_reference_with_words(check: str):
     assert has_words("checks", f"## `{check}`")
 
 
-@pytest.mark.parametrize("registered", [CHASSIS_FAULTS, HOST_FAULTS], ids=["chassis", "host"])
+@pytest.mark.parametrize("registered", [CHASSIS_FAULTS, HOST_FAULTS, API_FAULTS], ids=["chassis", "host", "component"])
 def test_every_fault_is_in_the_reference_with_each_of_its_parameters(registered):
     for kind in registered.ours():
         assert has_words("faults", f"### `{kind}`"), kind

@@ -11,10 +11,12 @@ from ci.reference.markdown import code, doc, paragraphs, table
 from mews.emulator.chassis.faults import spec
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.host.faults.registry import HOST_FAULTS
+from mews.harness.api_faults.registry import API_FAULTS
+from mews.harness.api_faults.requests import VERBS
 
 
 def page() -> str:
-    """Those of a chassis, then those of a host."""
+    """Those of a chassis, of a host, and between a component and the API."""
     return paragraphs(
         "# Faults",
         "`fault: {chassis: A, add: {kind: …}}` in a [step](steps.md), `mews fault add KIND NAME=VALUE…` on a running "
@@ -24,6 +26,13 @@ def page() -> str:
         *_each(CHASSIS_FAULTS),
         "## Of a host",
         *_each(HOST_FAULTS),
+        "## Between a component and the API",
+        "`fault: {component: scheduler, add: {kind: …}}`. In virtual time and on `--cluster embedded` and "
+        "`control-plane` for components that run inside Mews. `operation` is a verb of a request: "
+        f"{', '.join(code(verb) for verb in VERBS)}; `resource` is a plural such as `pods`, or `pods/binding`. While "
+        "such a fault is in place, and for 15 s after, laws of time do not decide: what a component does may be "
+        "late, and its reports may be lost. The laws of who holds which device always decide.",
+        *_each(API_FAULTS),
     )
 
 

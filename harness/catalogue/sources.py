@@ -60,12 +60,13 @@ def images() -> Iterator[CatalogueEntry]:
 
 
 def faults() -> Iterator[CatalogueEntry]:
-    """Those of a chassis, then those of a host, with the command that adds one."""
+    """Those of a chassis, of a host, then those between a component and the API, with the command that adds one."""
     from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
     from mews.emulator.host.faults.registry import HOST_FAULTS
+    from mews.harness.api_faults.registry import API_FAULTS
     from mews.registry import NotRegistered
 
-    for owner, faults in (("chassis", CHASSIS_FAULTS), ("host", HOST_FAULTS)):
+    for owner, faults in (("chassis", CHASSIS_FAULTS), ("host", HOST_FAULTS), ("component", API_FAULTS)):
         for name in faults.names():
             try:
                 kind = faults.find(name)

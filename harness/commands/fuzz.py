@@ -195,7 +195,7 @@ COMMAND = Command(
         "--systematic crashes|pairs": "restart every component at every journal line, or any two of them",
         "--waits": "let the scenario's waits decide, too, in worlds in which nothing lasts",
         "--oracle MODULE:CALLABLE": "judge by this invariant, too; may be repeated",
-        "--without KIND": "leave out kill, fault, edit, delete, force-delete, replace, copy or a kind of fault",
+        "--without KIND": "leave out kill, fault, api-fault, edit, delete, force-delete, replace, copy or one kind",
         "--set KEY=VALUE": "change one value of the scenarios, as for mews run; may be repeated",
         "--out DIR": f"write findings here; default: {OUT}",
         "--resume": "continue the search in --out",

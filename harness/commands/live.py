@@ -105,23 +105,25 @@ def fault_list(words: Sequence[str], context: CommandContext) -> int:
 
 @answered
 def fault_add(words: Sequence[str], context: CommandContext) -> int:
-    """Add a fault to a chassis or a host."""
+    """Add a fault to a chassis, a host, or between a component and the API."""
     parser = ArgumentWords("fault add")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--chassis", default=None)
     where.add_argument("--host", default=None)
+    where.add_argument("--component", default=None)
     parser.add_argument("kind")
     parser.add_argument("values", nargs="*", metavar="NAME=VALUE")
-    chosen = parser.parse_intermixed_args(as_values(words, ("--name", "--chassis", "--host")))
-    place = {"host": chosen.host} if chosen.host is not None else {"chassis": chosen.chassis or "*"}
+    chosen = parser.parse_intermixed_args(as_values(words, ("--name", "--chassis", "--host", "--component")))
+    named = {"chassis": chosen.chassis, "host": chosen.host, "component": chosen.component}
+    place = {owner: name for owner, name in named.items() if name is not None} or {"chassis": "*"}
     return _perform(chosen.name, {"fault": {**place, "add": {"kind": chosen.kind, **_values(chosen.values)}}}, context)
 
 
 @answered
 def fault_clear(words: Sequence[str], context: CommandContext) -> int:
-    """Undo the faults of a chassis or a host, or all."""
+    """Undo the faults of a chassis, a host or a component, or all."""
     parser = ArgumentWords("fault clear")
-    parser.add_argument("owner", nargs="?", default="all", metavar="CHASSIS|HOST|all")
+    parser.add_argument("owner", nargs="?", default="all", metavar="CHASSIS|HOST|COMPONENT|all")
     chosen = parser.parse_args(words)
     return _perform(chosen.name, {"fault": {"clear": chosen.owner}}, context)
 
@@ -321,21 +323,26 @@ LIVE = (
     ),
     Command(
         "fault add",
-        "Add a fault to a chassis (default: every chassis) or to a host.",
+        "Add a fault to a chassis (default: every chassis), to a host, or between a component and the API.",
         fault_add,
-        f"{NAME} [--chassis NAME | --host NAME] KIND [NAME=VALUE]…",
+        f"{NAME} [--chassis NAME | --host NAME | --component NAME] KIND [NAME=VALUE]…",
         options={
             **NAMED,
             "--chassis NAME": "add it to this chassis; default: to every chassis",
             "--host NAME": "add it to this host",
+            "--component NAME": "add it between this component and the API",
         },
-        examples=("mews fault add --chassis A lying-result count=1", "mews fault add --host host-1 xid device=000100"),
+        examples=(
+            "mews fault add --chassis A lying-result count=1",
+            "mews fault add --host host-1 xid device=000100",
+            "mews fault add --component scheduler lagging-watch by_s=5",
+        ),
     ),
     Command(
         "fault clear",
         "Clear the faults of a running `mews up`.",
         fault_clear,
-        f"{NAME} [CHASSIS|HOST|all]",
+        f"{NAME} [CHASSIS|HOST|COMPONENT|all]",
         options=NAMED,
         examples=("mews fault clear", "mews fault clear host-1"),
     ),

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault, is_short
 from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan
 from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
 from mews.harness.scenario.hardware import hardware_of
@@ -22,9 +23,11 @@ AWAY_S = (0.0, 1.0, 5.0, 45.0, 120.0)
 """How long a crashed component stays away: within a lease, and longer than any."""
 TAILS_S = (60.0, 60.0, 60.0, 400.0)
 """How long a world goes on: some until the longest clocks have run out."""
+LONG_TAILS_S = (200.0, 200.0, 400.0)
+"""Of worlds with faults that last for a time: all clocks start anew after them."""
 LATEST_S = 60.0
 """How long after a step began something may come, at most; most comes close upon it."""
-WORDS = ("kill", "fault", "edit", "delete", "force-delete", "replace", "copy")
+WORDS = ("kill", "fault", "api-fault", "edit", "delete", "force-delete", "replace", "copy")
 """What a choice is, in a word."""
 _NEVER_KILLED = ("hosts", "service-names")
 """Components that a run in virtual time has no process of."""
@@ -50,6 +53,7 @@ class Menu(Struct, frozen=True):
     scenario: Scenario
     hardware: Hardware
     components: tuple[str, ...]
+    clients: tuple[str, ...]
     objects: tuple[Mapping[str, Any], ...]
     moments: Moments
     without: tuple[str, ...] = ()
@@ -58,9 +62,10 @@ class Menu(Struct, frozen=True):
     def of(cls, scenario: Scenario, moments: Moments, without: Sequence[str] = ()) -> Menu:
         """What that scenario's hardware, stack and objects let befall it."""
         hardware = hardware_of(scenario)
-        known = KnownNames(scenario, hardware, {}).components
-        components = tuple(name for name in known if name not in _NEVER_KILLED)
-        return cls(scenario, hardware, components, _pods(scenario), moments, tuple(without))
+        known = KnownNames(scenario, hardware, {})
+        components = tuple(name for name in known.components if name not in _NEVER_KILLED)
+        clients = tuple(name for name in known.clients if name not in _NEVER_KILLED)
+        return cls(scenario, hardware, components, clients, _pods(scenario), moments, tuple(without))
 
     def kinds(self) -> list[str]:
         """What may be drawn."""
@@ -69,6 +74,7 @@ class Menu(Struct, frozen=True):
         found = [
             *(["kill"] * (1 + len(faults) // 2) if self.components else ()),
             *faults,
+            *(f"api-fault {kind}" for kind in API_KINDS),
             *(["edit", "edit"] if pooled else ()),
             *(["delete", "force-delete", "replace", "copy"] * 2 if self.objects else ()),
         ]
@@ -86,7 +92,8 @@ class Menu(Struct, frozen=True):
             kinds = [kind for kind in kinds if _passes(kind)] or kinds
         count = rng.choice((1, 1, 2, 2, 3, 4, MOST)) if kinds else 0
         choices = tuple(self.draw(rng.choice(kinds), rng) for _ in range(count))
-        return WorldPlan(self.scenario.seed, choices, rng.choice(TAILS_S))
+        lasting = any(choice.kind.partition(" ")[2] in LASTING for choice in choices)
+        return WorldPlan(self.scenario.seed, choices, rng.choice(LONG_TAILS_S if lasting else TAILS_S))
 
     def changed(self, plan: WorldPlan, rng: random.Random) -> WorldPlan:
         """That world with one choice more, less, elsewhere or at another time."""
@@ -107,7 +114,7 @@ class Menu(Struct, frozen=True):
 
 def _passes(kind: str) -> bool:
     word, _, fault = kind.partition(" ")
-    return word == "kill" or fault in PASSING
+    return word == "kill" or fault in PASSING or (word == "api-fault" and fault in SHORT)
 
 
 def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
@@ -133,6 +140,15 @@ def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDis
     where = {"host": drawn.on} if drawn.is_host else {"chassis": drawn.on}
     entry = {**moment, "fault": {**where, "add": dict(drawn.spec)}}
     return DrawnDisruption(f"fault {kind}", (entry,), passing=kind in PASSING)
+
+
+def _api_fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
+    # First which component, then on which node: a node's are many, and no more worth than the one scheduler.
+    sort = rng.choice(list(dict.fromkeys(name.partition("/")[0] for name in menu.clients)))
+    component = rng.choice([name for name in menu.clients if name.partition("/")[0] == sort])
+    spec = draw_api_fault(kind, rng)
+    entry = {**moment, "fault": {"component": component, "add": spec}}
+    return DrawnDisruption(f"api-fault {kind}", (entry,), passing=is_short(spec))
 
 
 def _edit(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
@@ -176,6 +192,7 @@ def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisrupt
 _DRAWN: Mapping[str, Callable[[Menu, str, random.Random, Entry], DrawnDisruption]] = {
     "kill": _kill,
     "fault": _fault,
+    "api-fault": _api_fault,
     "edit": _edit,
     "delete": _delete,
     "force-delete": _force_delete,

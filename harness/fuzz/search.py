@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.fuzz.api_faults import API_KINDS
 from mews.harness.fuzz.faults import KINDS
 from mews.harness.fuzz.files import FuzzFinding, as_document, plan_of, write_finding
 from mews.harness.fuzz.menu import WORDS, Menu
@@ -64,11 +65,12 @@ def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
 
     Raises BadInput.
     """
-    allowed = (*WORDS, *KINDS)
+    allowed = (*WORDS, *KINDS, *API_KINDS)
     for name in given:
         if name not in allowed:
             raise BadInput(f"--without {name}: {must_be(name, allowed)}")
-    return tuple(f"fault {name}" if name in KINDS else name for name in given)
+    words = {**{kind: f"fault {kind}" for kind in KINDS}, **{kind: f"api-fault {kind}" for kind in API_KINDS}}
+    return tuple(words.get(name, name) for name in given)
 
 
 class FuzzOptions(Struct, frozen=True):

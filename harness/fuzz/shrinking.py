@@ -20,6 +20,8 @@ MOST = 400
 TAIL_S = 60.0
 """The shortest time for which worlds go on."""
 _WHEN = ("at", "since", "line")
+_NEEDED = ("kind", "device", "edit", "port", "xid", "arrow", "expires_s")
+"""Parameters of a fault without which it is none, or another, or never ends."""
 
 
 class Smallest(Struct, frozen=True):
@@ -111,6 +113,6 @@ def simpler_than(choice: DrawnDisruption) -> Iterator[DrawnDisruption]:
 def _plainer(entry: Any) -> Iterator[Any]:
     """A fault with a parameter less."""
     spec = entry.get("fault", {}).get("add")
-    for key in [key for key in spec or {} if key not in ("kind", "device", "edit", "port", "xid", "arrow")]:
+    for key in [key for key in spec or {} if key not in _NEEDED]:
         less = {name: value for name, value in spec.items() if name != key}
         yield {**entry, "fault": {**entry["fault"], "add": less}}

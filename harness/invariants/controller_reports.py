@@ -28,6 +28,7 @@ class ControllerReports(Invariant[ObservedState]):
 
     number = 22
     name = "a controller's events say what it did, and it keeps the pods that it makes"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("created", "phase", "deleting", "deleted", "event")} | {("step", "begun")}

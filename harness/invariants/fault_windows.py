@@ -46,6 +46,11 @@ EDITED: Mapping[int, float] = {2: 0.0, 3: 0.0, 4: 0.0, 5: FOREVER, 6: 0.0}
 elsewhere, is that editor's doing: invariant -> seconds. Nobody owes him a repair; it is over when a system attaches
 the device."""
 
+LATE = 0
+"""The number of windows of all laws that are of time: while a fault is between a component and the API, and until its
+client has begun anew, that component may be late and lose what it reports. The lines of such faults have
+``hinders_s``. All clocks start anew at the end of such a window."""
+
 ABSENCE: Mapping[int, str] = {4: "nobody tells the API", 5: "nobody repairs", 8: "nobody schedules"}
 """What need not happen while a component or a chassis is down."""
 
@@ -109,7 +114,8 @@ class FaultWindows:
         """When the clock of a bound starts that would start at ``since``: at the end of the last excuse after it."""
         if invariant in ABSENCE and self._down:
             return FOREVER
-        return max([since, *(window.until for window in self._of(invariant, device) if window.until > since)])
+        windows = (*self._of(invariant, device), *self._of(LATE, None))
+        return max([since, *(window.until for window in windows if window.until > since)])
 
     def down(self) -> Sequence[str]:
         """The components and chassis that are down, sorted."""
@@ -152,6 +158,9 @@ class FaultWindows:
             self._end(line.t, lambda window: window.source == source)
         given = line.fields.get("excuses") or {}
         spans = {int(number): FOREVER if span is None else float(span) for number, span in given.items()}
+        if "hinders_s" in line.fields:
+            span = line.fields["hinders_s"]
+            spans[LATE] = FOREVER if span is None else float(span)
         self._open(spans, line, source, line.fields.get("gpuid"))
 
     def _end(self, t: float, ends: Callable[[_Window], bool]) -> None:

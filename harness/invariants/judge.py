@@ -13,7 +13,7 @@ from mews.harness.invariants.departures import Departures
 from mews.harness.invariants.fault_counts import FaultCounts
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.fault_strikes import FaultStrikes
-from mews.harness.invariants.fault_windows import FaultWindows
+from mews.harness.invariants.fault_windows import LATE, FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
@@ -158,8 +158,8 @@ class InvariantJudge:
 
     def _find(self, law: Invariant[Any] | Watches, breach: Breach, t: float) -> None:
         finding = (law.number, breach.key)
-        if finding in self._found:
-            return
+        if finding in self._found or (law.of_time and self.state.windows.excused(LATE, t)):
+            return  # what is late then, and still is not done when its time has come again, is found then
         self._found.add(finding)
         if not self.state.windows.excused(law.number, t, breach.device):
             violation = Violation(law.number, law.name, breach.what, t, breach.first, breach.after, breach.known)

@@ -40,6 +40,7 @@ class KubeletReports(Invariant[ObservedState]):
 
     number = 18
     name = "a kubelet's checkpoint and events say what it did"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {

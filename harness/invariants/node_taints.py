@@ -20,6 +20,7 @@ class NodeTaints(Invariant[ObservedState]):
 
     number = 28
     name = "a node's taints say what its Ready condition says"
+    of_time = True
     events = frozenset({("api", "condition"), ("api", "taints"), ("api", "deleted")})
 
     def __init__(self) -> None:

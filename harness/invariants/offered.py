@@ -23,6 +23,7 @@ class Offered(Invariant[ObservedState]):
 
     number = 16
     name = "no node offers a device that is unhealthy or gone for longer than a bound"
+    of_time = True
     events = frozenset({("kubelet", "devices"), ("api", "allocatable"), *PRESENCE_EVENTS})
 
     def __init__(self) -> None:

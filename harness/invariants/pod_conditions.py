@@ -40,6 +40,7 @@ class PodConditions(Invariant[ObservedState]):
 
     number = 20
     name = "a pod's conditions agree with its phase and with what its kubelet did"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {

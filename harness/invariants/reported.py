@@ -32,6 +32,7 @@ class Reports(ReportedActs):
 
     number = 76
     name = "what is done to a pod or a node is reported by an event on it"
+    of_time = True
     events = frozenset(
         {
             ("api", event)

@@ -37,6 +37,7 @@ class Scheduled(Invariant[ObservedState]):
 
     number = 8
     name = "what fits is eventually scheduled"
+    of_time = True
     events = frozenset({("api", "created"), ("api", "event"), ("api", "deleted")})
 
     def __init__(self, schedulers: Collection[str]) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from mews.harness.invariants.fault_windows import LATE
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -30,6 +31,7 @@ class SchedulerReports(Invariant[ObservedState]):
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("created", "bound", "condition", "event", "deleted")}
@@ -66,6 +68,8 @@ class SchedulerReports(Invariant[ObservedState]):
         for (pod, reason), line in list(self._owed.items()):
             if t > line.t + state.bounds.lag_s:
                 del self._owed[pod, reason]
+                if state.windows.excused(LATE, line.t):
+                    continue  # lost or late; this may be judged long after
                 what = f"{pod} is {line.event}, and no event {reason} says so"
                 yield Breach((pod, reason, str(line.number)), what, self._followed.pop(pod, line), after=line)
 

@@ -22,6 +22,7 @@ class SilentNodes(Invariant[ObservedState]):
 
     number = 23
     name = "a node whose kubelet is gone is called unknown in its time"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", "condition"), ("api", "created"), ("api", "deleted"), ("chassis", "host-power")}

@@ -48,6 +48,7 @@ class Stranded(Invariant[ObservedState]):
 
     number = 19
     name = "healthy devices are not stranded behind a broken one"
+    of_time = True
 
     def __init__(self, schedulers: Collection[str]) -> None:
         self._schedulers = schedulers

@@ -30,6 +30,7 @@ class Terminations(Invariant[ObservedState]):
 
     number = 14
     name = "a pod is not Terminating for longer than its grace and a bound"
+    of_time = True
     events = frozenset({("api", "bound"), ("api", "deleting"), ("api", "finalizers"), *PRESENCE_EVENTS})
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ class Unattached(Invariant[ObservedState]):
 
     number = 5
     name = "no device stays unattached beyond its bound"
+    of_time = True
 
     def __init__(self) -> None:
         self._ours: set[str] = set()

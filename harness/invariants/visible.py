@@ -19,6 +19,7 @@ class Visible(Invariant[ObservedState]):
 
     number = 4
     name = "allocatable <= healthy devices that NVML shows <= chassis table"
+    of_time = True
 
     def __init__(self) -> None:
         self._since: dict[Key, tuple[float, Line]] = {}

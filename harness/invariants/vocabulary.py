@@ -63,11 +63,16 @@ WORDS: Mapping[tuple[str, str], Fields] = {
     ("kubelet", "checkpoint"): _fields("entries"),
     ("kubelet", "claim-prepared"): _fields("claim", "uid", "driver", "devices", "alone"),
     ("kubelet", "claim-unprepared"): _fields("claim", "uid", "driver"),
-    ("fault", "added"): _fields("fault", "kind", "spec", "count"),
+    ("fault", "added"): _fields("fault", "kind", "spec", "count", may=("hinders_s",)),
     ("fault", "fired"): _fields(
-        "fault", "kind", "fired", "left", "excuses", may=("built_in", "operation", "device", "gpuid")
+        "fault",
+        "kind",
+        "fired",
+        "left",
+        "excuses",
+        may=("built_in", "operation", "device", "gpuid", "verb", "resource", "hinders_s"),
     ),
-    ("fault", "cleared"): _fields("fault", "kind"),
+    ("fault", "cleared"): _fields("fault", "kind", may=("hinders_s",)),
 }
 """As ``mews.harness.journal`` lists them."""
 

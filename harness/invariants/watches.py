@@ -15,6 +15,7 @@ class Watches:
 
     number = 7
     name = "resourceVersions grow, watches have no gap"
+    of_time = False
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], int] = {}

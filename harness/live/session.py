@@ -193,7 +193,7 @@ class LiveSession:
                 table=await hardware.table(),
                 hosts=hosts,
                 telemetry=await hardware.telemetry(),
-                faults=await hardware.faults(),
+                faults=await self._listed(),
                 down=[name for name, line in self.standing.down.items() if line.event == "killed"],
                 left_out=missing,
             )
@@ -365,13 +365,19 @@ class LiveSession:
         """Those that were added and not cleared, as the hardware has them now; those that have ended say so."""
         listed: dict[tuple[str, str], Mapping[str, Any]] = {}
         with suppress(OSError, ValueError, RuntimeError):  # what is down cannot say how often it was struck
-            for owner, found in (await self.cluster.hardware.faults()).items():
+            for owner, found in (await self._listed()).items():
                 listed |= {(owner, str(each["fault"])): each for each in found}
         return [fault.seen(listed.get(key, {})) for key, fault in self.standing.faults.items()]
+
+    async def _listed(self) -> dict[str, list[dict[str, Any]]]:
+        """Owner -> the faults in place there, as whoever has them lists them."""
+        api_faults = self.cluster.api_faults
+        return {**({} if api_faults is None else api_faults.listed()), **await self.cluster.hardware.faults()}
 
     def about(self) -> dict[str, Any]:
         """What it is, and what can be done to it."""
         from mews.emulator.host.faults.registry import HOST_FAULTS
+        from mews.harness.api_faults.registry import API_FAULTS
 
         return {
             "name": self.name,
@@ -385,7 +391,11 @@ class LiveSession:
                 name.partition("/")[2] for name in self.cluster.components() if name.startswith("chassis/")
             ),
             "hosts": [host.name for host in self._hosts()],
-            "faults": {"chassis": sorted(CHASSIS_FAULTS.names()), "host": sorted(HOST_FAULTS.names())},
+            "faults": {
+                "chassis": sorted(CHASSIS_FAULTS.names()),
+                "host": sorted(HOST_FAULTS.names()),
+                "component": sorted(API_FAULTS.names()),
+            },
         }
 
 

@@ -262,10 +262,12 @@ def _settings(
 def _standing(faults: Mapping[str, Sequence[Mapping[str, Any]]], missing: list[str]) -> Iterator[dict[str, Any]]:
     """Those that can still strike, with as many strikes as are left, and those that last until they are cleared."""
     from mews.emulator.host.faults.registry import HOST_FAULTS
+    from mews.harness.api_faults.registry import API_FAULTS
 
     for owner, found in faults.items():
         where, _, name = owner.partition("/")
-        registry = HOST_FAULTS if where == "host" else CHASSIS_FAULTS
+        registry = {"host": HOST_FAULTS, "chassis": CHASSIS_FAULTS}.get(where, API_FAULTS)
+        place = {where: name} if where in ("host", "chassis") else {"component": owner}
         for fault in found:
             if fault.get("built_in"):
                 continue
@@ -277,4 +279,4 @@ def _standing(faults: Mapping[str, Sequence[Mapping[str, Any]]], missing: list[s
                 spec["count"] = fault["left"]
             if "expires_s" in spec:
                 missing.append(f"fault {fault['fault']} of {owner}: how much of its expires_s is over")
-            yield {where: name, "add": spec}
+            yield {**place, "add": spec}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from mews.harness.api_faults.control import ApiFaults
 from mews.harness.journal import Journal
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
@@ -111,6 +112,11 @@ class Cluster(Protocol):
     """Those that run, in the order in which they start."""
     records: Journal
     """What components log, beside the journal: structured records by their event, warnings as ``log``."""
+
+    @property
+    def api_faults(self) -> ApiFaults | None:
+        """The faults between its components and the API; None where nothing can stand between them."""
+        ...
 
     def lacks(self, requirement: str) -> str | None:
         """Why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.

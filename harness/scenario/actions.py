@@ -8,22 +8,19 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     PrivateAttr,
     model_validator,
 )
 from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
-from pydantic_core import CoreSchema
 
-from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.act import TAKEN, Do
 from mews.emulator.host.errors import REFUSALS
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
-from mews.harness.scenario.base import REFERENCE, KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
+from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Check, Checks
 from mews.harness.scenario.extension import STEPS, Given, StepKind, split
+from mews.harness.scenario.fault_action import FaultAction
 from mews.harness.scenario.language.names import settled
 from mews.harness.scenario.language.outputs import OutputSpec
 from mews.harness.scenario.quantity import Seconds, TimeLimit
@@ -121,50 +118,6 @@ class ChassisAction(Model):
         if (self.edit is None) != self.reset:
             raise ValueError("must have either edit: {chassis, device, port} or reset: true")
         return self
-
-
-class FaultSchema:
-    """In the JSON Schema: the kinds of faults that there are."""
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        from mews.emulator.host.faults.registry import HOST_FAULTS
-
-        kinds = dict.fromkeys((*CHASSIS_FAULTS.names(), *HOST_FAULTS.names()))
-        kind = {"anyOf": [{"enum": list(kinds)}, {"type": "string", "pattern": REFERENCE}]}
-        return {**handler(core), "properties": {"kind": kind}, "required": ["kind"]}
-
-
-class FaultAction(Model):
-    """Play a fault on a chassis (``'*'``: on all) or a host, or clear them: ``clear: A``, ``clear: host-1``,
-    ``clear: all``."""
-
-    chassis: str = "*"
-    host: str | None = None
-    add: Annotated[dict[str, Any], FaultSchema()] | None = None
-    clear: str | None = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.add is None) == (self.clear is None):
-            raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
-        if self.add is not None:
-            _check_fault(self.add, self.host)
-        return self
-
-
-def _check_fault(spec: Mapping[str, Any], host: str | None) -> None:
-    """Raise ValueError for what is no fault of a chassis, or of a host where one is named."""
-    kind = spec.get("kind")
-    if host is None and kind in CHASSIS_FAULTS.ours():
-        parse_fault(spec, CHASSIS_FAULTS)
-        return
-    from mews.emulator.host.faults.registry import HOST_FAULTS
-
-    if host is None and kind in HOST_FAULTS.ours():
-        raise ValueError(f"fault kind {kind!r}: is a fault of a host, not of a chassis: name the host")
-    if host is not None and kind in CHASSIS_FAULTS.ours():
-        raise ValueError(f"fault kind {kind!r}: is a fault of a chassis, not of a host: name no host")
-    parse_fault(spec, CHASSIS_FAULTS if host is None else HOST_FAULTS)
 
 
 _RESULTS = ("done", "waiting", *REFUSALS)

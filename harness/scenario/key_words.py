@@ -61,8 +61,9 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "FaultAction": {
         "chassis": "the chassis that has it; '*': all of them",
         "host": "the host that has it, instead of a chassis",
+        "component": "the component between which and the API it is, instead of a chassis",
         "add": "the fault: its kind and what that takes",
-        "clear": "end the faults of that chassis or host, or all",
+        "clear": "end the faults of that chassis, host or component, or all",
     },
     "GetAction": {"name": "the object's name; without it those that the labels select"},
     "GpusExpectation": {

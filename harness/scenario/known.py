@@ -68,6 +68,13 @@ class KnownNames:
                 found += [name] if nodes is None else [f"{name}/{node}" for node in nodes]
         return (*found, *(f"chassis/{name}" for name in self.chassis), "hosts")
 
+    @cached_property
+    def clients(self) -> tuple[str, ...]:
+        """The components that ask the API, and may have faults between them and it."""
+        others = ("hosts", *(f"chassis/{name}" for name in self.chassis))
+        programs = tuple(name for name in self.components if name.startswith("extender/"))
+        return ("controller-manager", *(name for name in self.components if name not in (*others, *programs)))
+
     def unserved(self, kind: str, api_version: str) -> str | None:
         """Why a kind means no resource: none that is built in, defined by the scenario, or brought by what is in its
         stack. None where it means one, and where only the cluster can tell."""

@@ -198,11 +198,12 @@ def _chassis(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
 
 
 def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
-    yield from one_of((*place, "clear"), value.get("clear"), ("all", *known.chassis, *known.hosts))
+    yield from one_of((*place, "clear"), value.get("clear"), ("all", *known.chassis, *known.hosts, *known.clients))
+    yield from one_of((*place, "component"), value.get("component"), known.clients)
     yield from one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
     yield from _host(place, value, known)
     spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")
-    if spec is None or is_late(value) or (host is not None and host not in known.hosts):
+    if spec is None or is_late(value) or "component" in value or (host is not None and host not in known.hosts):
         return  # of a host that is not there, which is found already, no device is
     if host is not None:
         yield from _fault_names((*place, "add"), spec, known.devices_at(host), None)

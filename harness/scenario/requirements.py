@@ -61,6 +61,13 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         reason = _unplayed(scenario, cluster)
         if reason is not None:
             return reason
+    for place, component in _api_faults(scenario):
+        if cluster not in EMULATED:
+            return (
+                f"{place}: needs --cluster embedded or control-plane: of {cluster} no component's requests can be had"
+            )
+        if stands_outside(scenario, component):
+            return f"{place}: {component} is a program of its own, whose requests go past Mews"
     for kind in _faults(scenario):
         if cluster in ("kind", "kubeconfig") and not _is_shipped(kind):
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
@@ -84,10 +91,29 @@ def _script(scenario: Scenario) -> str | None:
     return None
 
 
+def _api_faults(scenario: Scenario) -> list[tuple[str, str]]:
+    """Where faults between a component and the API are added, and which component it is."""
+    steps = {"steps": scenario.steps, "disruptions": scenario.disruptions, "finally": scenario.finally_}
+    return [
+        (f"{part}.{number}.fault", step.fault.component)
+        for part, each in steps.items()
+        for number, step in enumerate(each)
+        if step.fault is not None and step.fault.component is not None and step.fault.add is not None
+    ]
+
+
+def stands_outside(scenario: Scenario, component: str) -> bool:
+    """Whether a process, image or manifest of the user's is in that component's place."""
+    stack = scenario.stack.replace
+    yours = stack.get(component.partition("/")[0])
+    return yours is not None and yours.outside is not None
+
+
 def _is_shipped(fault: str) -> bool:
     from mews.emulator.host.faults.registry import HOST_FAULTS
+    from mews.harness.api_faults.registry import API_FAULTS
 
-    return fault in CHASSIS_FAULTS.ours() or fault in HOST_FAULTS.ours()
+    return any(fault in faults.ours() for faults in (CHASSIS_FAULTS, HOST_FAULTS, API_FAULTS))
 
 
 def check_images(scenario: Scenario) -> None:

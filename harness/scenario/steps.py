@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 from typing import Any
 
 from mews.harness.journal import Line
 from mews.harness.ports.telemetry import set_values
-from mews.harness.scenario.actions import ComponentAction, FaultAction, Step
+from mews.harness.scenario.actions import ComponentAction, Step
 from mews.harness.scenario.checks import look
 from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
+from mews.harness.scenario.fault_action import FaultAction
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import match, show
 from mews.harness.scenario.reading import get, logs, looked_at
@@ -192,7 +193,10 @@ async def _fault(stage: StepContext, step: Step) -> None:
     action = step.fault
     assert action is not None
     if action.clear is not None:
-        await stage.cluster.hardware.clear(None if action.clear == "all" else action.clear)
+        await _clear(stage, action.clear)
+        return
+    if action.component is not None:
+        await _api_fault(stage, action.component, action.add or {})
         return
     if action.host is not None:
         try:
@@ -205,6 +209,25 @@ async def _fault(stage: StepContext, step: Step) -> None:
             await stage.cluster.hardware.fault(chassis, action.add or {})
         except ValueError as error:
             raise ScenarioError(f"fault.add on chassis {chassis}: {error}") from error
+
+
+async def _clear(stage: StepContext, name: str) -> None:
+    """Undo all faults, or those of one chassis, host or component."""
+    api_faults = stage.cluster.api_faults
+    if name == "all" or name not in stage.cluster.components():
+        await stage.cluster.hardware.clear(None if name == "all" else name)
+    if api_faults is not None and (name == "all" or name in api_faults.clients()):
+        api_faults.clear(None if name == "all" else name)
+
+
+async def _api_fault(stage: StepContext, component: str, spec: Mapping[str, Any]) -> None:
+    api_faults = stage.cluster.api_faults
+    if api_faults is None:
+        raise ScenarioError(f"fault.component: --cluster {stage.cluster.name} cannot stand between it and the API")
+    try:
+        await api_faults.add(component, spec)
+    except ValueError as error:
+        raise ScenarioError(f"fault.add on component {component}: {error}") from error
 
 
 async def _chassis_named(stage: StepContext, action: FaultAction) -> list[str]:

@@ -87,13 +87,17 @@ class ServedCluster:
         given = timeout if timeout_s is None else timeout_s
         self.step({"wait": checks, "timeout": given if isinstance(given, str) else f"{given:g}s"})
 
-    def fault(self, kind: str, *, chassis: str = "*", host: str | None = None, **spec: Any) -> None:
-        """Add a fault to one chassis (default: to all) or to a host: ``fault("lying-result", count=1)``.
+    def fault(
+        self, kind: str, *, chassis: str = "*", host: str | None = None, component: str | None = None, **spec: Any
+    ) -> None:
+        """Add a fault to one chassis (default: to all), to a host, or between a component and the API:
+        ``fault("lying-result", count=1)``, ``fault("lagging-watch", component="scheduler", by_s=5)``.
 
         Raises ValueError naming what is allowed.
         """
         __tracebackhide__ = True
-        place = {"chassis": chassis} if host is None else {"host": host}
+        named = {"host": host, "component": component}
+        place = {owner: name for owner, name in named.items() if name is not None} or {"chassis": chassis}
         self.step({"fault": {**place, "add": {"kind": kind, **spec}}})
 
     def move(self, device: str, host: str | None) -> None:

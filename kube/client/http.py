@@ -12,6 +12,7 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.connection import ApiConnection, Tokens, lines
 from mews.kube.client.json_text import parse
+from mews.kube.client.patience import patiently
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -73,10 +74,16 @@ class HttpKube:
         field_selector: str = "",
         limit: int | None = None,
         continue_token: str = "",
+        resource_version: str = "",
     ) -> ObjectList:
         """Selected objects; items carry kind and apiVersion, which the wire leaves out."""
         query = _query(
-            labelSelector=label_selector, fieldSelector=field_selector, limit=limit, **{"continue": continue_token}
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            limit=limit,
+            resourceVersion=resource_version,
+            resourceVersionMatch="Exact" if resource_version else "",
+            **{"continue": continue_token},
         )
         body = await self._call("GET", resource.path(namespace), query=query)
         return _object_list(resource, body)
@@ -196,7 +203,7 @@ class HttpKube:
         body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if options is not None:
             body["deleteOptions"] = _delete_body(options)
-        await self._call("POST", PODS.path(namespace, pod, "eviction"), body=body)
+        await self._connection.call("POST", PODS.path(namespace, pod, "eviction"), body=body)
 
     async def log(
         self,
@@ -263,7 +270,7 @@ class HttpKube:
         await self._connection.close()
 
     async def _call(self, method: str, path: str, **more: Any) -> Object:
-        answer: Object = await self._connection.call(method, path, **more)
+        answer: Object = await patiently(lambda: self._connection.call(method, path, **more))
         return answer
 
 

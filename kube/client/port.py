@@ -94,8 +94,10 @@ class KubeApi(Protocol):
         field_selector: str = "",
         limit: int | None = None,
         continue_token: str = "",
+        resource_version: str = "",
     ) -> ObjectList:
-        """All objects, of all namespaces when ``namespace`` is None, ordered by namespace and name."""
+        """All objects, of all namespaces when ``namespace`` is None, ordered by namespace and name; with a version as
+        they were at exactly that one, ``Gone`` when it is too old."""
         ...
 
     def watch(

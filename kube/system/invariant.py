@@ -97,12 +97,14 @@ class Invariant(Protocol[RunStateT]):
     """One law of one run; a system's is an ``Invariant[RunState]``. Each method may find the same breach again, and one
     that is not overridden finds nothing. ``events``: the (layer, event) of the lines that ``on_line`` looks at; None
     for every line. ``ours_alone``: it knows how the included components behave, not only what must hold: it is judged
-    in virtual time, and where nothing of somebody else's is in the place of one of them."""
+    in virtual time, and where nothing of somebody else's is in the place of one of them. ``of_time``: it says how soon
+    something is done, or that it is reported: a fault between a component and the API may be why it is not."""
 
     number: int
     name: str
     events: Collection[tuple[str, str]] | None = None
     ours_alone: bool = False
+    of_time: bool = False
 
     def on_line(self, line: Line, state: RunStateT) -> Iterable[Breach]:
         """Breaches that this journal line makes; the state has taken the line in."""

@@ -19,6 +19,7 @@ class GpusShown(Invariant[RunState]):
 
     number = 48
     name = "a node whose GPUs are shared shows them"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", GPUS), ("api", "deleted"), ("kubelet", "registered")}

@@ -44,9 +44,11 @@ DECLARED = ("kind", "on", "count", "may_break", "grace_s")
 FILTERS = ("operation", "device", "count", "skip", "probability", "expires_s")
 
 
-def fault_registry(ours: Mapping[str, str], sits_in: Literal["chassis", "host"]) -> ValueRegistry[type[Any]]:
-    """The faults that sit in a chassis or in a host: ours by ``module:attribute``, and those of other packages that
-    say so by ``sits_in``."""
+def fault_registry(
+    ours: Mapping[str, str], sits_in: Literal["chassis", "host", "component"]
+) -> ValueRegistry[type[Any]]:
+    """The faults that sit in a chassis, in a host, or between a component and its API: ours by
+    ``module:attribute``, and those of other packages that say so by ``sits_in``."""
 
     def accept(name: str, value: Any) -> type[Any]:
         if not isinstance(value, type) or not is_dataclass(value):
@@ -62,8 +64,10 @@ def fault_registry(ours: Mapping[str, str], sits_in: Literal["chassis", "host"])
     return ValueRegistry("fault kind", "mews.faults", ours, accept)
 
 
-def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> tuple[ChassisFault, When]:
-    """The fault that a spec describes, and when it fires.
+def parse_fault(
+    spec: Mapping[str, Any], registry: ValueRegistry[type[Any]], filters: Sequence[str] = FILTERS
+) -> tuple[ChassisFault, When]:
+    """The fault that a spec describes, and when it fires: of that, the spec may say those ``filters``.
 
     Raises ValueError naming what is allowed.
     """
@@ -75,8 +79,8 @@ def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> 
     made = registry.find(kind)
     parameters = {field.name: field for field in fields(made)}
     for key in spec:
-        if key != "kind" and key not in parameters and key not in FILTERS:
-            allowed = dict.fromkeys((*parameters, *FILTERS))
+        if key != "kind" and key not in parameters and key not in filters:
+            allowed = dict.fromkeys((*parameters, *filters))
             raise ValueError(f"fault {kind}: unknown key {key!r}; allowed: {among(key, allowed)}")
     hints = typing.get_type_hints(made)
     values = {name: _value(kind, name, spec[name], hints[name]) for name in parameters if name in spec}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
+from mews.harness.api_faults.control import ApiFaults
 from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
@@ -105,6 +106,8 @@ class EmbeddedCluster:
                 hardware, dialect=run.dialect, endpoints=urls, ca_file=ca_file, speed=run.speed
             ),
         )
+        self.kube = ports.kube("admin")
+        self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"))
         self._stack = StackUnits(
             scenario,
             hardware,
@@ -112,12 +115,12 @@ class EmbeddedCluster:
             run=run,
             systems=self.systems,
             replacements=self._replacements,
+            faults=self.api_faults,
             measures=self._measures,
             folders=scenario.stack.storage == "folder" and name == DEFAULT_BACKEND,
             environments=lambda host: self._machines[host].containerd.environments(),
         )
         kubelets.find = self.kubelet_of
-        self.kube = ports.kube("admin")
         self._programs = PlayedPrograms(run.pace, find_program)
         self._recorder = Recorder(ports.kube("recorder"), run.journal, watched=watched_by(self.systems))
         self._images = load_images(
@@ -211,6 +214,7 @@ class EmbeddedCluster:
 
     async def close(self) -> None:
         """Stop everything and give everything back."""
+        self.api_faults.close()
         await self._power.close()
         for unit in reversed((self._controllers, *self._units.values())):
             await unit.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.api_faults.control import ApiFaults
 from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint
 from mews.harness.clusters.embedded.forwarding import ForwardedService
 from mews.harness.clusters.embedded.hook_sockets import NodeHookSocket
@@ -79,6 +80,7 @@ class StackUnits:
     run: RunContext
     systems: Sequence[ConfiguredSystem]
     replacements: ReplacementProcesses
+    faults: ApiFaults
     measures: Mapping[str, Any]
     folders: bool = False
     """Claims of the default class get folders as volumes."""
@@ -88,7 +90,9 @@ class StackUnits:
     def context(self, actor: str, fence: Fence) -> Context:
         """What one incarnation of a component works with."""
         log = logging.getLogger(f"mews.run.{actor}")
-        return Context(fence.around(self.ports.kube(actor)), self.run.clock, self.run.rng(actor), log)
+        return Context(
+            fence.around(self.faults.around(actor, self.ports.kube(actor))), self.run.clock, self.run.rng(actor), log
+        )
 
     def controllers(self) -> Unit:
         """kube-controller-manager where the control plane has it or the scenario wants it, else ours.

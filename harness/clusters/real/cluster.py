@@ -135,6 +135,7 @@ class RealCluster(IdlePart):
         )
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
+        self.api_faults: None = None
         self.hardware: HardwareControl = PodHardware(control, self._pod_hosts, self._nodes.users_known)
         self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}

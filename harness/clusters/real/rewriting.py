@@ -186,6 +186,7 @@ class FittingKube:
         field_selector: str = "",
         limit: int | None = None,
         continue_token: str = "",
+        resource_version: str = "",
     ) -> ObjectList:
         """Objects."""
         found = await self._kube.list(
@@ -195,6 +196,7 @@ class FittingKube:
             field_selector=field_selector,
             limit=limit,
             continue_token=continue_token,
+            resource_version=resource_version,
         )
         return replace(found, items=[self._shown(obj) for obj in found.items if self._seen(resource, obj)])
 

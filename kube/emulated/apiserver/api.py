@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection, select
 from mews.kube.emulated.apiserver.store.shelf import WatchInbox
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.store import Store, read_version
 from mews.kube.emulated.apiserver.store.users import administrator
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.wire import containers
@@ -131,11 +131,15 @@ class InProcessKube:
         field_selector: str = "",
         limit: int | None = None,
         continue_token: str = "",
+        resource_version: str = "",
     ) -> ObjectList:
-        """Selected objects, ordered by namespace and name."""
+        """Selected objects, ordered by namespace and name; with a version as they were at that one."""
         await asyncio.sleep(0)
         kind = self._kind(resource)
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
+        if resource_version:
+            version = read_version(resource_version)
+            return await answered(lambda: self._store.list_at(kind, selection, version, limit=limit))
         return await answered(lambda: self._store.list(kind, selection, limit=limit, token=continue_token))
 
     def watch(

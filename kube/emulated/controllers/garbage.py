@@ -23,9 +23,12 @@ from mews.kube.api.resources import (
     JOBS,
     LEASES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
@@ -45,9 +48,11 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 WATCHED = (
     *(PODS, CONFIGMAPS, SECRETS, SERVICES, SERVICE_ACCOUNTS, ENDPOINTS, ENDPOINT_SLICES, LEASES, NODES),
     *(DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, CONTROLLER_REVISIONS, REPLICATION_CONTROLLERS),
-    *(JOBS, CRON_JOBS, DISRUPTION_BUDGETS),
+    *(JOBS, CRON_JOBS, DISRUPTION_BUDGETS, PERSISTENT_VOLUME_CLAIMS),
 )
 """Built-in kinds that own or are owned; all kinds of the user's own come to them."""
+WHERE_SERVED = (RESOURCE_CLAIMS, RESOURCE_SLICES)
+"""More of them, of API groups that a cluster may not serve: pods own claims, and nodes slices."""
 
 
 class _Place(Struct, frozen=True):
@@ -90,7 +95,7 @@ class GarbageCollector:
         """Watch the user's own kinds too, as they come."""
         for resource in await self._context.kube.discovery():
             self._kinds[resource.api_version, resource.kind] = resource
-            if _is_users(resource) and resource not in self._watched:
+            if (_is_users(resource) or resource in WHERE_SERVED) and resource not in self._watched:
                 informer = self._watched[resource] = Informer(self._context.kube, resource, lean=True)
                 tasks.create_task(informer.run())
                 self._listen(resource, informer)

@@ -17,6 +17,9 @@ from mews.kube.events import node_reference
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_S = 40
 _FAST_RETRY_S = 0.5
+_TRIES = 5
+"""So often a status or a lease is written at one tick (pkg/kubelet/kubelet.go ``nodeStatusUpdateRetry``,
+k8s.io/component-helpers/apimachinery/lease ``maxUpdateRetries``)."""
 
 
 class NodeAgent:
@@ -85,12 +88,15 @@ class NodeAgent:
 
     async def _beat(self) -> None:
         for part in (self.tick, self._renew):
-            try:
-                await part()
-            except NotFound:
-                await self._again()
-            except (Unavailable, ApiError) as error:
-                self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
+            for _ in range(_TRIES):
+                try:
+                    await part()
+                except NotFound:
+                    await self._again()
+                except (Unavailable, ApiError) as error:
+                    self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
+                    continue
+                break
 
     async def _again(self) -> None:
         """The Node or the Lease was deleted under the kubelet: register anew."""

@@ -29,6 +29,7 @@ class Announced(ReportedActs):
 
     number = 77
     name = "what becomes of a TFJob is reported by an event on it"
+    of_time = True
     events = frozenset(
         {("api", event) for event in ("event", "condition", "state", "placement", "workers", "stalled", "deleted")}
         | {("component", event) for event in ("started", "killed", "crashed")}

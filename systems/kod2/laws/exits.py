@@ -20,6 +20,7 @@ class ExitsAreReported(Invariant[RunState]):
 
     number = 78
     name = "the end of a TFJob's pod is reported by an event on the job"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", "event"), ("api", "phase"), *JobBooks.events}

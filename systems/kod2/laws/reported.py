@@ -30,6 +30,7 @@ class ReportsWhatItDoes(Invariant[RunState]):
 
     number = 68
     name = "the operator's events say what it did"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", "event"), ("api", "created"), ("api", "deleting"), *JobBooks.events}

@@ -20,6 +20,7 @@ class StatusesAgree(Invariant[RunState]):
 
     number = 69
     name = "a TFJob's conditions agree with its pods and its state"
+    of_time = True
     ours_alone = True
     events = frozenset({("api", "phase"), ("api", "condition"), *JobBooks.events})
 

@@ -41,6 +41,7 @@ class AnnouncedAgain(Invariant[RunState]):
 
     number = 34
     name = "a device that is asked back is announced again"
+    of_time = True
     events = BOARD_EVENTS | {
         ("kubelet", "devices"),
         ("kubelet", "registered"),

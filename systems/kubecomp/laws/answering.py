@@ -23,6 +23,7 @@ class AnswersEachRequest(Invariant[RunState]):
 
     number = 38
     name = "a node answers each request for a device"
+    of_time = True
     events = BOARD_EVENTS | POD_EVENTS
 
     def __init__(self, config: KubeCompConfig, board: Board) -> None:

@@ -44,6 +44,7 @@ class EnoughFirst(Invariant[RunState]):
 
     number = 85
     name = "no pod waits for devices while another node has enough"
+    of_time = True
     ours_alone = True
     events = (
         BOARD_EVENTS

@@ -23,6 +23,7 @@ class ListsWhatIsThere(Invariant[RunState]):
 
     number = 39
     name = "a node announces the healthy devices on its port that nobody asks of it"
+    of_time = True
     ours_alone = True
     events = BOARD_EVENTS | {
         ("kubelet", "devices"),

@@ -43,6 +43,7 @@ class PermitEnds(Invariant[RunState]):
 
     number = 35
     name = "Permit's bound grows as configured, and ends"
+    of_time = True
     events = POD_EVENTS | {
         ("api", "event"),
         *(("component", event) for event in ("started", "killed", "crashed")),
@@ -114,7 +115,7 @@ class PermitEnds(Invariant[RunState]):
             return
         for actor, hold in self._holds.items():
             bound_s = self._bound_s(hold.demand) + SETTLE_S + 2 * (state.bound_s(LAG) or 0.0)
-            if t - max(hold.line.t, self._up_s) <= bound_s:
+            if t - max(state.clock_from(self.number, hold.line.t), self._up_s) <= bound_s:
                 continue
             what = f"{actor} lacks {hold.demand} and is held for {t - hold.line.t:.1f} s (bound {bound_s:g} s)"
             key = BY_DESIGN if self._known else (actor, str(hold.line.number))

@@ -26,6 +26,7 @@ class WaitIsServed(Invariant[RunState]):
 
     number = 86
     name = "while a pod waits for devices, one is asked for or moved"
+    of_time = True
     ours_alone = True
     events = (
         BOARD_EVENTS

@@ -12,6 +12,7 @@ from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.nvml.profiles import PROFILES
+from mews.harness.api_faults.registry import API_FAULTS
 from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.catalogue.entry import first_sentence
 from mews.harness.catalogue.files import existing, existing_file, file_of, shipped_files
@@ -60,7 +61,7 @@ def test_what_there_is_is_listed_and_nothing_else():
     }
     assert set(names("hardware")) == {path.stem for path in (ROOT / "fixtures" / "hardware").iterdir()}
     assert sorted(names("images")) == sorted(load_images().names())
-    assert names("faults") == [*CHASSIS_FAULTS.names(), *HOST_FAULTS.names()]
+    assert names("faults") == [*CHASSIS_FAULTS.names(), *HOST_FAULTS.names(), *API_FAULTS.names()]
     assert names("steps") == [name.rstrip("_") for name in ACTIONS]
     assert names("checks") == list(Check.model_fields)
     assert {str(number) for number in OWN} < set(names("invariants"))

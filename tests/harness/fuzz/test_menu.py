@@ -1,12 +1,17 @@
 import random
+from collections import Counter
 
 import pytest
 
+from mews.harness.api_faults.registry import parse_api_fault
 from mews.harness.catalogue.files import shipped
 from mews.harness.errors import BadInput
+from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault
+from mews.harness.fuzz.choices import DrawnDisruption
 from mews.harness.fuzz.faults import KINDS
 from mews.harness.fuzz.menu import MOST, WORDS, Menu, Moments
 from mews.harness.fuzz.search import kinds_of
+from mews.harness.fuzz.shrinking import simpler_than
 from mews.harness.scenario.disruption import Disruption
 from mews.harness.scenario.loader import load_scenario
 
@@ -25,11 +30,17 @@ def test_all_that_can_befall_the_demo_is_drawn_and_can_be_played(menu):
         assert 1 <= len(plan.choices) <= MOST
         for choice in plan.choices:
             kinds.add(choice.kind)
-            assert choice.passing == (choice.kind.startswith("kill ") or choice.kind.partition(" ")[2] in PASSING)
+            word, _, fault = choice.kind.partition(" ")
+            if word == "api-fault":
+                spec = choice.entries[0]["fault"]["add"]
+                assert choice.passing == (fault in SHORT and spec["count"] <= 5)
+            else:
+                assert choice.passing == (word == "kill" or fault in PASSING)
         for entry in plan.entries:
             Disruption.model_validate(entry)
     assert {f"fault {kind}" for kind in KINDS} <= kinds
-    assert set(WORDS) - {"fault", "kill"} <= kinds
+    assert {f"api-fault {kind}" for kind in API_KINDS} <= kinds
+    assert set(WORDS) - {"fault", "api-fault", "kill"} <= kinds
     assert {"kill kubelet", "kill scheduler", "kill chassis", "kill reconfig-manager"} <= kinds
 
 
@@ -65,6 +76,52 @@ def test_what_is_left_out_is_not_drawn():
     drawn = {choice.kind for seed in range(300) for choice in menu.plan(random.Random(seed)).choices}
     assert not [kind for kind in drawn if kind.startswith("kill") or kind in ("fault xid", "copy")]
     assert "fault ecc-errors" in drawn
+
+
+def test_each_sort_of_component_has_faults_of_the_api_as_often_as_any_other(menu):
+    hit = Counter(
+        menu.draw("api-fault conflict", random.Random(seed)).entries[0]["fault"]["component"].partition("/")[0]
+        for seed in range(600)
+    )
+    assert set(hit) == {name.partition("/")[0] for name in menu.clients}
+    assert "controller-manager" in hit
+    assert max(hit.values()) < 2 * min(hit.values())
+
+
+@pytest.mark.parametrize("kind", API_KINDS)
+def test_every_fault_of_the_api_that_is_drawn_ends(kind):
+    for seed in range(50):
+        spec = draw_api_fault(kind, random.Random(seed))
+        parse_api_fault(spec)
+        assert ("expires_s" in spec) == (kind in LASTING) != ("count" in spec)
+
+
+def test_a_world_with_faults_that_last_goes_on_until_all_clocks_have_run_out(menu):
+    for seed in range(200):
+        plan = menu.plan(random.Random(seed))
+        lasting = any(choice.kind.partition(" ")[2] in LASTING for choice in plan.choices)
+        assert plan.tail_s >= (200 if lasting else 60)
+
+
+def test_a_fault_of_the_api_is_shrunk_and_still_ends():
+    spec = {"kind": "lagging-watch", "by_s": 10.0, "resource": "pods", "expires_s": 30.0}
+    choice = DrawnDisruption(
+        "api-fault lagging-watch", ({"at": 0.0, "fault": {"component": "scheduler", "add": spec}},)
+    )
+    smaller = [each.entries[0]["fault"]["add"] for each in simpler_than(choice)]
+    assert {frozenset(each) for each in smaller} == {
+        frozenset({"kind", "resource", "expires_s"}),
+        frozenset({"kind", "by_s", "expires_s"}),
+    }
+
+
+def test_faults_of_the_api_are_left_out_by_word_and_by_kind():
+    scenario = load_scenario(shipped("scenario", "demo"))
+    without = Menu.of(scenario, MOMENTS, kinds_of(["api-fault"])).kinds()
+    assert not [kind for kind in without if kind.startswith("api-fault")]
+    kinds = Menu.of(scenario, MOMENTS, kinds_of(["stale-reads"])).kinds()
+    assert "api-fault stale-reads" not in kinds
+    assert {"api-fault conflict", "fault stale-list"} <= set(kinds)
 
 
 def test_what_is_no_kind_cannot_be_left_out():

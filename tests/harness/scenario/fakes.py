@@ -137,6 +137,7 @@ class FakeCluster:
             listener=lambda event: feed.on_event(event.number, event.event, event.fields),
         )
         self.hardware = LocalHardwareControl(self.fleet)
+        self.api_faults = None
         self.resources = {}
         self.cuts = []
         self.lives = {"scheduler": [], "kubelet/host-1": []}

@@ -1,0 +1,375 @@
+"""A component's KubeApi with the faults of ``board`` in it: what the proxy is for programs of others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, EventPlan, RequestPlan
+from mews.kube.api.errors import ApiError, Gone, NotFound, Unavailable, from_status
+from mews.kube.api.objects import Object, name_of
+from mews.kube.api.resources import PODS, Resource
+from mews.kube.client.patience import patiently
+from mews.kube.client.port import DeleteOptions, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
+
+T = TypeVar("T")
+BROKEN = "the watch's connection broke"
+EXPIRED = "too old resource version"
+
+
+class ComponentFaults(Protocol):
+    """What a component's client asks (``control.ApiFaults``); times are those of the loop."""
+
+    def strikes(self, component: str) -> bool:
+        """Whether any fault is in place there."""
+        ...
+
+    def on_request(self, component: str, request: ApiRequest) -> RequestPlan:
+        """What becomes of a request."""
+        ...
+
+    def opened(self) -> int:
+        """A number for a watch that begins."""
+        ...
+
+    def on_event(self, component: str, request: ApiRequest, watch: int) -> EventPlan:
+        """What becomes of an event that is due."""
+        ...
+
+    async def release(self, component: str, request: ApiRequest, watch: int, arrived_s: float) -> None:
+        """Wait until an event that arrived then may go on."""
+        ...
+
+
+def error_of(failure: ApiFailure) -> ApiError | Unavailable:
+    """A failure as the port raises it."""
+    if failure.code == NO_ANSWER:
+        return Unavailable(failure.message)
+    status: dict[str, Any] = {"code": failure.code, "reason": failure.reason, "message": failure.message}
+    if failure.retry_after_s is not None:
+        status["details"] = {"retryAfterSeconds": failure.retry_after_s}
+    return from_status(status)
+
+
+class FaultyKube:
+    """KubeApi of one component. Without a fault each call is the other's own."""
+
+    def __init__(self, kube: KubeApi, component: str, faults: ComponentFaults) -> None:
+        self._kube = kube
+        self._component = component
+        self._faults = faults
+
+    def _asked(self, request: ApiRequest, call: Callable[[], Awaitable[T]]) -> Awaitable[T]:
+        if not self._faults.strikes(self._component):
+            return call()
+        return self._patiently(request, lambda version: call())
+
+    def _patiently(self, request: ApiRequest, call: Callable[[str], Awaitable[T]]) -> Awaitable[T]:
+        """Under faults, as the client below the component makes it: again where the answer says when."""
+
+        def once() -> Awaitable[T]:
+            plan = self._faults.on_request(self._component, request)
+            return self._struck(plan, lambda: call(plan.version))
+
+        return patiently(once)
+
+    async def _struck(self, plan: RequestPlan, call: Callable[[], Awaitable[T]]) -> T:
+        """A request as it is planned; where it is refused all the same, the server's own error is what comes back."""
+        held_last = plan.is_forwarded and plan.failure is not None
+        if plan.hold_s and not held_last:
+            await asyncio.sleep(plan.hold_s)
+        if not plan.is_forwarded:
+            assert plan.failure is not None
+            raise error_of(plan.failure)
+        answer = await call()
+        if plan.failure is not None:
+            if plan.hold_s:
+                await asyncio.sleep(plan.hold_s)
+            raise error_of(plan.failure)
+        return answer
+
+    def get(
+        self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
+    ) -> Awaitable[Object]:
+        """One object, or as it was."""
+        own = self._kube.get
+        if not self._faults.strikes(self._component):
+            return own(resource, name, namespace=namespace, subresource=subresource)
+
+        def got(version: str) -> Awaitable[Object]:
+            if version and subresource is None:
+                return self._get_at(version, resource, name, namespace)
+            return own(resource, name, namespace=namespace, subresource=subresource)
+
+        return self._patiently(ApiRequest("get", resource.plural, name, subresource or ""), got)
+
+    async def _get_at(self, version: str, resource: Resource, name: str, namespace: str | None) -> Object:
+        place = (namespace or "default") if resource.namespaced else None
+        fields = f"metadata.name={name}"
+        found = await self._kube.list(resource, namespace=place, field_selector=fields, resource_version=version)
+        for obj in found.items:
+            if name_of(obj) == name:
+                return obj
+        raise NotFound(f'{resource.plural} "{name}" not found')
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int | None = None,
+        continue_token: str = "",
+        resource_version: str = "",
+    ) -> Awaitable[ObjectList]:
+        """All objects, or as they were."""
+
+        def listed(version: str) -> Awaitable[ObjectList]:
+            return self._kube.list(
+                resource,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                continue_token=continue_token,
+                resource_version=version,
+            )
+
+        if not self._faults.strikes(self._component):
+            return listed(resource_version)
+        request = ApiRequest("list", resource.plural)
+        return self._patiently(request, lambda version: listed(resource_version or ("" if continue_token else version)))
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        timeout_s: int | None = None,
+        bookmarks: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """All later events, as the faults let them come."""
+        request, faults, component = ApiRequest("watch", resource.plural), self._faults, self._component
+        if faults.strikes(component):
+            await self._patiently(request, _nothing)
+        stream = self._kube.watch(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            resource_version=resource_version,
+            timeout_s=timeout_s,
+            bookmarks=bookmarks,
+        )
+        try:
+            async for event in stream:
+                if faults.strikes(component):
+                    async with contextlib.aclosing(self._late(request, event, stream)) as late:
+                        async for each in late:
+                            yield each
+                    return
+                yield event
+        finally:
+            closing = getattr(stream, "aclose", None)
+            if closing is not None:
+                await closing()
+
+    async def _late(
+        self, request: ApiRequest, first: WatchEvent, stream: AsyncIterator[WatchEvent]
+    ) -> AsyncGenerator[WatchEvent]:
+        """The first event that came under a fault, and all after it."""
+        faults, component, watch = self._faults, self._component, self._faults.opened()
+        arriving = _Arriving(stream, first)
+        try:
+            while (arrived := await arriving.next()) is not None:
+                event, at_s = arrived
+                if faults.strikes(component):
+                    await faults.release(component, request, watch, at_s)
+                    plan = faults.on_event(component, request, watch)
+                    if plan.ends == "closed":
+                        return
+                    if plan.ends:
+                        raise Gone(EXPIRED) if plan.ends == "gone" else Unavailable(BROKEN)
+                    for _ in range(plan.copies):
+                        yield event
+                yield event
+        finally:
+            await arriving.close()
+
+    def create(
+        self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
+    ) -> Awaitable[Object]:
+        """Create an object."""
+        request = ApiRequest("create", resource.plural, name_of(obj) if "name" in obj.get("metadata", {}) else "")
+        return self._asked(
+            request, lambda: self._kube.create(resource, obj, namespace=namespace, field_manager=field_manager)
+        )
+
+    def replace(
+        self,
+        resource: Resource,
+        obj: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+    ) -> Awaitable[Object]:
+        """Replace an object."""
+        request = ApiRequest("update", resource.plural, name_of(obj), subresource or "")
+        return self._asked(
+            request,
+            lambda: self._kube.replace(
+                resource, obj, namespace=namespace, subresource=subresource, field_manager=field_manager
+            ),
+        )
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        kind: Patch = Patch.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Awaitable[Object]:
+        """Patch an object."""
+        return self._asked(
+            ApiRequest("patch", resource.plural, name, subresource or ""),
+            lambda: self._kube.patch(
+                resource,
+                name,
+                body,
+                kind=kind,
+                namespace=namespace,
+                subresource=subresource,
+                field_manager=field_manager,
+                force=force,
+            ),
+        )
+
+    def delete(
+        self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
+    ) -> Awaitable[Object]:
+        """Delete an object."""
+        return self._asked(
+            ApiRequest("delete", resource.plural, name),
+            lambda: self._kube.delete(resource, name, namespace=namespace, options=options),
+        )
+
+    def delete_collection(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        options: DeleteOptions | None = None,
+    ) -> Awaitable[ObjectList]:
+        """Delete many."""
+        return self._asked(
+            ApiRequest("deletecollection", resource.plural),
+            lambda: self._kube.delete_collection(
+                resource,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                options=options,
+            ),
+        )
+
+    def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        *,
+        uid: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+        resource_version: str | None = None,
+    ) -> Awaitable[None]:
+        """Bind a pod."""
+        return self._asked(
+            ApiRequest("create", PODS.plural, pod, "binding"),
+            lambda: self._kube.bind(
+                namespace, pod, node, uid=uid, annotations=annotations, resource_version=resource_version
+            ),
+        )
+
+    def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> Awaitable[None]:
+        """Evict a pod."""
+        return self._asked(
+            ApiRequest("create", PODS.plural, pod, "eviction"),
+            lambda: self._kube.evict(namespace, pod, options=options),
+        )
+
+    def log(self, namespace: str, pod: str, **options: Any) -> AsyncIterator[bytes]:
+        """The container's log; no fault looks at it."""
+        return self._kube.log(namespace, pod, **options)
+
+    def exec(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None
+    ) -> Awaitable[ExecResult]:
+        """Run a command; no fault looks at it."""
+        return self._kube.exec(namespace, pod, command, container=container)
+
+    def discovery(self) -> Awaitable[Sequence[Resource]]:
+        """All resources; no fault looks at it."""
+        return self._kube.discovery()
+
+    def close(self) -> Awaitable[None]:
+        """Close the connections."""
+        return self._kube.close()
+
+
+async def _nothing(version: str) -> None:
+    """A watch is opened."""
+
+
+class _Arriving:
+    """The events of a watch with the times of the loop at which they came, read on while those before them wait."""
+
+    def __init__(self, stream: AsyncIterator[WatchEvent], first: WatchEvent) -> None:
+        self._come = deque([(first, asyncio.get_running_loop().time())])
+        self._more = asyncio.Event()
+        self._ended: BaseException | None = None
+        self._reading = asyncio.create_task(self._read(stream))
+
+    async def _read(self, stream: AsyncIterator[WatchEvent]) -> None:
+        try:
+            async for event in stream:
+                self._come.append((event, asyncio.get_running_loop().time()))
+                self._more.set()
+            self._ended = StopAsyncIteration()
+        except (ApiError, Unavailable) as error:
+            self._ended = error
+        self._more.set()
+
+    async def next(self) -> tuple[WatchEvent, float] | None:
+        """The next event and when it came, None at the end.
+
+        Raises what the watch ended with.
+        """
+        while not self._come:
+            if isinstance(self._ended, StopAsyncIteration):
+                return None
+            if self._ended is not None:
+                raise self._ended
+            self._more.clear()
+            await self._more.wait()
+        return self._come.popleft()
+
+    async def close(self) -> None:
+        """Read no more."""
+        self._reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ USAGE = (
     "[--without KIND]… [--set KEY=VALUE]… [--out DIR] [--resume] [--json FILE|-] [--junit FILE]"
 )
 OUT = Path("mews-fuzz")
+FINDING = "finding.json"
 _SYSTEMATIC = {"crashes": 1, "pairs": 2}
 
 
@@ -159,6 +160,8 @@ def _report(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]], *, q
             f"FOUND in {finding.scenario} (world {finding.worlds}): {finding.problem.what}{line}{befell}\n"
             f"    replay: {again}; report: {folder / 'report.html'}\n"
         )
+        for doubt in _doubts(folder):
+            terminal.out(f"    {doubt}\n")
     if is_quiet():
         return
     missed = sum(not target.worlds for target in search.targets)
@@ -169,6 +172,15 @@ def _report(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]], *, q
         terminal.out(f"{name}: {target.worlds} worlds, {covered} situations covered, {len(target.found)} found\n")
 
 
+def _doubts(folder: Path) -> Iterator[str]:
+    """What a finding is not."""
+    written = json.loads((folder / FINDING).read_text(encoding="utf-8"))
+    if not written["replays"]:
+        yield "WARNING: the scenario does not show it when it is replayed"
+    if not written["minimal"]:
+        yield "not minimal: the search ended before everything was left out that can be"
+
+
 def _document(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]]) -> dict[str, Any]:
     return {
         "worlds": search.worlds,
@@ -177,7 +189,7 @@ def _document(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]]) ->
             for each in search.targets
         ],
         "findings": [
-            {"folder": str(folder), **json.loads((folder / "finding.json").read_text(encoding="utf-8"))}
+            {"folder": str(folder), **json.loads((folder / FINDING).read_text(encoding="utf-8"))}
             for _, _, folder in found
         ],
     }

@@ -30,13 +30,14 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 class FuzzFinding(Struct, frozen=True):
     """A problem with the smallest world that shows it. ``worlds``: which world of the search had it; ``shrunk``: how
-    many more were played to make it small."""
+    many more were played to make it small; ``is_minimal``: nothing can be left out of it."""
 
     scenario: str
     problem: Problem
     plan: WorldPlan
     worlds: int
     shrunk: int
+    is_minimal: bool = True
     also: tuple[Problem, ...] = ()
     """What else is wrong with that world."""
 
@@ -59,6 +60,7 @@ class FuzzFinding(Struct, frozen=True):
             "steps": self.plan.entries,
             "worlds": self.worlds,
             "shrunk": self.shrunk,
+            "minimal": self.is_minimal,
             "seconds": virtual_s,
             "replays": replays,
         }

@@ -275,7 +275,7 @@ class Search:
         alike: dict[tuple[str, str], tuple[FuzzTarget, FuzzFinding]] = {}
         for (target, each), small in zip(found, self._shrunk(found), strict=True):
             name = target.menu.scenario.name
-            finding = FuzzFinding(name, small.problem, small.plan, each.world, small.worlds)
+            finding = FuzzFinding(name, small.problem, small.plan, each.world, small.worlds, small.whole)
             before = alike.get((name, small.plan.key()))
             alike[name, small.plan.key()] = target, finding if before is None else _joined(before[1], finding)
         taken: set[str] = set()

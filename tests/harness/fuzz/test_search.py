@@ -52,11 +52,50 @@ class Untouched(Invariant):
 '''
 
 
+COUNTING = '''
+import os
+import signal
+from pathlib import Path
+
+from laws import Untouched
+
+COUNTER = Path(__file__).with_name("worlds")
+
+
+def world():
+    """How many worlds there were before this one, of all processes."""
+    with COUNTER.open("a") as file:
+        file.write(".")
+    return COUNTER.stat().st_size
+
+
+class Fickle(Untouched):
+    """Broken in the second to the ninth world, and never again."""
+
+    def on_line(self, line, state):
+        if self.ran is None and line.event == "phase" and line.fields["phase"] == "Running":
+            self.world = world()
+        broken = list(super().on_line(line, state))
+        if broken and 2 <= self.world <= 9:
+            yield from broken
+
+
+class Deadly(Untouched):
+    """Ends the process that judges the twelfth world."""
+
+    def on_line(self, line, state):
+        if self.ran is None and line.event == "phase" and line.fields["phase"] == "Running" and world() == 12:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().on_line(line, state)
+'''
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "two.yaml").write_text(SCENARIO)
     (tmp_path / "hosts.yaml").write_text(HOSTS)
     (tmp_path / "laws.py").write_text(textwrap.dedent(LAWS))
+    (tmp_path / "counting.py").write_text(textwrap.dedent(COUNTING))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -125,6 +164,27 @@ def test_a_search_goes_on_where_it_ended(folder):
     other = mews(*longer, "--resume", "--waits")
     assert other.returncode == 2
     assert "belongs to another search" in other.stderr
+
+
+def test_a_finding_that_does_not_show_again_is_said_to_be_none(folder):
+    words = ("fuzz", "two.yaml", "--budget", "25", "--oracle", "counting:Fickle", "--seed", "3", "--jobs", "1")
+    ended = mews(*words, "--out", "found")
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "WARNING: the scenario does not show it when it is replayed" in ended.stdout
+    (found,) = (json.loads(path.read_text()) for path in (folder / "found").glob("*/finding.json"))
+    assert (found["replays"], found["minimal"]) == (False, True)
+
+
+def test_a_search_that_loses_a_worker_ends_and_can_go_on(folder):
+    words = ("fuzz", "two.yaml", "--budget", "60", "--oracle", "counting:Deadly", "--seed", "3", "--jobs", "2")
+    ended = mews(*words, "--out", "found")
+    assert ended.returncode == 3, ended.stdout + ended.stderr
+    assert "of the search was lost" in ended.stderr
+    assert "--resume continues it" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    again = mews(*words, "--out", "found", "--resume", "--json", "found.json")
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert json.loads((folder / "found.json").read_text())["worlds"] == 60
 
 
 def test_every_crash_is_tried_one_by_one(folder):

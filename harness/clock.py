@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -103,8 +104,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     get_debug = bool
     """``bool()`` is False: asyncio asks at each future and task, and needs no frame of Python for that."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: int = 0) -> None:
+        """``order`` draws in which order what is due at one moment is called; 0: as it was set."""
         super().__init__()
+        self._drawn = random.Random(order) if order else None
         self._now_s = 0.0
         self._ready: deque[_Handle] = deque()
         self._timers: list[_Due] = []
@@ -188,7 +191,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 if not timers:
                     raise Stalled("nothing is ready and no timer is set")
                 self._jump(timers[0].timer.due_s)
-            end_s = self._now_s + _RESOLUTION_S
+            end_s, waiting = self._now_s + _RESOLUTION_S, len(ready)
             while timers and timers[0] < end_s:
                 timer = heappop(timers).timer
                 timer.is_due = False
@@ -196,6 +199,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self.cancelled_timers -= 1
                 else:
                     ready.append(timer)
+            if self._drawn is not None and len(ready) > waiting + 1:
+                self._shuffle(ready, waiting)
             for _ in range(len(ready)):
                 handle = next_ready()
                 if handle.is_cancelled:
@@ -208,6 +213,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._failed(handle, error)
             if self._stopping:  # type: ignore[attr-defined]
                 return
+
+    def _shuffle(self, ready: deque[_Handle], begin: int) -> None:
+        """Draw the order of what came due, which stands behind ``begin`` others."""
+        due = [ready.pop() for _ in range(len(ready) - begin)]
+        assert self._drawn is not None
+        self._drawn.shuffle(due)
+        ready.extend(due)
 
     def _jump(self, due_s: float) -> None:
         if due_s > self._now_s:
@@ -271,8 +283,8 @@ _COLLECT = (20_000, 10, 10)
 through all hosts of a large one is a tenth of its cost; some ten megabytes more wait to be collected."""
 
 
-def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end in virtual time and return its result."""
+def run_virtual(main: Callable[[], Coroutine[Any, Any, T]], *, order: int = 0) -> T:
+    """Run a coroutine to its end in virtual time and return its result. ``order``: as ``VirtualLoop`` has it."""
     answers: list[T] = []
 
     async def answer() -> None:
@@ -282,7 +294,7 @@ def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     before = gc.get_threshold()
     gc.set_threshold(*_COLLECT)
     try:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        with asyncio.Runner(loop_factory=lambda: VirtualLoop(order)) as runner:
             runner.run(answer())
         return answers[0]
     finally:

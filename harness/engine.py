@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -77,7 +78,7 @@ class Engine(Struct):
             return await self._run(scenario, seed, opened)
 
         try:
-            return in_own_loop(main, virtual=self.options.time == "virtual")
+            return in_own_loop(main, virtual=self.options.time == "virtual", order=scenario.order)
         except ScenarioError as error:
             raise BadInput(str(error)) from error
         except (BadInput, Lacks):
@@ -205,9 +206,12 @@ def _not_ready(lines: Sequence[Line]) -> dict[str, Any] | None:
     return {"chain": numbered, "stop": next(line for line in numbered if line["line"] == stop.number)}
 
 
-def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool) -> T:
-    """Run a coroutine to its end on a fresh loop, in a fresh thread if this one has a running loop."""
-    run = run_virtual if virtual else _run_wall
+def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool, order: int = 0) -> T:
+    """Run a coroutine to its end on a fresh loop, in a fresh thread if this one has a running loop. ``order`` is that
+    of ``run_virtual``."""
+    run: Callable[[Callable[[], Coroutine[Any, Any, T]]], T] = (
+        partial(run_virtual, order=order) if virtual else _run_wall
+    )
     if not _loop_runs():
         return run(main)
     answers: list[T] = []

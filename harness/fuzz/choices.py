@@ -35,11 +35,13 @@ class DrawnDisruption(Struct, frozen=True):
 
 
 class WorldPlan(Struct, frozen=True):
-    """A whole world beside its scenario: what befalls it, with which seed, and how long it goes on afterwards."""
+    """A whole world beside its scenario: what befalls it, with which seed, how long it goes on afterwards, and in which
+    order what is due at one moment happens."""
 
     seed: int
     choices: tuple[DrawnDisruption, ...] = ()
     tail_s: float = 60.0
+    order: int = 0
 
     @property
     def entries(self) -> list[Entry]:
@@ -56,7 +58,7 @@ class WorldPlan(Struct, frozen=True):
 
     def key(self) -> str:
         """Alike for worlds that are alike."""
-        return json.dumps([self.seed, self.tail_s, self.entries], sort_keys=True)
+        return json.dumps([self.seed, self.tail_s, self.order, self.entries], sort_keys=True)
 
 
 def of_kinds(choices: Iterable[DrawnDisruption]) -> str:

@@ -100,6 +100,7 @@ def scenario_text(finding: FuzzFinding, player: Player, overrides: Sequence[str]
         **({"seed": plan.seed} if plan.seed != document.get("seed", 1) else {}),
         "judgedBy": player.judged_by(plan),
         "tail": max(base.tail, plan.tail_s),
+        **({"order": plan.order} if plan.order else {}),
         **({"quiet": quiet_s} if (quiet_s := player.quiet_s(plan)) else {}),
         **({"disruptions": before} if before else {}),
         **({"invariants": oracles} if player.oracles else {}),
@@ -173,10 +174,10 @@ def plan_of(document: Mapping[str, Any]) -> WorldPlan:
     choices = tuple(
         DrawnDisruption(each["kind"], tuple(each["entries"]), each["passing"]) for each in document["choices"]
     )
-    return WorldPlan(document["seed"], choices, document["tail_s"])
+    return WorldPlan(document["seed"], choices, document["tail_s"], document["order"])
 
 
 def as_document(plan: WorldPlan) -> dict[str, Any]:
     """A plan, to be written down."""
     choices = [{"kind": each.kind, "entries": list(each.entries), "passing": each.passing} for each in plan.choices]
-    return {"seed": plan.seed, "tail_s": plan.tail_s, "choices": choices}
+    return {"seed": plan.seed, "tail_s": plan.tail_s, "order": plan.order, "choices": choices}

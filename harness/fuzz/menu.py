@@ -33,6 +33,10 @@ _NEVER_KILLED = ("hosts", "service-names")
 """Components that a run in virtual time has no process of."""
 
 
+ORDERS = 1000
+"""So many orders of what is due at one moment are drawn from."""
+
+
 class Moments(Struct, frozen=True):
     """When steps of the undisturbed run began (name, "" where it has none; emulated seconds after the first)."""
 
@@ -93,7 +97,8 @@ class Menu(Struct, frozen=True):
         count = rng.choice((1, 1, 2, 2, 3, 4, MOST)) if kinds else 0
         choices = tuple(self.draw(rng.choice(kinds), rng) for _ in range(count))
         lasting = any(choice.kind.partition(" ")[2] in LASTING for choice in choices)
-        return WorldPlan(self.scenario.seed, choices, rng.choice(LONG_TAILS_S if lasting else TAILS_S))
+        tail_s = rng.choice(LONG_TAILS_S if lasting else TAILS_S)
+        return WorldPlan(self.scenario.seed, choices, tail_s, rng.choice((0, 0, 0, rng.randint(1, ORDERS))))
 
     def changed(self, plan: WorldPlan, rng: random.Random) -> WorldPlan:
         """That world with one choice more, less, elsewhere or at another time."""
@@ -109,7 +114,7 @@ class Menu(Struct, frozen=True):
                 choices[place] = choices[place].moved(rng.uniform(-10, 10))
             else:
                 choices[place] = self.draw(rng.choice(self.kinds()), rng)
-        return WorldPlan(plan.seed, tuple(choices[-MOST:]), plan.tail_s)
+        return WorldPlan(plan.seed, tuple(choices[-MOST:]), plan.tail_s, plan.order)
 
 
 def _passes(kind: str) -> bool:

@@ -81,6 +81,8 @@ def shrink(play: Callable[[WorldPlan], World], plan: WorldPlan, problem: Problem
     work = _Shrinking(play, problem.key, plan, problem)
     if plan.tail_s > TAIL_S:
         work.better(replace(plan, tail_s=TAIL_S))
+    if plan.order:
+        work.better(replace(work.plan, order=0))
     work.halves()
     while work.simpler():
         pass

@@ -58,6 +58,7 @@ class Player(Struct, frozen=True):
                 "judged_by": self.judged_by(plan),
                 "tail": max(own.tail, plan.tail_s),
                 "quiet": self.quiet_s(plan),
+                "order": plan.order or own.order,
                 "invariants": tuple(dict.fromkeys((*own.invariants, *self.oracles))),
             }
         )

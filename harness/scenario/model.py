@@ -197,6 +197,9 @@ class Scenario(Model):
     )
     requires: Requires = Field(default_factory=Requires)
     seed: int = Field(default=1, ge=0, le=MOST_SEED)
+    order: int = Field(
+        default=0, ge=0, le=MOST_SEED, description="draws in which order things due at one moment happen; 0: as always"
+    )
     timeout: TimeLimit = Field(default=7200.0, description="of the whole scenario")
     step_timeout: TimeLimit = Field(default=300.0, description="of steps that say nothing else")
     bounds: dict[BoundName, Seconds | None] = Field(

@@ -46,6 +46,8 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return f"needs the dialect {dialect}, which the container image of --cluster {cluster} does not have"
     if time == "virtual" and (script := _script(scenario)) is not None:
         return f"{script}: runs beside the cluster, in wall-clock time (--time wall): virtual time waits for no program"
+    if scenario.order and time != "virtual":
+        return "order: needs virtual time, in which several things are due at one moment"
     for number, each in enumerate(scenario.disruptions):
         if each.line is not None and time != "virtual":
             return f"disruptions.{number}.line: needs virtual time, in which each run writes the same lines"

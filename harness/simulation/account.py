@@ -56,6 +56,7 @@ _FIXED: Mapping[str, KeyRule] = {
     "steps.*.*.**": refused("a trace has no steps but the workload's"),
     "disruptions.**": refused("a trace has no steps but the workload's"),
     **dict.fromkeys(("tail", "quiet", "judgedBy"), _NOT_JUDGED),
+    "order": harmless("jobs of a trace come in the order of its lines"),
     **dict.fromkeys(("catch.**", "finally.**"), ignored("a trace has no steps but the workload's")),
 }
 

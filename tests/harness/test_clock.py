@@ -31,6 +31,36 @@ def test_timers_fire_in_order_and_equal_ones_as_they_were_set() -> None:
     assert run_virtual(main) == ["a", "b", "c"]
 
 
+def orders(order: int) -> list[list[int]]:
+    """In which order ten timers are called that are due at one moment, twice; then what was ready in between."""
+
+    async def main() -> list[list[int]]:
+        loop, found = asyncio.get_running_loop(), []
+        for _ in range(2):
+            called: list[int] = []
+            for number in range(10):
+                loop.call_later(1, called.append, number)
+            await asyncio.sleep(2)
+            found.append(called)
+        soon: list[int] = []
+        for number in range(10):
+            loop.call_soon(soon.append, number)
+        await asyncio.sleep(1)
+        return [*found, soon]
+
+    return run_virtual(main, order=order)
+
+
+def test_what_is_due_at_one_moment_comes_in_the_order_that_is_drawn() -> None:
+    first, second, soon = orders(7)
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert len({tuple(first), tuple(second), tuple(range(10))}) == 3
+    assert soon == list(range(10))  # what is ready keeps its turn
+    assert orders(7) == [first, second, soon]
+    assert orders(8) != [first, second, soon]
+    assert orders(0)[2] == list(range(10))
+
+
 def test_a_loop_that_would_wait_for_ever_says_so() -> None:
     async def main() -> None:
         await asyncio.get_running_loop().create_future()

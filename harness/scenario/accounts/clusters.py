@@ -21,7 +21,7 @@ _EVERYWHERE = (
     *("hardware", "seed", "timeout", "stepTimeout", "bounds", "objects", "images", "unknownImages", "requires.**"),
     *("workload.trace", "workload.select", "workload.jobs.**", "workload.types.**", "workload.duration"),
     *("workload.durationPerGpu", "workload.gate.pending", "workload.gate.every", "workload.pod.**"),
-    *("tail", "quiet", "judgedBy", "disruptions.*.at", "disruptions.*.since", "disruptions.*.line"),
+    *("tail", "quiet", "order", "judgedBy", "disruptions.*.at", "disruptions.*.since", "disruptions.*.line"),
     *("metrics.**", "invariants", "expects", "stack.dialect", "stack.replace.**", "stack.extenders.**"),
 )
 """What the harness does itself, or foresees."""

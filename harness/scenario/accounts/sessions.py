@@ -27,7 +27,7 @@ _STACK = (
 _PLAYED = (
     *("timeout", "stepTimeout", "objects", "workload.**", "metrics.**", "invariants", "expects", "requires.**"),
     *(f"{part}.**" for part in ("steps", "disruptions", "catch", "finally")),
-    *("tail", "quiet", "judgedBy"),
+    *("tail", "quiet", "order", "judgedBy"),
 )
 
 SESSION = KeyAccount(

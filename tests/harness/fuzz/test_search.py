@@ -70,13 +70,11 @@ def world():
 
 
 class Fickle(Untouched):
-    """Broken in the second to the ninth world, and never again."""
+    """Broken in one world, and never again."""
 
     def on_line(self, line, state):
-        if self.ran is None and line.event == "phase" and line.fields["phase"] == "Running":
-            self.world = world()
         broken = list(super().on_line(line, state))
-        if broken and 2 <= self.world <= 9:
+        if broken and world() == 1:
             yield from broken
 
 

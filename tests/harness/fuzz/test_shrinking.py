@@ -19,14 +19,14 @@ def slow(at_s=3.217, **spec):
     return DrawnDisruption("fault slow-operation", (entry,))
 
 
-def shrunk(choices, is_broken, tail_s=400.0):
+def shrunk(choices, is_broken, tail_s=400.0, order=0):
     played = []
 
     def play(plan):
         played.append(plan)
         return World((PROBLEM,) if is_broken(plan) else (), frozenset(), 1.0, 1)
 
-    small = shrink(play, WorldPlan(1, tuple(choices), tail_s), PROBLEM)
+    small = shrink(play, WorldPlan(1, tuple(choices), tail_s, order), PROBLEM)
     assert small.worlds == len(played)
     assert len({plan.key() for plan in played}) == len(played), "no world is played twice"
     return small
@@ -45,6 +45,11 @@ def test_nothing_is_left_that_is_not_needed():
     ]
     assert small.plan.tail_s == 60.0
     assert small.whole
+
+
+def test_an_order_stays_only_where_it_matters():
+    assert shrunk([kill("a")], lambda plan: "a" in killed(plan), order=17).plan.order == 0
+    assert shrunk([kill("a")], lambda plan: plan.order == 17, order=17).plan == WorldPlan(1, (), 60.0, 17)
 
 
 def test_a_fault_loses_the_parameters_that_do_not_matter():

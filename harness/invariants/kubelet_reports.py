@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct, field
@@ -33,6 +34,11 @@ class _Node(Struct):
         self.given = {slot: given for slot, given in self.given.items() if slot[0] != uid}
 
 
+_HEARD = 11
+"""So many failures of a pod are reported, with two events each: of more than 25 on one object a client drops what comes
+(client-go's ``tools/record/events_cache.go``, ``defaultSpamBurst``)."""
+
+
 class KubeletReports(Invariant[ObservedState]):
     """A list of devices comes from a plugin that registered since the kubelet began; the checkpoint has what was
     allocated and nothing else, before a container starts on it; a container that starts was pulled and created, and its
@@ -46,7 +52,7 @@ class KubeletReports(Invariant[ObservedState]):
         {
             *(
                 ("kubelet", event)
-                for event in ("registered", "devices", "allocated", "checkpoint", "container-started")
+                for event in ("registered", "devices", "allocated", "checkpoint", "container-started", "hook-failed")
             ),
             *(("kubelet", event) for event in ("pod-ended", "rejected")),
             *(("component", event) for event in ("started", "killed", "crashed")),
@@ -63,6 +69,8 @@ class KubeletReports(Invariant[ObservedState]):
         """Pod -> the first line about it since a start that is still to be reported: it came without the event."""
         self._seen: set[tuple[str, str]] = set()
         self._due_s = math.inf
+        self._failures: Counter[str] = Counter()
+        """Pod -> how often one of its containers could not be created."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge one word of a kubelet."""
@@ -91,6 +99,8 @@ class KubeletReports(Invariant[ObservedState]):
                 node.given[fields["uid"], fields["container"], fields["resource"]] = tuple(fields["devices"]), line
             case "checkpoint":
                 yield from _checkpoint(node, line)
+            case "hook-failed":
+                self._failures[line.fields["pod"]] += 1
             case "container-started":
                 yield from self._started(node, line, state)
             case "pod-ended" | "rejected":
@@ -137,6 +147,8 @@ class KubeletReports(Invariant[ObservedState]):
         if not node.reports or state.bounds.lag_s or (uid, container) in self._seen:
             return  # events come over the API; one that says the same again is no news
         self._seen.add((uid, container))
+        if self._failures[pod] > _HEARD:
+            return
         reported = self._reported.get(pod, {})
         missing = [reason for reason in ("Pulled", "Created") if reason not in reported]
         if missing:

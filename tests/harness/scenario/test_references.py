@@ -43,7 +43,7 @@ WRONG = [
     ("kill: {component: scheduler, at: {layer: chasis}}", "steps.0.kill.at.layer: 'chasis': must be one of chassis, "),
     ("host: {host: host-9, do: rescan}", f"steps.0.host.host: 'host-9': {HOSTS}"),
     ('host: {host: host-1, do: drain, device: "9"}', "steps.0.host.device: '9': must be one of 0-000100, 000100"),
-    ("fault: {clear: B}", "steps.0.fault.clear: 'B': must be one of all, A, host-1, host-2"),
+    ("fault: {clear: B}", "steps.0.fault.clear: 'B': must be one of"),
     ("fault: {chassis: B, add: {kind: timeout}}", "steps.0.fault.chassis: 'B': must be one of *, A"),
     ("fault: {host: host-3, add: {kind: driver-fails}}", "steps.0.fault.host: 'host-3': must be one of host-1"),
     (

@@ -34,7 +34,7 @@ class _Node(Struct):
         self.given = {slot: given for slot, given in self.given.items() if slot[0] != uid}
 
 
-_HEARD = 11
+_REPORTED_FAILURES = 11
 """So many failures of a pod are reported, with two events each: of more than 25 on one object a client drops what comes
 (client-go's ``tools/record/events_cache.go``, ``defaultSpamBurst``)."""
 
@@ -147,7 +147,7 @@ class KubeletReports(Invariant[ObservedState]):
         if not node.reports or state.bounds.lag_s or (uid, container) in self._seen:
             return  # events come over the API; one that says the same again is no news
         self._seen.add((uid, container))
-        if self._failures[pod] > _HEARD:
+        if self._failures[pod] > _REPORTED_FAILURES:
             return
         reported = self._reported.get(pod, {})
         missing = [reason for reason in ("Pulled", "Created") if reason not in reported]

@@ -168,6 +168,13 @@ class Never(Invariant):
             yield Breach(("twice",), "it is done twice", line)
 
 
+class Reported(Never):
+    """Each is reported, once."""
+
+    number = 102
+    of_time = True
+
+
 def judged(*lines, beside):
     judge = InvariantJudge(Bounds(), beside=[law() for law in beside], ours=False)
     for number, (t, layer, actor, event, fields) in enumerate(lines):
@@ -205,6 +212,12 @@ def test_a_fault_that_counts_hinders_from_each_time_that_it_fires():
 def test_other_laws_decide_all_the_same():
     lines = [of_fault(5, "added", hinders_s=None), step(6, "twice")]
     assert judged(*lines, beside=[Never]) == [(101, 6)]
+
+
+def test_a_report_that_is_lost_under_a_fault_is_none_and_one_after_it_is_found():
+    during = [of_fault(5, "added", hinders_s=None), step(6, "twice"), of_fault(7, "cleared", hinders_s=15.0)]
+    assert judged(*during, step(21, "twice"), step(40), beside=[Reported]) == []
+    assert judged(*during, step(40, "twice"), beside=[Reported]) == [(102, 40)]
 
 
 def test_who_holds_which_device_is_no_law_of_time():

@@ -18,8 +18,8 @@ _PLANTED = ("partial-list", "dropped-connection")
 
 
 class FaultCounts(Invariant[ObservedState]):
-    """By the lines of the layer ``fault``. One with a time of its own strikes at that time, unless it is cleared, or
-    its chassis is reset, before. Each ``fired`` is of a fault that is in place and of its kind, counts one more than
+    """By the lines of the layer ``fault``. One with a time of its own strikes at that time, and not before it,
+    unless it is cleared, or its chassis is reset, before. Each ``fired`` is of a fault that is in place and of its kind, counts one more than
     the one before, and leaves what is left of its ``count``: one that is spent, or cleared, fires no more. None is
     added to a chassis that is down, which would forget it as it starts. What an ``events-out-of-order`` holds back is
     not judged."""
@@ -80,7 +80,7 @@ class FaultCounts(Invariant[ObservedState]):
         if fields["kind"] == _PLANTS:
             self._plants.add(line.actor)
         if known is not None:
-            wrong = _miscounted(fields, known)
+            wrong = _miscounted(fields, known) or _early(line, known)
             if wrong:
                 yield Breach((*key, str(line.number)), f"{what} {wrong}", line, after=known.added)
         elif fields.get("built_in"):
@@ -91,7 +91,7 @@ class FaultCounts(Invariant[ObservedState]):
                 yield Breach((*key, str(line.number)), count, line)
         elif key in self._cleared:
             yield Breach((*key, str(line.number)), f"{what} fires, and it was cleared", line, after=self._cleared[key])
-        elif key[0] in self._faults.known and not self._may_be_planted(line):
+        elif (key[0] in self._faults.known or key[0].startswith("host/")) and not self._may_be_planted(line):
             yield Breach((*key, str(line.number)), f"{what} fires, and nobody has added it", line)
 
     def _may_be_planted(self, line: Line) -> bool:
@@ -111,6 +111,12 @@ class FaultCounts(Invariant[ObservedState]):
             each.due_s for actor in self._faults.known for each in self._faults.at(actor).values() if not each.fired
         )
         return min(waiting, default=math.inf)
+
+
+def _early(line: Line, known: DeclaredFault) -> str:
+    if known.fired or math.isinf(known.due_s) or line.t >= known.due_s - AT_ONCE_S:
+        return ""
+    return f"was to strike at {known.due_s:g} s, and fires at {line.t:g} s"
 
 
 def _miscounted(fields: dict[str, object], known: DeclaredFault) -> str:

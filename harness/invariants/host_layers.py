@@ -11,6 +11,10 @@ from mews.kube.system.invariant import Breach, Invariant
 _ROSE = ("link-up", "function-added", "driver-bound", "nvml-visible")
 _POWER = ("powered-off", "powered-on")
 _FELL = ("link-down", "function-removed", "driver-unbound", "nvml-hidden")
+_DEAD = frozenset({*_FELL, "link-up", "function-added", "lost"})
+"""Of a device of which they speak no program has any use."""
+_NUMBERED = frozenset({"driver-bound", "nvml-visible", "nvml-hidden", "driver-unbound"})
+"""A GPU has a minor number from the first of them to the last."""
 _ORDERLY = 10
 """A fault that excuses this law for all devices lets the hardware's lines come late."""
 
@@ -18,7 +22,8 @@ _ORDERLY = 10
 class HostLayers(Invariant[ObservedState]):
     """A layer comes up on the one below it, and goes before the one below it (contract host.md section 1). Below them
     all are the chassis, which has the device on a port of that host with its link up, and the machine, which is on.
-    One host has it at a time. What was up and unhealthy before the host's first line of a device is not known, and not
+    One host has it at a time. Its driver gives a GPU a minor number that no other one there has, and it has none before
+    and after that; what is not whole is not healthy (contract host.md section 2). What was up and unhealthy before the host's first line of a device is not known, and not
     judged."""
 
     number = 70
@@ -29,6 +34,8 @@ class HostLayers(Invariant[ObservedState]):
         self._heights: dict[tuple[str, str], int] = {}
         self._lines: dict[tuple[str, str], Line] = {}
         self._off: dict[str, Line] = {}
+        self._minors: dict[tuple[str, int], tuple[str, Line]] = {}
+        """Host and minor number -> which GPU has it, and since when."""
         self._there: dict[tuple[str, str], Line] = {}
         """Which hosts have a link to which devices, and since when. A device that is lost may stay on the bus, dead."""
 
@@ -41,6 +48,7 @@ class HostLayers(Invariant[ObservedState]):
             self._power(line)
             return
         key = line.actor, str(line.fields.get("gpuid"))
+        yield from self._shows(line, key[1])
         if line.event == "lost":
             self._there.pop(key, None)
             return
@@ -65,7 +73,30 @@ class HostLayers(Invariant[ObservedState]):
         """Below what is healthy all is up; which layers of what is not are up, is not known."""
         self._heights = {key: height for key, height in self._heights.items() if key[0] != line.actor}
         self._there |= {(line.actor, gpuid): line for gpuid, row in line.fields["devices"].items() if row["healthy"]}
+        self._minors = {key: holder for key, holder in self._minors.items() if key[0] != line.actor}
         self._off.pop(line.actor, None)
+
+    def _shows(self, line: Line, gpuid: str) -> Iterator[Breach]:
+        """What a line says of the device's health and number."""
+        fields, what = line.fields, ""
+        after: Line | None = self._lines.get((line.actor, gpuid))
+        minor = fields.get("minor")
+        if line.event in _DEAD and fields.get("healthy"):
+            what = f"is called healthy by the line {line.event}"
+        elif fields.get("kind") == "GPU" and "minor" in fields and line.event != "lost":
+            held = None if minor is None else self._minors.get((line.actor, minor))
+            if (minor is not None) != (line.event in _NUMBERED):
+                what = f"has {'no minor number' if minor is None else f'minor number {minor}'} by the line {line.event}"
+            elif line.event == "driver-bound" and held is not None:
+                what, after = f"gets minor number {minor}, which {held[0]} has", held[1]
+            elif line.event == "driver-bound" and minor is not None:
+                self._minors[line.actor, minor] = gpuid, line
+        if line.event == "driver-unbound":
+            self._minors.pop((line.actor, minor), None)
+        if what:
+            yield Breach(
+                (line.actor, gpuid, str(line.number), "shown"), f"{gpuid} on {line.actor} {what}", line, gpuid, after
+            )
 
     def _elsewhere(self, line: Line, gpuid: str) -> Iterator[Breach]:
         """A device that comes up on one host while another has not let go of it."""

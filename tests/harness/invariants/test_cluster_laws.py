@@ -11,9 +11,8 @@ RESOURCE = "toy.dev/gpu"
 def stream():
     made = Stream({}, JudgedSystems(schedulers=("default-scheduler",)))
     made.api = lambda actor, event, **fields: made.journal.write("api", actor, event, **fields)
-    made.host = lambda event, **fields: made.journal.write(
-        "host", "host/host-1", event, gpuid="0-000100", kind="GPU", healthy=False, **fields
-    )
+    there = {"gpuid": "0-000100", "kind": "GPU", "healthy": False}
+    made.host = lambda event, **fields: made.journal.write("host", "host/host-1", event, **there | fields)
     return made
 
 
@@ -142,6 +141,29 @@ def test_a_layer_that_comes_up_on_none_or_goes_below_another_is_named(events):
     (violation,) = [one for one in made.judge.violations if one.invariant == 70]
     assert violation.first is last
     assert violation.after.number == last.number - 1
+
+
+ABSENT, WHOLE = {"minor": None, "healthy": False}, {"minor": 0, "healthy": True}
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        pytest.param([("link-up", ABSENT | {"minor": 1})], "has minor number 1", id="a number before its driver"),
+        pytest.param([("driver-bound", ABSENT)], "has no minor number", id="no number"),
+        pytest.param([("nvml-hidden", WHOLE)], "is called healthy", id="healthy as it goes"),
+        pytest.param([("lost", WHOLE)], "is called healthy", id="healthy and lost"),
+        pytest.param([("driver-bound", WHOLE)], "which 0-000100 has", id="another one's number"),
+        pytest.param([("driver-bound", ABSENT | {"minor": 1}), ("nvml-visible", WHOLE | {"minor": 1})], "", id="right"),
+    ],
+)
+def test_what_a_host_says_of_a_device_agrees_with_its_layers(lines, says):
+    made = stream()
+    made.host("driver-bound", minor=0)
+    last = [made.host(event, gpuid="0-000200", **fields) for event, fields in lines][-1]
+    found = [one for one in made.judge.violations if one.invariant == 70 and one.what.startswith("0-000200 on ")]
+    assert [one.first for one in found] == ([last] if says else [])
+    assert all(says in one.what for one in found)
 
 
 @pytest.mark.parametrize("excused", [True, False])

@@ -69,6 +69,7 @@ TIMED = [added("link-down", 1, after_s=4), fired("link-down", 5), (9, "step", "s
     [
         pytest.param(TIMED, [], id="in its time"),
         pytest.param([TIMED[0], TIMED[2]], [(1, 0)], id="never"),
+        pytest.param([TIMED[0], fired("link-down", 3), TIMED[2]], [(1, 0)], id="too early"),
         pytest.param([TIMED[0], cleared(3), TIMED[2]], [], id="cleared before"),
         pytest.param([TIMED[0], (2, "chassis", CHASSIS, "table", {}), TIMED[2]], [], id="reset before"),
         pytest.param([added("timeout", after_s=4), TIMED[2]], [], id="no time of its own"),
@@ -123,6 +124,7 @@ def test_what_nobody_has_added_fires_only_by_nature_or_as_aftermath() -> None:
     aftermath = fired("read-aftermath", 1, built_in=True)
     planted = (2.0, "fault", CHASSIS, "fired", {**fired("partial-list", 2)[4], "fault": "f2"})
     assert not judged(FaultCounts(), other, aftermath, planted)
+    assert numbers(judged(FaultCounts(), fired("xid", 1, at=HOST))) == [(0, None)]
 
 
 STRUCK = fired("timeout", 1, operation=1)

@@ -16,7 +16,9 @@ class Lossy(Stream):
 
     def fault(self, device=None, actor="host/host-1"):
         fields = {} if device is None else {"gpuid": f"0-{device}"}
-        self.journal.write("fault", actor, "fired", fault="h1", kind="xid", excuses={}, **fields)
+        self.journal.write("fault", actor, "added", fault="h1", kind="xid", spec={}, count=None)
+        told = {"fault": "h1", "kind": "xid", "excuses": {}, "left": None, **fields}
+        self.journal.write("fault", actor, "fired", **({"fired": 1} | told))
 
 
 def test_a_detach_that_the_host_was_not_prepared_for_is_a_violation():

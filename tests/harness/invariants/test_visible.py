@@ -82,7 +82,10 @@ def test_the_bound_is_the_runs():
 def test_a_fault_of_that_device_excuses_it_and_one_of_another_does_not():
     for gpuid, found in (("0-a", []), ("0-b", [4])):
         stream = Hosted("a", "b")
-        stream.journal.write("fault", "host/host-1", "fired", fault="h1", kind="xid", excuses={"4": None}, gpuid=gpuid)
+        declared = {"fault": "h1", "kind": "xid"}
+        stream.journal.write("fault", "host/host-1", "added", **declared, spec={}, count=1)
+        told = {"fired": 1, "left": 0, "excuses": {"4": None}, "gpuid": gpuid}
+        stream.journal.write("fault", "host/host-1", "fired", **declared, **told)
         stream.host("xid", **row(gpuid.removeprefix("0-")), xid=31)
         stream.host("nvml-failing", **row("a", healthy=False))
         stream.later(31)

@@ -23,8 +23,8 @@ class HostLayers(Invariant[ObservedState]):
     """A layer comes up on the one below it, and goes before the one below it (contract host.md section 1). Below them
     all are the chassis, which has the device on a port of that host with its link up, and the machine, which is on.
     One host has it at a time. Its driver gives a GPU a minor number that no other one there has, and it has none before
-    and after that; what is not whole is not healthy (contract host.md section 2). What was up and unhealthy before the host's first line of a device is not known, and not
-    judged."""
+    and after that; what is not whole is not healthy (contract host.md section 1). What was up and unhealthy before the
+    host's first line of a device is not known, and not judged."""
 
     number = 70
     name = "the layers of a device on its host rise and fall in their order"

@@ -41,6 +41,7 @@ def look(name: str) -> Look:
         return Look(name, [f"error in {place.filename}:{place.lineno}: {type(error).__name__}: {error}"])
     found = [str(violation) for violation in outcome.violations]
     found += [f"crash of {line.actor}: {line.fields.get('cause')}" for line in outcome.crashes]
+    found += [f"{line.fields['do']} is refused: {line.fields['reason']}" for line in outcome.wrongly_refused]
     return Look(name, found, len(outcome.actions), tuple(_missed(action, why) for action, why in outcome.unstruck))
 
 
@@ -71,7 +72,7 @@ def show(name: str) -> int:
         sys.stdout.write(f"never struck: {action}: {why}\n")
     for violation in outcome.violations:
         sys.stdout.write(f"{violation}\n")
-    return 1 if outcome.violations or outcome.crashes else 0
+    return 1 if outcome.violations or outcome.crashes or outcome.wrongly_refused else 0
 
 
 def main() -> int:

@@ -27,6 +27,8 @@ from mews.kube.api.resources import PODS
 from mews.registry import looking_in
 from tests.oracle.actions import Action
 
+REFUSED = "refused"
+"""The actor of lines that say what hardware refused."""
 Draw = Callable[[Cluster], Sequence[Action]]
 """The actions of a run, once its cluster is there."""
 Tamper = Callable[[Cluster], None]
@@ -36,6 +38,10 @@ ENDED = "the run had ended"
 """Why an action was not done that was to come later."""
 NOTHING = "it met no operation that it could strike"
 """Why a fault that was added did nothing."""
+DOWN = "is down"
+"""In the words of a refusal that a world may give: a fault is added to a chassis that would forget it."""
+OF_HARDWARE = ("fault", "host-fault", "clear")
+"""What hardware takes, whatever the state of the world, unless it is down."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,11 @@ class Outcome:
     def refused(self) -> int:
         """How many actions could not be done in that world."""
         return sum(why not in (ENDED, NOTHING) for _, why in self.unstruck)
+
+    @property
+    def wrongly_refused(self) -> list[Line]:
+        """The lines of refusals that no world may give: each fault is drawn for its hardware, which must take it."""
+        return [line for line in self.lines if line.layer == "step" and line.actor == REFUSED]
 
 
 def disturbed(scenario: Scenario) -> Scenario:
@@ -155,6 +166,8 @@ class _Play:
             await self._do(action)
         except (ValueError, LookupError, ApiError, Unavailable, StepFailed, ScenarioError) as error:
             self._unstruck[place] = action, f"{type(error).__name__}: {error}"
+            if action.do in OF_HARDWARE and DOWN not in str(error):
+                self._cluster.journal.write("step", REFUSED, "failed", step=place, do=action.do, reason=str(error))
 
     async def _until_up(self, component: str) -> None:
         """Whoever is down already is killed once it is back.

@@ -6,15 +6,15 @@ from tests.oracle.actions import Action
 from tests.oracle.play import play
 
 
-def scene(actions, length_s=60.0, tail_s=40.0):
-    """What a run with these actions came to; none of them may be refused."""
+def scene(actions, length_s=60.0, tail_s=40.0, refused=0):
+    """What a run with these actions came to; none of them, or so many, may be refused."""
     text = (
         "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: scene}\nhardware: demo\n"
         f"steps: [{{sleep: {length_s:g}}}]\n"
     )
     scenario = parse_scenario(text, shipped("hardware", "demo").parent / "scene.yaml")
     outcome = play(scenario, 1, lambda cluster: actions, tail_s=tail_s)
-    assert outcome.refused == 0
+    assert outcome.refused == refused
     return outcome
 
 

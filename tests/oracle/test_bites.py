@@ -2,11 +2,12 @@
 
 import pytest
 
+from mews.emulator.chassis.faults.editor import ConcurrentEditor
 from mews.kube.emulated.kubelet.devices import choice
 from mews.systems.kubecomp import rules
 from mews.systems.kubecomp.mover import Mover
 from mews.systems.kubecomp.node_devices import NodeDevices
-from tests.oracle.scenes import create, delete, edit, fault, scene
+from tests.oracle.scenes import create, delete, edit, fault, kill, scene
 
 FAULTS = [
     fault(2, kind="link-down", device="000C00"),
@@ -57,3 +58,20 @@ def test_what_is_wrong_is_found(monkeypatch, wrong, actions, number, tail_s, fau
     monkeypatch.setattr(*wrong)
     outcome = scene([*faults, *actions], tail_s=tail_s)
     assert number in [violation.invariant for violation in outcome.violations]
+
+
+def test_hardware_that_refuses_a_fault_which_is_right_is_a_finding(monkeypatch):
+    def refuses(self, bench):
+        raise ValueError("fault concurrent-editor: edit is required if no operation is given")
+
+    edits = fault(5, kind="concurrent-editor", edit="000100", port=None)
+    assert not scene([edits], 10, 5).wrongly_refused
+    monkeypatch.setattr(ConcurrentEditor, "arm", refuses)
+    (line,) = scene([edits], 10, 5, refused=1).wrongly_refused
+    assert (line.event, line.fields["do"]) == ("failed", "fault")
+    assert "edit is required" in line.fields["reason"]
+
+
+def test_a_chassis_that_is_down_may_refuse_a_fault():
+    down = [kill(3, "chassis/A", 20), fault(5, kind="lying-result")]
+    assert not scene(down, 10, 30, refused=1).wrongly_refused

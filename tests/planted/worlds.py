@@ -170,6 +170,7 @@ def _case(world: World) -> Any:
     outcome = run(case_of(world.scenario), tail_at_most_s=60.0)
     violations = [each for each in outcome.violations if not getattr(each, "known", "")]
     found = [*map(str, violations), *(f"{line.actor} crashed: {line.fields.get('cause')}" for line in outcome.crashes)]
+    found += [f"{line.fields['do']} is refused: {line.fields['reason']}" for line in outcome.wrongly_refused]
     cited = [
         Citation(line.number, f"law {each.invariant}")
         for each in violations

@@ -1,0 +1,151 @@
+"""Who is asked waits for the answer, and who has cause acts (contract kubecomp.md section 2, Reconfig-Mgr)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.kube.system.invariant import Breach, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.faults import KubeCompFault
+from mews.systems.kubecomp.laws.answering import EARLY_S, NOTICED
+from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board, Withdrawal
+from mews.systems.kubecomp.laws.consent import READING_S
+from mews.systems.kubecomp.laws.own_detach import LAG
+
+IDLE_S = READING_S + 1.0
+"""Reconfig-Mgr reads a chassis before it asks for a device; what comes later has had no cause for so long."""
+MANAGER = "reconfig-manager"
+LETS_GO_S = 10.0
+"""A host that has just let one device go takes the next one out only once its hot-plug is done."""
+CHECKS = 2
+"""A node looks at what it gives up once in ``withdrawal_check_s``: so many of them, and what is due has happened."""
+_SCHEDULED = 8
+"""The law whose windows say that nobody can serve anybody."""
+_OF_A_HOST = frozenset(
+    {("host", event) for event in ("persistence", "draining", "nvml-hidden", "driver-unbound", "function-removed")}
+)
+
+
+class WaitsItsPatience(Invariant[RunState]):
+    """A request that its node has neither granted nor refused stands for the whole patience of Reconfig-Mgr
+    (``withdrawal_timeout_s``), also where nobody is there to answer: unless the device has gone, or is held, which the
+    node's report says without an answer, or Reconfig-Mgr began anew in this time. Judged as it is asked back."""
+
+    number = 87
+    name = "a request for a device stands until it is answered, or patience ends"
+    ours_alone = True
+    events = (
+        BOARD_EVENTS
+        | POD_EVENTS
+        | {("chassis", event) for event in ("detached", "edited", "removed", "device-changed")}
+        | {("component", event) for event in ("started", "killed", "crashed")}
+    )
+
+    def __init__(self, config: KubeCompConfig, board: Board) -> None:
+        self._board = board
+        self._patience_s = config.timing.withdrawal_timeout_s
+        self._moved: dict[str, Line] = {}
+        self._began: Line | None = None
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge what is asked back."""
+        self._board.take(line)
+        if line.layer == "component":
+            self._began = line if line.actor == MANAGER else self._began
+        elif line.layer == "chassis":
+            self._moved[line.fields["gpuid"]] = line
+        elif line.event == "asked-back":
+            yield from self._asked_back(line, state)
+
+    def _asked_back(self, line: Line, state: RunState) -> Iterator[Breach]:
+        gpuid = line.fields["gpuid"]
+        found = self._board.withdrawal(gpuid, line.fields["request"])
+        if found is None or found.consents or found.refused is not None or state.bound_s(LAG):
+            return
+        waited_s, since_s = line.t - found.asked.t, found.asked.t
+        moved = self._moved.get(gpuid)
+        if waited_s + EARLY_S >= self._patience_s or (moved is not None and moved.t >= since_s):
+            return
+        if any(state.clock_from(NOTICED, since_s, each) > since_s for each in (None, gpuid)) or self._is_held(
+            gpuid, state
+        ):
+            return
+        what = f"{gpuid} is asked back from {found.node} after {waited_s:.1f} s without an answer"
+        yield Breach(
+            (gpuid, found.request, "patience"), f"{what} (patience {self._patience_s:g} s)", line, gpuid, found.asked
+        )
+
+    def _is_held(self, gpuid: str, state: RunState) -> bool:
+        return any(gpuid in each.devices or gpuid in each.parts_of for each in state.live_holdings())
+
+
+class ActsAtOnce(Invariant[RunState]):
+    """Reconfig-Mgr asks for a device when something makes it: a pod that waits, a report, an answer. Where for longer
+    than it takes to read a chassis nothing at all has happened it could have asked before. A node that is asked for a
+    device begins to give it up, or answers, at its next look (``withdrawal_check_s``), if it is asked for no
+    other one. What was refused or asked back before has times of its own."""
+
+    number = 88
+    name = "who has cause to act for a pod that waits does so at once"
+    ours_alone = True
+
+    def __init__(self, config: KubeCompConfig, board: Board) -> None:
+        self._board = board
+        self._check_s = config.timing.withdrawal_check_s
+        self._lent = {node.name for node in config.nodes if node.lent_to}
+        self._is_published = bool(config.faults) or config.has(KubeCompFault.UNASKED_MOVE)
+        self._last: Line | None = None
+        self._tried: set[str] = set()
+        self._open: dict[str, tuple[Withdrawal, Line]] = {}
+        """Device -> its request, and the last line that may have kept its node from giving it up."""
+        self._left_s: dict[str, float] = {}
+        """Host -> when it let a device go last."""
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge requests and their answers."""
+        before, self._last = self._last, line
+        if line.layer in ("api", "kubelet", "step"):
+            self._board.take(line)
+        if state.bound_s(LAG) or self._is_published:
+            return
+        if line.layer == "host" and line.event in ("function-removed", "link-down"):
+            self._left_s[line.actor.partition("/")[2]] = line.t
+        if self._open:
+            yield from self._given_up(line, state)
+        if line.event == "asked" and line.actor.startswith("withdrawal/"):
+            yield from self._asked(line, before, state)
+
+    def _asked(self, line: Line, before: Line | None, state: RunState) -> Iterator[Breach]:
+        gpuid, node = line.fields["gpuid"], line.fields["node"]
+        withdrawal = self._board.withdrawal(gpuid, line.fields["request"])
+        if withdrawal is not None and node not in self._lent:
+            self._open[gpuid] = withdrawal, line
+        is_first, _ = gpuid not in self._tried, self._tried.add(gpuid)
+        if before is None or not is_first or line.t - before.t <= IDLE_S:
+            return
+        if state.clock_from(_SCHEDULED, before.t) == before.t:
+            what = f"{gpuid} is asked for {line.t - before.t:.1f} s after the last thing happened"
+            yield Breach((gpuid, withdrawal.request if withdrawal else ""), what, line, gpuid, after=before)
+
+    def _given_up(self, line: Line, state: RunState) -> Iterator[Breach]:
+        for gpuid, (withdrawal, since) in list(self._open.items()):
+            node = withdrawal.node
+            if line.fields.get("gpuid") == gpuid:
+                is_begun = (line.layer, line.event) in _OF_A_HOST or line.event == "consented"
+                if is_begun or line.event in ("refused", "asked-back"):
+                    del self._open[gpuid]
+                if is_begun and line.t - since.t > CHECKS * self._check_s:
+                    yield from self._late(line, gpuid, withdrawal, since, state)
+            elif line.actor.partition("/")[2] == node or line.fields.get("node") == node:
+                self._open[gpuid] = withdrawal, line
+
+    def _late(self, line: Line, gpuid: str, withdrawal: Withdrawal, since: Line, state: RunState) -> Iterator[Breach]:
+        asked_s, node = withdrawal.asked.t, withdrawal.node
+        others = (each for each in self._board.all_standing() if each.node == node and each is not withdrawal)
+        if any(others) or since.t - self._left_s.get(node, -LETS_GO_S) < LETS_GO_S:
+            return  # A host takes its devices out one after the other.
+        if any(state.clock_from(NOTICED, asked_s, each) > asked_s for each in (None, gpuid)):
+            return
+        what = f"{node} begins to give up {gpuid} {line.t - since.t:.1f} s after nothing kept it any more"
+        yield Breach((gpuid, withdrawal.request, "late"), what, line, gpuid, after=since)

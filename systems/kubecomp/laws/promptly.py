@@ -20,8 +20,8 @@ LETS_GO_S = 10.0
 """A host that has just let one device go takes the next one out only once its hot-plug is done."""
 CHECKS = 2
 """A node looks at what it gives up once in ``withdrawal_check_s``: so many of them, and what is due has happened."""
-_SCHEDULED = 8
-"""The law whose windows say that nobody can serve anybody."""
+_OF_A_NODE = ("device-manager/", "kubelet/")
+"""Without them devices of other nodes can be asked for."""
 _OF_A_HOST = frozenset(
     {("host", event) for event in ("persistence", "draining", "nvml-hidden", "driver-unbound", "function-removed")}
 )
@@ -67,9 +67,7 @@ class WaitsItsPatience(Invariant[RunState]):
         moved = self._moved.get(gpuid)
         if waited_s + EARLY_S >= self._patience_s or (moved is not None and moved.t >= since_s):
             return
-        if any(state.clock_from(NOTICED, since_s, each) > since_s for each in (None, gpuid)) or self._is_held(
-            gpuid, state
-        ):
+        if self._is_held(gpuid, state) or (self._began is not None and self._began.t >= since_s):
             return
         what = f"{gpuid} is asked back from {found.node} after {waited_s:.1f} s without an answer"
         yield Breach(
@@ -99,6 +97,8 @@ class ActsAtOnce(Invariant[RunState]):
         self._tried: set[str] = set()
         self._open: dict[str, tuple[Withdrawal, Line]] = {}
         """Device -> its request, and the last line that may have kept its node from giving it up."""
+        self._down: set[str] = set()
+        self._is_struck = False
         self._left_s: dict[str, float] = {}
         """Host -> when it let a device go last."""
 
@@ -109,12 +109,20 @@ class ActsAtOnce(Invariant[RunState]):
             self._board.take(line)
         if state.bound_s(LAG) or self._is_published:
             return
+        self._note_trouble(line)
         if line.layer == "host" and line.event in ("function-removed", "link-down"):
             self._left_s[line.actor.partition("/")[2]] = line.t
         if self._open:
             yield from self._given_up(line, state)
         if line.event == "asked" and line.actor.startswith("withdrawal/"):
             yield from self._asked(line, before, state)
+
+    def _note_trouble(self, line: Line) -> None:
+        """Who is not there cannot act, and a chassis with a fault may take its time to be read."""
+        if line.layer == "component" and not line.actor.startswith(_OF_A_NODE):
+            self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
+        elif line.layer == "fault" and line.actor.startswith("chassis/"):
+            self._is_struck = True
 
     def _asked(self, line: Line, before: Line | None, state: RunState) -> Iterator[Breach]:
         gpuid, node = line.fields["gpuid"], line.fields["node"]
@@ -124,7 +132,7 @@ class ActsAtOnce(Invariant[RunState]):
         is_first, _ = gpuid not in self._tried, self._tried.add(gpuid)
         if before is None or not is_first or line.t - before.t <= IDLE_S:
             return
-        if state.clock_from(_SCHEDULED, before.t) == before.t:
+        if not self._down and not self._is_struck:
             what = f"{gpuid} is asked for {line.t - before.t:.1f} s after the last thing happened"
             yield Breach((gpuid, withdrawal.request if withdrawal else ""), what, line, gpuid, after=before)
 
@@ -132,8 +140,8 @@ class ActsAtOnce(Invariant[RunState]):
         for gpuid, (withdrawal, since) in list(self._open.items()):
             node = withdrawal.node
             if line.fields.get("gpuid") == gpuid:
-                is_begun = (line.layer, line.event) in _OF_A_HOST or line.event == "consented"
-                if is_begun or line.event in ("refused", "asked-back"):
+                is_begun = (line.layer, line.event) in _OF_A_HOST
+                if is_begun or line.event in ("consented", "refused", "asked-back"):
                     del self._open[gpuid]
                 if is_begun and line.t - since.t > CHECKS * self._check_s:
                     yield from self._late(line, gpuid, withdrawal, since, state)

@@ -7,6 +7,8 @@ from mews.systems.kubecomp.annotations import PodAnnotations
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.journal import MoveJournal
+from mews.systems.kubecomp.node_devices import NodeDevices
+from mews.systems.kubecomp.pool_worker import PoolWorker
 from mews.systems.kubecomp.withdrawal import Withdrawals
 from tests.oracle.scenes import create, delete, fault, kill, scene
 
@@ -25,6 +27,10 @@ def is_elsewhere(gpu, target, holdings):
 
 async def nothing(*args, **kwargs):
     return None
+
+
+def hears_of_nothing(self, news):
+    self._withdrawals.answered.beat()
 
 
 async def refuses(*args):
@@ -102,6 +108,20 @@ FAULTS = [
         "detach-begun",
         "attached",
         id="more is moved than is lacking",
+    ),
+    pytest.param(
+        [(Withdrawals, "_answer", lambda self, gpu, request: False)], ONE, 87, "asked-back", "asked", id="no patience"
+    ),
+    pytest.param(
+        [(PoolWorker, "on_change", hears_of_nothing)],
+        [create(2, "a", 5, "host-1")],
+        88,
+        "asked",
+        "event",
+        id="who waits is seen by chance",
+    ),
+    pytest.param(
+        [(NodeDevices, "is_withdrawing", False)], ONE, 88, "draining", "devices", id="a node looks once a second"
     ),
     pytest.param([(MoveJournal, "begin", nothing)], ONE, 37, "detach-begun", "asked", id="no move is written down"),
 ]

@@ -26,6 +26,7 @@
 74 a fault on a layer strikes devices that come up        ``layer_strikes``
 75 every line has a known name and all its fields         ``vocabulary``
 76 what is done to a pod or a node has its event          ``reported``
+89 a refused pod is bound when something happens          ``prompted``
 == =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.

@@ -26,6 +26,7 @@ from mews.harness.invariants.orderly import Orderly
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
+from mews.harness.invariants.prompted import Prompted
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.reported import Reports
 from mews.harness.invariants.scheduled import Scheduled
@@ -73,6 +74,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     73: FaultStrikes,
     74: LayerStrikes,
     76: Reports,
+    89: Prompted,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; 75 is the
 oracle's, as a judge alone may be fed lines with no more fields than its laws look at. A system's have other numbers."""

@@ -175,3 +175,42 @@ def test_a_container_that_names_a_device_as_it_was_before_a_fault_took_its_uuid_
     made.chassis("device-changed", "000100", "1", uuid="GPU-other", old_uuid="GPU-000100")
     made.run("host-1", "a", ["000100"], env={"NVIDIA_VISIBLE_DEVICES": "GPU-000100"})
     assert (6 in made.numbers()) is not excused
+
+
+def refused(made, name="a", scheduler="default-scheduler"):
+    made.api(f"pod/default/{name}", "created", uid=name, scheduler=scheduler, node="", phase="Pending", requests={})
+    made.api(f"pod/default/{name}", "condition", uid=name, type="PodScheduled", status="False", reason="Unschedulable")
+
+
+def bind(made, name="a"):
+    return made.api(f"pod/default/{name}", "bound", uid=name, node="host-1")
+
+
+def test_a_refused_pod_that_is_bound_though_nothing_happens_is_named():
+    made = stream()
+    refused(made)
+    refused(made, "b")
+    made.t += 3
+    gone = made.api("pod/default/c", "phase", uid="c", phase="Succeeded", reason="")
+    bind(made, "b")
+    made.t += 1
+    late = bind(made)
+    (violation,) = [one for one in made.judge.violations if one.invariant == 89]
+    assert violation.first is late
+    assert violation.after.number > gone.number
+
+
+@pytest.mark.parametrize("why", ["something happens", "annotated", "failed", "five minutes", "another scheduler"])
+def test_a_refused_pod_that_is_bound_for_a_reason_is_no_breach(why):
+    made = stream()
+    refused(made, scheduler="default-scheduler" if why != "another scheduler" else "mine")
+    if why == "annotated":
+        made.api("pod/default/a", "annotations", uid="a", annotations={"x": "y"})
+    if why == "failed":
+        failed = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
+        made.api("pod/default/a", "condition", uid="a", **failed)
+    made.t += 300 if why == "five minutes" else 3
+    if why == "something happens":
+        made.api("pod/default/c", "deleted", uid="c")
+    bind(made)
+    assert 89 not in made.numbers()

@@ -64,9 +64,12 @@ class DisruptionController:
             self._events.event(about, "Normal", "NoPods", "No matching pods found")
         scale = await self._scale(pods) if policy.needs_scale(budget) else 0
         now = self._context.clock.now()
+        for pod in policy.overdue(budget, pods, now):
+            text = f"Pod was expected by PDB {key} to be deleted but it wasn't"
+            self._events.event(reference(pod, kind="Pod"), "Warning", "NotDeleted", text)
         status = policy.status(budget, pods, scale, now)
         if status.get("disruptedPods"):
-            self._loop.add_after(key, policy.DELETION_TIMEOUT_S)
+            self._loop.add_after(key, policy.recheck_s(status["disruptedPods"], now))
         if status != (budget.get("status") or {}):
             try:
                 written = await self._context.kube.replace(

@@ -13,6 +13,8 @@ from mews.kube.emulated.controllers.pods import is_ready
 DELETION_TIMEOUT_S = 120.0
 """How long an evicted pod counts as gone before it is."""
 _KIND = "DisruptionAllowed"
+_MOMENT_S = 0.001
+"""After it, that time has passed."""
 
 
 def needs_scale(budget: Object) -> bool:
@@ -37,6 +39,19 @@ def disrupted(budget: Object, pods: Sequence[Object], now: float) -> dict[str, s
     known: Mapping[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
     names = {name_of(pod) for pod in pods if not is_deleting(pod)}
     return {n: t for n, t in known.items() if n in names and seconds(t) + DELETION_TIMEOUT_S >= now}
+
+
+def recheck_s(leaving: Mapping[str, str], now: float) -> float:
+    """In how many seconds the first of these evicted pods is no longer believed to go (disruption.go,
+    buildDisruptedPodMap)."""
+    return max(min(map(seconds, leaving.values())) + DELETION_TIMEOUT_S - now, 0.0) + _MOMENT_S
+
+
+def overdue(budget: Object, pods: Sequence[Object], now: float) -> list[Object]:
+    """Evicted pods that should have been deleted by now, and are not."""
+    known: Mapping[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
+    there = [pod for pod in pods if name_of(pod) in known and not is_deleting(pod)]
+    return [pod for pod in there if seconds(known[name_of(pod)]) + DELETION_TIMEOUT_S < now]
 
 
 def status(budget: Object, pods: Sequence[Object], scale: int, now: float) -> dict[str, Any]:

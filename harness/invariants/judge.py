@@ -18,6 +18,7 @@ from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.kubelet_reports import KubeletReports
+from mews.harness.invariants.kubelet_spans import KubeletSpans
 from mews.harness.invariants.layer_strikes import LayerStrikes
 from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
@@ -66,6 +67,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     23: SilentNodes,
     24: FaultEffects,
     25: Placements,
+    26: KubeletSpans,
     28: NodeTaints,
     29: SingleClaim,
     70: HostLayers,

@@ -83,6 +83,8 @@ def layer_of(actor: str, event: str) -> str:
     kind = actor.partition("/")[0]
     if event in ("started", "killed", "crashed"):
         return "component"
+    if event == "event":
+        return "api"
     return kind if kind in ("kubelet", "chassis", "host") else "api"
 
 

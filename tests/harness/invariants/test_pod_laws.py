@@ -6,6 +6,7 @@ import pytest
 
 from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.judge import LAWS
+from mews.harness.invariants.kubelet_spans import KubeletSpans
 from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.pod_lives import REMEMBERED, PodLives
 from mews.harness.invariants.terminations import Terminations
@@ -235,3 +236,35 @@ def test_a_list_that_a_real_plugin_repeats_after_its_kubelets_restart_is_no_news
     stream.journal.write("component", "kubelet/host-1", "started")
     stream.allocate("host-1", "p", ["a"])
     assert (15 in stream.numbers()) is found
+
+
+def told(t: float, reason: str) -> Said:
+    return (t, "kubelet/h1", "event", {"type": "Normal", "reason": reason, "object": "pod/default/a", "message": ""})
+
+
+def sandbox(t: float) -> Said:
+    return api(t, "condition", type="PodReadyToStartContainers", status="False", reason="")
+
+
+def deleting(t: float, grace_s: int = 30) -> Said:
+    return api(t, "deleting", grace_s=grace_s, finalizers=[])
+
+
+LIFE = [bound(0), sandbox(0.02), told(0.6, "Pulled"), told(0.62, "Created"), told(0.8, "Started")]
+DEATH = [deleting(5), told(5.1, "Killing"), kubelet(5.4, "pod-ended"), api(6.2, "deleted")]
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        pytest.param([*LIFE, *DEATH], [], id="as long as it takes"),
+        pytest.param([*LIFE, deleting(5, 0), api(5, "deleted"), *DEATH[1:]], [], id="deleted by force"),
+        pytest.param([bound(0), sandbox(0.001)], [(1, 0)], id="seen too soon"),
+        pytest.param([*LIFE[:3], told(0.6, "Created")], [(3, 2)], id="created too soon"),
+        pytest.param([*LIFE[:4], told(0.63, "Started")], [(4, 3)], id="started too soon"),
+        pytest.param([deleting(5), told(5, "Killing")], [(1, 0)], id="killed too soon"),
+        pytest.param([*DEATH[:3], api(5.5, "deleted")], [(3, 2)], id="taken away too soon"),
+    ],
+)
+def test_a_kubelet_takes_its_time(said: list[Said], named: list[object]) -> None:
+    assert numbers(breaches(KubeletSpans(), said)) == named

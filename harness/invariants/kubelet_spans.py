@@ -1,0 +1,83 @@
+"""Invariant 26: what a kubelet does takes as long as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.emulated.kubelet.timings import MEASURED, Span
+from mews.kube.system.invariant import Breach, Invariant
+
+NEAR_S = 0.001
+"""Times are sums of seconds: what takes so much less took its time."""
+_STARTS: dict[str, Span] = {"Created": MEASURED.create, "Started": MEASURED.start}
+_BEFORE = {"Created": "Pulled", "Started": "Created"}
+
+
+class KubeletSpans(Invariant[ObservedState]):
+    """A kubelet sees a pod after it is bound, and a deletion after it was asked for; it pulls, creates and starts a
+    container in this order, and takes a deleted pod away once it has ended it: none of it faster than was ever measured
+    on a real one (contract kubelet.md sections 2, 8, 10 and 11). Pods that were deleted with no grace, or by somebody
+    else, are not waited for."""
+
+    number = 26
+    name = "a kubelet does nothing before it can have seen why, nor faster than it can"
+    ours_alone = True
+    events = frozenset(
+        {("api", event) for event in ("bound", "deleting", "deleted", "event", "condition")}
+        | {("kubelet", "pod-ended")}
+    )
+
+    def __init__(self) -> None:
+        self._bound: dict[str, Line] = {}
+        self._asked: dict[str, Line] = {}
+        self._ended: dict[str, Line] = {}
+        self._told: dict[tuple[str, str], Line] = {}
+        """Pod and reason -> the last event of that sort."""
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Compare a line with the one that it follows from."""
+        if state.bounds.lag_s:
+            return
+        if line.layer == "kubelet":
+            if "pod" in line.fields:
+                self._ended[f"pod/{line.fields['pod']}"] = line
+        elif line.event == "event":
+            if line.actor.startswith("kubelet/"):
+                yield from self._tells(line)
+        elif line.actor.startswith("pod/"):
+            yield from self._pod(line)
+
+    def _pod(self, line: Line) -> Iterator[Breach]:
+        pod = line.actor
+        if line.event == "bound":
+            self._bound[pod] = line
+        elif line.event == "deleting":
+            self._asked.setdefault(pod, line)
+        elif line.event == "condition":
+            if line.fields["type"] == "PodReadyToStartContainers":
+                yield from self._faster(line, self._bound.pop(pod, None), MEASURED.see_pod, "seen")
+        else:
+            asked, ended = self._asked.pop(pod, None), self._ended.pop(pod, None)
+            self._bound.pop(pod, None)
+            for key in [key for key in self._told if key[0] == pod]:
+                del self._told[key]
+            if asked is not None and ended is not None and asked.fields.get("grace_s"):
+                yield from self._faster(line, ended, MEASURED.remove, "taken away")
+
+    def _tells(self, line: Line) -> Iterator[Breach]:
+        pod, reason = line.fields["object"], line.fields["reason"]
+        if reason == "Killing":
+            yield from self._faster(line, self._asked.get(pod), MEASURED.see_deletion, "killed")
+        if reason in ("Pulled", *_STARTS):
+            before = self._told.get((pod, _BEFORE.get(reason, "")))
+            self._told[pod, reason] = line
+            if reason in _STARTS:
+                yield from self._faster(line, before, _STARTS[reason], reason.lower())
+
+    def _faster(self, line: Line, since: Line | None, span: Span, what: str) -> Iterator[Breach]:
+        if since is not None and line.t - since.t < span.low_s - NEAR_S:
+            pod = line.fields["object"] if line.event == "event" else line.actor
+            took = f"{line.t - since.t:.3f} s after the line {since.event} (never below {span.low_s:g} s)"
+            yield Breach((pod, what, str(line.number)), f"{pod} is {what} {took}", line, after=since)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
-from mews.kube.system.invariant import Breach, Invariant
+from mews.kube.api.objects import Object, uid_of
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 
 MOMENTS_S = 1.0
 """A controller writes its event right after the act. One that takes back so soon what it made goes round in circles."""
@@ -21,8 +22,15 @@ _ORDERS = ("ScalingReplicaSet", "Suspended", "Completed", "FailedJob", "Deadline
 """Events of controllers by which others are to delete pods."""
 
 
+_REPORTING = frozenset({("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job")})
+"""API group and kind of owners whose controllers report each pod that they make."""
+MOST = 10
+"""Of so many pods of an owner reports are missed: a recorder drops what comes in heaps (events_cache.go)."""
+
+
 class ControllerReports(Invariant[ObservedState]):
-    """By the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. A pod that its controller made and deletes
+    """By the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. Each pod that one of them owns was reported in
+    the moment in which it was made. A pod that its controller made and deletes
     within a moment, though nobody has asked for fewer, goes round in circles. A ReplicaSet has no more pods than its
     Deployment scaled it to; of one whose scale somebody has changed since, nothing is said."""
 
@@ -31,7 +39,8 @@ class ControllerReports(Invariant[ObservedState]):
     of_time = True
     ours_alone = True
     events = frozenset(
-        {("api", event) for event in ("created", "phase", "deleting", "deleted", "event")} | {("step", "begun")}
+        {("api", event) for event in ("created", "bound", "phase", "deleting", "deleted", "event")}
+        | {("step", "begun"), ("component", "killed"), ("component", "crashed")}
     )
 
     def __init__(self) -> None:
@@ -42,6 +51,28 @@ class ControllerReports(Invariant[ObservedState]):
         self._ordered: Line | None = None
         self._scales: dict[str, tuple[int, Line]] = {}
         """ReplicaSet -> how many pods it is to have, by its Deployment's last event."""
+
+        self._unreported: dict[str, list[Line]] = {}
+        """Pod that is to be reported -> the line of its making, and the next one about it."""
+        self._names: set[str] = set()
+        """Pods that there have been: an event in the same words is counted, and not written anew."""
+        self._owned: dict[str, int] = {}
+        """Owner (uid) -> how many pods of it were looked at."""
+
+    def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
+        """Judge what no controller has said."""
+        for actor, lines in list(self._unreported.items()):
+            if t - lines[0].t <= MOMENTS_S:
+                continue
+            del self._unreported[actor]
+            pod = objects.pods.get(actor.removeprefix("pod/"))
+            owner = _controller(pod) if pod is not None and uid_of(pod) == lines[0].fields["uid"] else None
+            if owner is None or (owner["apiVersion"].partition("/")[0], owner["kind"]) not in _REPORTING:
+                continue
+            self._owned[owner["uid"]] = self._owned.get(owner["uid"], 0) + 1
+            if self._owned[owner["uid"]] <= MOST:
+                what = f"{actor} of {owner['kind']} {owner['name']} was made, and no event SuccessfulCreate says so"
+                yield Breach((actor, "unreported", str(lines[0].number)), what, lines[-1], after=lines[0])
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge what a controller says."""
@@ -56,12 +87,26 @@ class ControllerReports(Invariant[ObservedState]):
                 self._scale(line)
             elif line.fields["reason"] in _REPORTS:
                 yield from self._judge(line)
+        elif line.layer == "component":
+            self._unreported.clear()  # one that has died says nothing
         elif line.actor.startswith("pod/"):
+            self._note(line)
+            if line.event == "bound":
+                return
             if line.event == "phase" and line.fields["phase"] not in ("Succeeded", "Failed"):
                 return
             self._done[line.actor] = line
             if line.event == "created":
                 self._made.pop(line.actor, None)
+
+    def _note(self, line: Line) -> None:
+        if line.event == "created" and line.actor not in self._names:
+            self._names.add(line.actor)
+            self._unreported[line.actor] = [line]
+        elif line.event == "deleted":
+            self._unreported.pop(line.actor, None)
+        elif len(self._unreported.get(line.actor, ())) == 1:
+            self._unreported[line.actor].append(line)
 
     def _scale(self, line: Line) -> None:
         match = _SCALED.match(line.fields["message"])
@@ -89,6 +134,8 @@ class ControllerReports(Invariant[ObservedState]):
         if match is None or not namespace:
             return
         pod = f"pod/{namespace}/{match[1] or match[2]}"
+        if line.fields["reason"] == "SuccessfulCreate":
+            self._unreported.pop(pod, None)
         done, made = self._done.get(pod), self._made.get(pod)
         if line.fields["reason"] == "SuccessfulCreate" and done is not None:
             self._made[pod] = owner, done
@@ -107,3 +154,8 @@ class ControllerReports(Invariant[ObservedState]):
                     f"{owner} deletes {pod} {done.t - made[1].t:.1f} s after it made it, and nobody has asked for fewer"
                 )
                 yield Breach((pod, "taken back"), what, done, after=made[1])
+
+
+def _controller(pod: Object) -> dict[str, str] | None:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)

@@ -16,7 +16,7 @@ from mews.harness.invariants.kubelet_reports import KubeletReports
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.scheduler_reports import SchedulerReports
 from mews.harness.invariants.silent_nodes import SilentNodes
-from mews.kube.system.invariant import Breach, Invariant
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 from mews.kube.system.journal import Line
 
 Said = tuple[float, str, str, str, dict[str, Any]]
@@ -334,3 +334,33 @@ def test_what_comes_without_its_event_is_named() -> None:
     started = [*STARTS[:9], condition(4, "Ready", "True")]
     [breach] = judged(KubeletReports(), started, until=9)
     assert (breach.first and breach.first.number, breach.after and breach.after.number) == (9, 8)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "named"),
+    [
+        pytest.param([pod(1, "created"), pod(1, "bound")], "StatefulSet", [(1, 0)], id="nobody says so"),
+        pytest.param([pod(1, "created")], "StatefulSet", [(0, 0)], id="nothing follows"),
+        pytest.param([pod(0, "created"), pod(0, "deleted"), pod(1, "created")], "StatefulSet", [], id="said before"),
+        pytest.param([pod(1, "created"), pod(1, "bound")], "TFJob", [], id="of somebody else"),
+        pytest.param(
+            [pod(1, "created"), told(1, "x", "SuccessfulCreate", "create Pod a in b", "statefulset/default/b")],
+            "StatefulSet",
+            [],
+            id="reported",
+        ),
+        pytest.param(
+            [pod(1, "created"), (1, "component", "controllermanager", "killed", {})], "StatefulSet", [], id="who died"
+        ),
+    ],
+)
+def test_a_controller_that_makes_a_pod_says_so(said, kind, named) -> None:
+    law, state = ControllerReports(), ObservedState(Bounds.of({}), SYSTEMS)
+    for number, (t, layer, actor, event, fields) in enumerate(said):
+        assert not list(law.on_line(Line(number, t, layer, actor, event, fields), state))
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "b", "uid": "o", "controller": True}
+    made = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "ownerReferences": [owner]}}
+    looks = [list(law.on_objects(t, ClusterObjects({}, {"default/a": made}, 0.0), state)) for t in (1.5, 3.0, 4.0)]
+    assert not looks[0]
+    found = [breach for look in looks for breach in look]
+    assert [(one.first and one.first.number, one.after and one.after.number) for one in found] == named

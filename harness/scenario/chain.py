@@ -33,9 +33,11 @@ def chain_of(lines: Sequence[Line], about: Sequence[str]) -> tuple[Line, ...]:
 
 
 def stop_of(chain: Sequence[Line]) -> Line | None:
-    """Where a chain stops: at the first refusal in it, else at its last link."""
+    """Where a chain stops: at the first refusal in it, else at the first complaint of a kubelet, else at its last
+    link."""
     refused = next((line for line in chain if line.event == _REFUSED), None)
-    return refused or (chain[-1] if chain else None)
+    complained = next((line for line in chain if _complains(line)), None)
+    return refused or complained or (chain[-1] if chain else None)
 
 
 def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
@@ -58,6 +60,9 @@ def _links(lines: Sequence[Line], thing: str) -> list[Line]:
     if last is None:
         return []
     links = [last]
+    complaint = next((line for line in lines if _complains(line) and _is_of(str(line.fields["object"]), thing)), None)
+    if complaint is not None and complaint is not last:
+        links.append(complaint)
     reported = next((line for line in lines if line.actor == thing and _target(line) != ""), None)
     bound = _last(lines, lambda line: line.actor == thing and line.event in _SCHEDULED)
     if reported is not None and bound is None:
@@ -72,7 +77,7 @@ def _links(lines: Sequence[Line], thing: str) -> list[Line]:
 def _devices(lines: Sequence[Line], reported: Line) -> Iterator[Line]:
     """From a pod that waits for devices to the last word about one of them."""
     after = [line for line in lines if line.number > reported.number]
-    asked = _last(after, lambda line: line.event in _ASKED and "gpuid" in line.fields)
+    asked = _last(_without_renewals(after), lambda line: line.event in _ASKED and "gpuid" in line.fields)
     refused = next((line for line in after if line.event == _REFUSED and "gpuid" in line.fields), None)
     if refused is not None and refused is not asked:
         yield refused
@@ -91,6 +96,29 @@ def _devices(lines: Sequence[Line], reported: Line) -> Iterator[Line]:
     )
     if done is not None and done.number > asked.number:
         yield done
+
+
+def _without_renewals(lines: Sequence[Line]) -> Sequence[Line]:
+    """Without consents that are given again to the same request: they keep it alive, and are no news."""
+    seen: set[tuple[str, str]] = set()
+    news = []
+    for line in lines:
+        key = line.actor, str(line.fields.get("request"))
+        if line.event == "consented" and key in seen:
+            continue
+        seen |= {key} if line.event == "consented" else set()
+        news.append(line)
+    return news
+
+
+def _complains(line: Line) -> bool:
+    return line.event == "event" and line.fields.get("type") == "Warning" and line.actor.startswith("kubelet/")
+
+
+def _is_of(pod: str, thing: str) -> bool:
+    """Whether that pod is the thing, or one that it made, by its name."""
+    kind, _, name = thing.partition("/")
+    return pod == thing or (kind not in ("pod", "node") and pod.startswith(f"pod/{name}-"))
 
 
 def _owner(line: Line, node: str | None) -> bool:

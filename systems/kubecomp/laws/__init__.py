@@ -13,7 +13,7 @@ from mews.systems.kubecomp.laws.choice import EnoughFirst
 from mews.systems.kubecomp.laws.consent import AnsweredOnce, ConsentBeforeDetach, NeedsAreKept
 from mews.systems.kubecomp.laws.listed import ListsWhatIsThere
 from mews.systems.kubecomp.laws.permit import PermitEnds
-from mews.systems.kubecomp.laws.promptly import ActsAtOnce, WaitsItsPatience
+from mews.systems.kubecomp.laws.promptly import ActsAtOnce, ClearsWhatItWrote, WaitsItsPatience
 from mews.systems.kubecomp.laws.removal import OffItsHost
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
 from mews.systems.kubecomp.laws.tried import WaitIsServed
@@ -34,6 +34,7 @@ LAWS = (
     WaitIsServed,
     WaitsItsPatience,
     ActsAtOnce,
+    ClearsWhatItWrote,
 )
 
 

@@ -12,12 +12,14 @@ from mews.systems.kubecomp.laws.answering import EARLY_S, NOTICED
 from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board, Withdrawal
 from mews.systems.kubecomp.laws.consent import READING_S
 from mews.systems.kubecomp.laws.own_detach import LAG
+from mews.systems.kubecomp.records import USE_FALCON
 
 IDLE_S = READING_S + 1.0
-"""Reconfig-Mgr reads a chassis before it asks for a device; what comes later has had no cause for so long."""
+"""Reconfig-Mgr reads a chassis before it asks for a device; what comes later may have had no cause for so long."""
 MANAGER = "reconfig-manager"
 LETS_GO_S = 10.0
 """A host that has just let one device go takes the next one out only once its hot-plug is done."""
+NEAR_S = 0.001
 CHECKS = 2
 """A node looks at what it gives up once in ``withdrawal_check_s``: so many of them, and what is due has happened."""
 _OF_A_NODE = ("device-manager/", "kubelet/")
@@ -79,10 +81,11 @@ class WaitsItsPatience(Invariant[RunState]):
 
 
 class ActsAtOnce(Invariant[RunState]):
-    """Reconfig-Mgr asks for a device when something makes it: a pod that waits, a report, an answer. Where for longer
-    than it takes to read a chassis nothing at all has happened it could have asked before. A node that is asked for a
-    device begins to give it up, or answers, at its next look (``withdrawal_check_s``), if it is asked for no
-    other one. What was refused or asked back before has times of its own."""
+    """Reconfig-Mgr asks for a device when something makes it: a pod that waits, a report, an answer. What it asks for
+    at its regular look (``pool_poll_s``), long after anything has happened, it could have asked for before. A node
+    that is asked for a device begins to give it up, or answers, at its next look (``withdrawal_check_s``), if it is
+    asked for no other one. What was refused or asked back before has times of its own. A move that is written down
+    begins before the consent to it is renewed."""
 
     number = 88
     name = "who has cause to act for a pod that waits does so at once"
@@ -97,6 +100,10 @@ class ActsAtOnce(Invariant[RunState]):
         self._tried: set[str] = set()
         self._open: dict[str, tuple[Withdrawal, Line]] = {}
         """Device -> its request, and the last line that may have kept its node from giving it up."""
+        self._poll_s = config.timing.pool_poll_s
+        self._started_s = 0.0
+        self._begun: dict[str, Line] = {}
+        """Device -> the last operation of a chassis on it."""
         self._down: set[str] = set()
         self._is_struck = False
         self._left_s: dict[str, float] = {}
@@ -116,11 +123,26 @@ class ActsAtOnce(Invariant[RunState]):
             yield from self._given_up(line, state)
         if line.event == "asked" and line.actor.startswith("withdrawal/"):
             yield from self._asked(line, before, state)
+        elif line.event in ("attach-begun", "detach-begun"):
+            self._begun[line.fields["gpuid"]] = line
+        elif line.event == "consented":
+            yield from self._renewed(line)
+
+    def _renewed(self, line: Line) -> Iterator[Breach]:
+        """A consent is renewed while a move that was written down has not begun."""
+        gpuid = line.fields["gpuid"]
+        move, begun = self._board.move(gpuid, line.t, 0.0), self._begun.get(gpuid)
+        if move is None or self._down or self._is_struck or line.t - move.t <= 2 * READING_S:
+            return
+        if begun is None or begun.number < move.number:
+            what = f"the move of {gpuid} was written down {line.t - move.t:.1f} s ago, and nothing is done"
+            yield Breach((gpuid, str(move.number), "idle"), what, line, gpuid, after=move)
 
     def _note_trouble(self, line: Line) -> None:
         """Who is not there cannot act, and a chassis with a fault may take its time to be read."""
         if line.layer == "component" and not line.actor.startswith(_OF_A_NODE):
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
+            self._started_s = line.t if line.actor == MANAGER else self._started_s
         elif line.layer == "fault" and line.actor.startswith("chassis/"):
             self._is_struck = True
 
@@ -132,9 +154,14 @@ class ActsAtOnce(Invariant[RunState]):
         is_first, _ = gpuid not in self._tried, self._tried.add(gpuid)
         if before is None or not is_first or line.t - before.t <= IDLE_S:
             return
-        if not self._down and not self._is_struck:
+        if not self._down and not self._is_struck and self._is_poll(line.t):
             what = f"{gpuid} is asked for {line.t - before.t:.1f} s after the last thing happened"
             yield Breach((gpuid, withdrawal.request if withdrawal else ""), what, line, gpuid, after=before)
+
+    def _is_poll(self, t: float) -> bool:
+        """Whether Reconfig-Mgr looks then whatever happens: by that it was found, and might have been before. A reading
+        of a slow chassis ends at other times."""
+        return abs((t - self._started_s + self._poll_s / 2) % self._poll_s - self._poll_s / 2) < NEAR_S
 
     def _given_up(self, line: Line, state: RunState) -> Iterator[Breach]:
         for gpuid, (withdrawal, since) in list(self._open.items()):
@@ -157,3 +184,40 @@ class ActsAtOnce(Invariant[RunState]):
             return
         what = f"{node} begins to give up {gpuid} {line.t - since.t:.1f} s after nothing kept it any more"
         yield Breach((gpuid, withdrawal.request, "late"), what, line, gpuid, after=since)
+
+
+class ClearsWhatItWrote(Invariant[RunState]):
+    """Where a pod is bound, nothing is wanted for it any more: its annotations are cleared before its scheduler says
+    where it went. That a pod uses pooled devices is written down with what it waits for, and of all pods only where
+    ``marksAll`` says so."""
+
+    number = 79
+    name = "a bound pod wants nothing, and only who is asked to marks pods"
+    ours_alone = True
+    events = BOARD_EVENTS | POD_EVENTS | {("api", "event")}
+
+    def __init__(self, config: KubeCompConfig, board: Board) -> None:
+        self._board = board
+        self._scheduler = config.scheduler_name
+        self._marks = config.marks_all
+        self._leaves = bool(config.faults) or config.has(KubeCompFault.STALE_DEMAND)
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge marks, and what is left of them."""
+        self._board.take(line)
+        if state.bound_s(LAG) or self._leaves:
+            return
+        if line.event == "event":
+            yield from self._told(line)
+        elif line.event == "annotations" and not self._marks:
+            pod, said = self._board.pods.get(line.actor), line.fields["annotations"]
+            if pod is not None and said.get(USE_FALCON) and not pod.target and len(said) == 1:
+                what = f"{line.actor} is marked, waits for nothing, and not all pods are to be marked"
+                yield Breach((pod.uid, "marked"), what, line, after=pod.created)
+
+    def _told(self, line: Line) -> Iterator[Breach]:
+        is_its = line.fields["reason"] == "Scheduled" and line.actor == self._scheduler
+        pod = self._board.pods.get(str(line.fields["object"])) if is_its else None
+        if pod is not None and pod.bound is not None and pod.target:
+            what = f"{line.fields['object']} is bound to {pod.node}, and {pod.target} is still to be composed for it"
+            yield Breach((pod.uid, "left"), what, line, after=pod.bound)

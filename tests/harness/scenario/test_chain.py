@@ -70,3 +70,21 @@ def test_a_move_is_set_off_by_what_told_a_pod_to_wait_for_it():
     other = ("api", OTHER, "annotations", {"annotations": {"dst_node": "host-1"}})
     assert moved(written(other, TOLD, begins, BEGUN), "0-a").number == 0
     assert moved(written(MADE), "0-a") is None
+
+
+def test_a_consent_that_is_renewed_is_no_news():
+    consent = ("api", "withdrawal/0-a", "consented", {"node": "host-2", "gpuid": "0-a", "request": "r"})
+    lines = written(TABLE, MADE, TOLD, ASKED, consent, BEGUN, consent, consent)
+    assert numbers(lines, POD) == [2, 4, 5]
+    assert numbers(lines[:5], POD) == [2, 4]
+
+
+def test_a_chain_stops_at_the_first_complaint_of_a_kubelet():
+    def complaint(pod):
+        return ("api", "kubelet/host-1", "event", {"type": "Warning", "reason": "Failed", "object": pod, "message": ""})
+
+    job = ("api", "job/default/j", "created", {})
+    of_job, of_other = complaint("pod/default/j-0"), complaint("pod/default/jj-0")
+    lines = written(MADE, BOUND, complaint(OTHER), complaint(POD), complaint(POD), job, of_other, of_job)
+    assert stop_of(chain_of(lines, [POD])).number == 3
+    assert stop_of(chain_of(lines, ["job/default/j"])).number == 7

@@ -1,13 +1,18 @@
 """One line wrong in a component of KubeComp, and the law of its protocol that names the first wrong line."""
 
+import asyncio
+
 import pytest
 
+from mews.kube.scheduling.framework import SUCCESS
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.annotations import PodAnnotations
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.journal import MoveJournal
+from mews.systems.kubecomp.mover import Mover
 from mews.systems.kubecomp.node_devices import NodeDevices
+from mews.systems.kubecomp.plugin import FalconResources
 from mews.systems.kubecomp.pool_worker import PoolWorker
 from mews.systems.kubecomp.withdrawal import Withdrawals
 from tests.oracle.scenes import create, delete, fault, kill, scene
@@ -27,6 +32,15 @@ def is_elsewhere(gpu, target, holdings):
 
 async def nothing(*args, **kwargs):
     return None
+
+
+async def marks_each(self, state, pod, node):
+    await self._notes.mark(pod, uses=True)
+    return SUCCESS
+
+
+async def idle(self, intent, may_detach):
+    await asyncio.Event().wait()
 
 
 def hears_of_nothing(self, news):
@@ -123,6 +137,16 @@ FAULTS = [
     pytest.param(
         [(NodeDevices, "is_withdrawing", False)], ONE, 88, "draining", "devices", id="a node looks once a second"
     ),
+    pytest.param([(PodAnnotations, "clear", nothing)], ONE, 79, "event", "bound", id="what a bound pod wanted is left"),
+    pytest.param(
+        [(FalconResources, "pre_bind", marks_each)],
+        [create(5, "a", 1)],
+        79,
+        "annotations",
+        "created",
+        id="pods are marked",
+    ),
+    pytest.param([(Mover, "_detach", idle)], ONE, 88, "consented", "move-begun", id="a move is written, and not done"),
     pytest.param([(MoveJournal, "begin", nothing)], ONE, 37, "detach-begun", "asked", id="no move is written down"),
 ]
 

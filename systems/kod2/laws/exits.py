@@ -15,15 +15,15 @@ _MOMENTS_S = 0.1
 
 class ExitsAreReported(Invariant[RunState]):
     """As the training operator has it (upstream tfjob_controller.go, ``exitedWithCodeReason``): of a pod that
-    succeeded, while its job goes on. One whose name has been reported of before is no news; nothing is owed while a
-    component is down."""
+    succeeded, while its job goes on and nobody has deleted it. One whose name has been reported of before is no news;
+    nothing is owed while a component is down."""
 
     number = 78
     name = "the end of a TFJob's pod is reported by an event on the job"
     of_time = True
     ours_alone = True
     events = frozenset(
-        {("api", "event"), ("api", "phase"), *JobBooks.events}
+        {("api", "event"), ("api", "phase"), ("api", "deleting"), ("api", "deleted"), *JobBooks.events}
         | {("component", event) for event in ("started", "killed", "crashed")}
     )
 
@@ -32,6 +32,8 @@ class ExitsAreReported(Invariant[RunState]):
         self._owed: dict[tuple[str, str], Line] = {}
         self._reported: set[tuple[str, str]] = set()
         self._down: set[str] = set()
+        self._leaving: set[str] = set()
+        """Pods that somebody has deleted."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Take in what ends and what is reported."""
@@ -50,8 +52,16 @@ class ExitsAreReported(Invariant[RunState]):
                 self._owed.pop(reported, None)
         elif line.actor.startswith("tfjob/"):
             self._close(line.actor.removeprefix("tfjob/"))
-        elif line.event == "phase" and line.fields["phase"] == "Succeeded" and not self._down:
+        elif line.event == "deleting":
+            self._leaving.add(line.actor)
+        elif line.event == "deleted":
+            self._leaving.discard(line.actor)
+        elif line.event == "phase" and line.fields["phase"] == "Succeeded" and self._is_told_of(line.actor):
             self._ends(line)
+
+    def _is_told_of(self, pod: str) -> bool:
+        """Whether somebody is there to say what became of it, and it did not have to go."""
+        return not self._down and pod not in self._leaving
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge what nobody has reported."""

@@ -160,6 +160,7 @@ LATER = job(95, "weight", weight=0.5)
         pytest.param([succeeds(90), job(90, "state", state="COMPLETED", workers=0), LATER], id="with its job"),
         pytest.param([exits(30), succeeds(90), LATER], id="once before, of a pod of the same name"),
         pytest.param([succeeds(90), (90.0, "operator", "killed", {}), LATER], id="nobody to tell it"),
+        pytest.param([pod(80, "deleting", "worker-0"), succeeds(90), LATER], id="one that had to go"),
     ],
 )
 def test_a_pods_end_that_is_told_or_that_nobody_can_tell_breaks_nothing(said: list[Said]) -> None:

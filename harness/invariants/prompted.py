@@ -46,7 +46,11 @@ class Prompted(Invariant[ObservedState]):
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens, and judge bindings."""
-        refusal = self._refused.get(line.actor) if self._refused else None
+        if not self._refused and (line.layer != "api" or line.event in _OWN[1:]):
+            if line.layer != "api" or line.event == "annotations":
+                self._prompt = line
+            return
+        refusal = self._refused.get(line.actor)
         if line.layer == "api" and line.actor.startswith("pod/"):
             if line.event == "condition":
                 self._condition(line)

@@ -9,13 +9,15 @@ from mews.kube.system.journal import Line
 from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.laws.answering import EARLY_S, NOTICED
-from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board, Withdrawal
+from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board, LawPod, Withdrawal
 from mews.systems.kubecomp.laws.consent import READING_S
 from mews.systems.kubecomp.laws.own_detach import LAG
 from mews.systems.kubecomp.records import USE_FALCON
 
 IDLE_S = READING_S + 1.0
 """Reconfig-Mgr reads a chassis before it asks for a device; what comes later may have had no cause for so long."""
+_NO_NEWS = frozenset({"condition", "event", "allocatable", "phase"})
+"""The lines of which there are most, and which no request and no answer is among."""
 MANAGER = "reconfig-manager"
 LETS_GO_S = 10.0
 """A host that has just let one device go takes the next one out only once its hot-plug is done."""
@@ -112,11 +114,15 @@ class ActsAtOnce(Invariant[RunState]):
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge requests and their answers."""
         before, self._last = self._last, line
-        if line.layer in ("api", "kubelet", "step"):
-            self._board.take(line)
-        if state.bound_s(LAG) or self._is_published:
+        layer = line.layer
+        if layer == "api" and line.event in _NO_NEWS and not self._open:
             return
-        self._note_trouble(line)
+        if layer in ("api", "kubelet", "step"):
+            self._board.take(line)
+        elif layer in ("component", "fault"):
+            self._note_trouble(line)
+        if self._is_published or state.bound_s(LAG):
+            return
         if line.layer == "host" and line.event in ("function-removed", "link-down"):
             self._left_s[line.actor.partition("/")[2]] = line.t
         if self._open:
@@ -187,37 +193,50 @@ class ActsAtOnce(Invariant[RunState]):
 
 
 class ClearsWhatItWrote(Invariant[RunState]):
-    """Where a pod is bound, nothing is wanted for it any more: its annotations are cleared before its scheduler says
-    where it went. That a pod uses pooled devices is written down with what it waits for, and of all pods only where
-    ``marksAll`` says so."""
+    """Where a pod is bound, nothing is wanted for it any more: its annotations are cleared in the moment in which its
+    scheduler says where it went. That a pod uses pooled devices is written down with what it waits for, and of all pods
+    only where ``marksAll`` says so."""
 
     number = 79
     name = "a bound pod wants nothing, and only who is asked to marks pods"
     ours_alone = True
-    events = BOARD_EVENTS | POD_EVENTS | {("api", "event")}
+    events = BOARD_EVENTS | POD_EVENTS | {("api", "event"), ("component", "killed"), ("component", "crashed")}
 
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
         self._scheduler = config.scheduler_name
         self._marks = config.marks_all
         self._leaves = bool(config.faults) or config.has(KubeCompFault.STALE_DEMAND)
+        self._owed: dict[str, tuple[LawPod, Line]] = {}
+        """Pods whose annotations are still to be cleared, and the line that says where each went."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge marks, and what is left of them."""
         self._board.take(line)
         if state.bound_s(LAG) or self._leaves:
             return
-        if line.event == "event":
-            yield from self._told(line)
+        if line.layer == "component":
+            self._owed.clear()  # One that has died clears nothing.
+        elif line.event == "event":
+            self._told(line)
         elif line.event == "annotations" and not self._marks:
             pod, said = self._board.pods.get(line.actor), line.fields["annotations"]
             if pod is not None and said.get(USE_FALCON) and not pod.target and len(said) == 1:
                 what = f"{line.actor} is marked, waits for nothing, and not all pods are to be marked"
                 yield Breach((pod.uid, "marked"), what, line, after=pod.created)
 
-    def _told(self, line: Line) -> Iterator[Breach]:
-        is_its = line.fields["reason"] == "Scheduled" and line.actor == self._scheduler
-        pod = self._board.pods.get(str(line.fields["object"])) if is_its else None
-        if pod is not None and pod.bound is not None and pod.target:
-            what = f"{line.fields['object']} is bound to {pod.node}, and {pod.target} is still to be composed for it"
-            yield Breach((pod.uid, "left"), what, line, after=pod.bound)
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge what is left."""
+        for actor, (pod, told) in list(self._owed.items()):
+            if not pod.target:
+                del self._owed[actor]
+            elif t - told.t > NEAR_S:
+                del self._owed[actor]
+                what = f"{actor} is bound to {pod.node}, and {pod.target} is still to be composed for it"
+                yield Breach((pod.uid, "left"), what, told, after=pod.bound)
+
+    def _told(self, line: Line) -> None:
+        if line.fields["reason"] == "Scheduled" and line.actor == self._scheduler:
+            pod = self._board.pods.get(str(line.fields["object"]))
+            if pod is not None and pod.bound is not None and pod.target:
+                self._owed[str(line.fields["object"])] = pod, line

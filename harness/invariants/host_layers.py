@@ -91,7 +91,7 @@ class HostLayers(Invariant[ObservedState]):
                 what, after = f"gets minor number {minor}, which {held[0]} has", held[1]
             elif line.event == "driver-bound" and minor is not None:
                 self._minors[line.actor, minor] = gpuid, line
-        if line.event == "driver-unbound":
+        if line.event == "driver-unbound" and minor is not None:
             self._minors.pop((line.actor, minor), None)
         if what:
             yield Breach(

@@ -33,7 +33,7 @@ class KubeletSpans(Invariant[ObservedState]):
         self._bound: dict[str, Line] = {}
         self._asked: dict[str, Line] = {}
         self._ended: dict[str, Line] = {}
-        self._told: dict[tuple[str, str], Line] = {}
+        self._reported: dict[tuple[str, str], Line] = {}
         """Pod and reason -> the last event of that sort."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
@@ -45,7 +45,7 @@ class KubeletSpans(Invariant[ObservedState]):
                 self._ended[f"pod/{line.fields['pod']}"] = line
         elif line.event == "event":
             if line.actor.startswith("kubelet/"):
-                yield from self._tells(line)
+                yield from self._report(line)
         elif line.actor.startswith("pod/"):
             yield from self._pod(line)
 
@@ -61,18 +61,18 @@ class KubeletSpans(Invariant[ObservedState]):
         else:
             asked, ended = self._asked.pop(pod, None), self._ended.pop(pod, None)
             self._bound.pop(pod, None)
-            for key in [key for key in self._told if key[0] == pod]:
-                del self._told[key]
+            for key in [key for key in self._reported if key[0] == pod]:
+                del self._reported[key]
             if asked is not None and ended is not None and asked.fields.get("grace_s"):
                 yield from self._faster(line, ended, MEASURED.remove, "taken away")
 
-    def _tells(self, line: Line) -> Iterator[Breach]:
+    def _report(self, line: Line) -> Iterator[Breach]:
         pod, reason = line.fields["object"], line.fields["reason"]
         if reason == "Killing":
             yield from self._faster(line, self._asked.get(pod), MEASURED.see_deletion, "killed")
         if reason in ("Pulled", *_STARTS):
-            before = self._told.get((pod, _BEFORE.get(reason, "")))
-            self._told[pod, reason] = line
+            before = self._reported.get((pod, _BEFORE.get(reason, "")))
+            self._reported[pod, reason] = line
             if reason in _STARTS:
                 yield from self._faster(line, before, _STARTS[reason], reason.lower())
 

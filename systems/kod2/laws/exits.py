@@ -56,10 +56,10 @@ class ExitsAreReported(Invariant[RunState]):
             self._leaving.add(line.actor)
         elif line.event == "deleted":
             self._leaving.discard(line.actor)
-        elif line.event == "phase" and line.fields["phase"] == "Succeeded" and self._is_told_of(line.actor):
+        elif line.event == "phase" and line.fields["phase"] == "Succeeded" and self._is_reported(line.actor):
             self._ends(line)
 
-    def _is_told_of(self, pod: str) -> bool:
+    def _is_reported(self, pod: str) -> bool:
         """Whether somebody is there to say what became of it, and it did not have to go."""
         return not self._down and pod not in self._leaving
 

@@ -104,6 +104,8 @@ class ActsAtOnce(Invariant[RunState]):
         """Device -> its request, and the last line that may have kept its node from giving it up."""
         self._poll_s = config.timing.pool_poll_s
         self._started_s = 0.0
+        self._back_s = -1.0
+        """When somebody was killed or started last who belongs to no node."""
         self._begun: dict[str, Line] = {}
         """Device -> the last operation of a chassis on it."""
         self._down: set[str] = set()
@@ -140,6 +142,8 @@ class ActsAtOnce(Invariant[RunState]):
         move, begun = self._board.move(gpuid, line.t, 0.0), self._begun.get(gpuid)
         if move is None or self._down or self._is_struck or line.t - move.t <= 2 * READING_S:
             return
+        if self._back_s >= move.t:
+            return  # Somebody was away, and is tried again after a back-off.
         if begun is None or begun.number < move.number:
             what = f"the move of {gpuid} was written down {line.t - move.t:.1f} s ago, and nothing is done"
             yield Breach((gpuid, str(move.number), "idle"), what, line, gpuid, after=move)
@@ -149,6 +153,7 @@ class ActsAtOnce(Invariant[RunState]):
         if line.layer == "component" and not line.actor.startswith(_OF_A_NODE):
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
             self._started_s = line.t if line.actor == MANAGER else self._started_s
+            self._back_s = line.t
         elif line.layer == "fault" and line.actor.startswith("chassis/"):
             self._is_struck = True
 
@@ -157,7 +162,8 @@ class ActsAtOnce(Invariant[RunState]):
         withdrawal = self._board.withdrawal(gpuid, line.fields["request"])
         if withdrawal is not None and node not in self._lent:
             self._open[gpuid] = withdrawal, line
-        is_first, _ = gpuid not in self._tried, self._tried.add(gpuid)
+        is_first = gpuid not in self._tried
+        self._tried.add(gpuid)
         if before is None or not is_first or line.t - before.t <= IDLE_S:
             return
         if not self._down and not self._is_struck and self._is_poll(line.t):
@@ -218,24 +224,24 @@ class ClearsWhatItWrote(Invariant[RunState]):
         if line.layer == "component":
             self._owed.clear()  # One that has died clears nothing.
         elif line.event == "event":
-            self._told(line)
+            self._note_report(line)
         elif line.event == "annotations" and not self._marks:
-            pod, said = self._board.pods.get(line.actor), line.fields["annotations"]
-            if pod is not None and said.get(USE_FALCON) and not pod.target and len(said) == 1:
+            pod, noted = self._board.pods.get(line.actor), line.fields["annotations"]
+            if pod is not None and noted.get(USE_FALCON) and not pod.target and len(noted) == 1:
                 what = f"{line.actor} is marked, waits for nothing, and not all pods are to be marked"
                 yield Breach((pod.uid, "marked"), what, line, after=pod.created)
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge what is left."""
-        for actor, (pod, told) in list(self._owed.items()):
+        for actor, (pod, report) in list(self._owed.items()):
             if not pod.target:
                 del self._owed[actor]
-            elif t - told.t > NEAR_S:
+            elif t - report.t > NEAR_S:
                 del self._owed[actor]
                 what = f"{actor} is bound to {pod.node}, and {pod.target} is still to be composed for it"
-                yield Breach((pod.uid, "left"), what, told, after=pod.bound)
+                yield Breach((pod.uid, "left"), what, report, after=pod.bound)
 
-    def _told(self, line: Line) -> None:
+    def _note_report(self, line: Line) -> None:
         if line.fields["reason"] == "Scheduled" and line.actor == self._scheduler:
             pod = self._board.pods.get(str(line.fields["object"]))
             if pod is not None and pod.bound is not None and pod.target:

@@ -33,6 +33,8 @@ class KubeletSpans(Invariant[ObservedState]):
         self._bound: dict[str, Line] = {}
         self._asked: dict[str, Line] = {}
         self._ended: dict[str, Line] = {}
+        self._forced: set[str] = set()
+        """Pods that were deleted with no grace: the API takes them away."""
         self._reported: dict[tuple[str, str], Line] = {}
         """Pod and reason -> the last event of that sort."""
 
@@ -40,7 +42,10 @@ class KubeletSpans(Invariant[ObservedState]):
         """Compare a line with the one that it follows from."""
         if state.bounds.lag_s:
             return
-        if line.layer == "kubelet":
+        if line.layer == "component":
+            if line.actor.startswith("kubelet/"):
+                self._forget()
+        elif line.layer == "kubelet":
             if "pod" in line.fields:
                 self._ended[f"pod/{line.fields['pod']}"] = line
         elif line.event == "event":
@@ -49,12 +54,19 @@ class KubeletSpans(Invariant[ObservedState]):
         elif line.actor.startswith("pod/"):
             yield from self._pod(line)
 
+    def _forget(self) -> None:
+        """A kubelet that begins anew finds things as they are, and others may have been at them."""
+        for known in (self._bound, self._asked, self._ended, self._reported):
+            known.clear()
+
     def _pod(self, line: Line) -> Iterator[Breach]:
         pod = line.actor
         if line.event == "bound":
             self._bound[pod] = line
         elif line.event == "deleting":
             self._asked.setdefault(pod, line)
+            if not line.fields.get("grace_s"):
+                self._forced.add(pod)
         elif line.event == "condition":
             if line.fields["type"] == "PodReadyToStartContainers":
                 yield from self._faster(line, self._bound.pop(pod, None), MEASURED.see_pod, "seen")
@@ -63,7 +75,9 @@ class KubeletSpans(Invariant[ObservedState]):
             self._bound.pop(pod, None)
             for key in [key for key in self._reported if key[0] == pod]:
                 del self._reported[key]
-            if asked is not None and ended is not None and asked.fields.get("grace_s"):
+            is_forced = pod in self._forced
+            self._forced.discard(pod)
+            if asked is not None and ended is not None and not is_forced:
                 yield from self._faster(line, ended, MEASURED.remove, "taken away")
 
     def _report(self, line: Line) -> Iterator[Breach]:

@@ -17,24 +17,20 @@ _BEFORE = {"Created": "Pulled", "Started": "Created"}
 
 class KubeletSpans(Invariant[ObservedState]):
     """A kubelet sees a pod after it is bound, and a deletion after it was asked for; it pulls, creates and starts a
-    container in this order, and takes a deleted pod away once it has ended it: none of it faster than was ever measured
-    on a real one (contract kubelet.md sections 2, 8, 10 and 11). Pods that were deleted with no grace, or by somebody
-    else, are not waited for."""
+    container in this order: none of it faster than was ever measured on a real one (contract kubelet.md sections 2, 8,
+    10 and 11). When a pod that has ended goes is not judged: whoever deletes it once more has it gone at once."""
 
     number = 26
     name = "a kubelet does nothing before it can have seen why, nor faster than it can"
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("bound", "deleting", "deleted", "event", "condition")}
-        | {("kubelet", "pod-ended")}
+        | {("component", "killed"), ("component", "crashed")}
     )
 
     def __init__(self) -> None:
         self._bound: dict[str, Line] = {}
         self._asked: dict[str, Line] = {}
-        self._ended: dict[str, Line] = {}
-        self._forced: set[str] = set()
-        """Pods that were deleted with no grace: the API takes them away."""
         self._reported: dict[tuple[str, str], Line] = {}
         """Pod and reason -> the last event of that sort."""
 
@@ -45,9 +41,6 @@ class KubeletSpans(Invariant[ObservedState]):
         if line.layer == "component":
             if line.actor.startswith("kubelet/"):
                 self._forget()
-        elif line.layer == "kubelet":
-            if "pod" in line.fields:
-                self._ended[f"pod/{line.fields['pod']}"] = line
         elif line.event == "event":
             if line.actor.startswith("kubelet/"):
                 yield from self._report(line)
@@ -56,7 +49,7 @@ class KubeletSpans(Invariant[ObservedState]):
 
     def _forget(self) -> None:
         """A kubelet that begins anew finds things as they are, and others may have been at them."""
-        for known in (self._bound, self._asked, self._ended, self._reported):
+        for known in (self._bound, self._asked, self._reported):
             known.clear()
 
     def _pod(self, line: Line) -> Iterator[Breach]:
@@ -65,20 +58,14 @@ class KubeletSpans(Invariant[ObservedState]):
             self._bound[pod] = line
         elif line.event == "deleting":
             self._asked.setdefault(pod, line)
-            if not line.fields.get("grace_s"):
-                self._forced.add(pod)
         elif line.event == "condition":
             if line.fields["type"] == "PodReadyToStartContainers":
                 yield from self._faster(line, self._bound.pop(pod, None), MEASURED.see_pod, "seen")
         else:
-            asked, ended = self._asked.pop(pod, None), self._ended.pop(pod, None)
+            self._asked.pop(pod, None)
             self._bound.pop(pod, None)
             for key in [key for key in self._reported if key[0] == pod]:
                 del self._reported[key]
-            is_forced = pod in self._forced
-            self._forced.discard(pod)
-            if asked is not None and ended is not None and not is_forced:
-                yield from self._faster(line, ended, MEASURED.remove, "taken away")
 
     def _report(self, line: Line) -> Iterator[Breach]:
         pod, reason = line.fields["object"], line.fields["reason"]

@@ -259,13 +259,11 @@ DEATH = [deleting(5), told(5.1, "Killing"), kubelet(5.4, "pod-ended"), api(6.2, 
     [
         pytest.param([*LIFE, *DEATH], [], id="as long as it takes"),
         pytest.param([*LIFE, deleting(5, 0), api(5, "deleted"), *DEATH[1:]], [], id="deleted by force"),
-        pytest.param([*DEATH[:3], deleting(5.5, 0), api(5.5, "deleted")], [], id="deleted by force while it goes"),
         pytest.param([bound(0), component(0, "killed"), sandbox(0.001)], [], id="it began anew"),
         pytest.param([bound(0), sandbox(0.001)], [(1, 0)], id="seen too soon"),
         pytest.param([*LIFE[:3], told(0.6, "Created")], [(3, 2)], id="created too soon"),
         pytest.param([*LIFE[:4], told(0.63, "Started")], [(4, 3)], id="started too soon"),
         pytest.param([deleting(5), told(5, "Killing")], [(1, 0)], id="killed too soon"),
-        pytest.param([*DEATH[:3], api(5.5, "deleted")], [(3, 2)], id="taken away too soon"),
     ],
 )
 def test_a_kubelet_takes_its_time(said: list[Said], named: list[object]) -> None:

@@ -20,7 +20,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects, do
-from mews.kube.api.objects import Object, condition_of, is_deleting, is_terminal, name_of, phase_of
+from mews.kube.api.objects import Object, condition_of, is_deleting, is_terminal, name_of, phase_of, uid_of
 from mews.kube.api.resources import EVENTS, PODS
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
 from tests.oracle.play import disturbed, down
@@ -207,9 +207,18 @@ class _Trial:
         return [name_of(pod) for pod in pods if not _went(pod) and not _reason(pod) and name_of(pod) not in warned]
 
     async def _terminating(self) -> list[str]:
-        """Those that nothing but their kubelet keeps."""
+        """Those that nothing but their kubelet keeps, and that were deleted so long ago that they should be gone."""
+        found = await self._leaving()
+        if found:
+            await asyncio.sleep(GRACE_S + TERMINATING_S)
+            still = await self._leaving()
+            found = {uid: name for uid, name in found.items() if uid in still}
+        return sorted(found.values())
+
+    async def _leaving(self) -> dict[str, str]:
         pods = (await self._cluster.kube.list(PODS)).items
-        return [name_of(pod) for pod in pods if is_deleting(pod) and not pod["metadata"].get("finalizers")]
+        kept = [pod for pod in pods if is_deleting(pod) and not pod["metadata"].get("finalizers")]
+        return {uid_of(pod): name_of(pod) for pod in kept}
 
     async def _pods(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         pods = (await self._cluster.kube.list(PODS)).items

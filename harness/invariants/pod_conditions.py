@@ -12,6 +12,8 @@ from mews.harness.invariants.node_presence import PRESENCE_EVENTS, NodePresence
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
+_OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+"""Phase -> why a kubelet calls such a pod not ready (status/generate.go)."""
 SHOWN_S = 10.0
 """Within which a kubelet shows what it did: its sync loop, and a write that is tried again."""
 
@@ -26,6 +28,8 @@ class _Pod(Struct):
     phase: str = ""
     node: str = ""
     conditions: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+    """Of its condition Ready."""
     started: Line | None = None
     ended: Line | None = None
     leaving: Line | None = None
@@ -103,6 +107,8 @@ class PodConditions(Invariant[ObservedState]):
             case "condition":
                 self._reports = True
                 pod.conditions[fields["type"]] = fields["status"]
+                if fields["type"] == _READY:
+                    pod.reason = str(fields.get("reason", ""))
                 self._changed[uid] = line
                 self._pay(uid, f"{fields['type']} {fields['status']}")
             case "phase":
@@ -166,6 +172,8 @@ def _disagreement(pod: _Pod) -> str:
             return f"is Ready, and {f'{lacking[0]} is not True' if lacking else f'its phase is {pod.phase}'}"
     if pod.phase in _TERMINAL and "True" in (reported.get(_READY), reported.get(_CONTAINERS)):
         return f"is {pod.phase}, and its containers are ready"
+    if pod.phase in _TERMINAL and pod.reason in _OVER.values() and _OVER.get(pod.phase) != pod.reason:
+        return f"is {pod.phase}, and not ready for the reason {pod.reason}"
     if pod.phase == "Running" and pod.started is None:
         return "is Running, and none of its containers has started"
     return ""

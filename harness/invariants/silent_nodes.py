@@ -18,7 +18,8 @@ EARLIEST_S, LATEST_S = GRACE_S - RENEWED_S - ROUNDING_S, GRACE_S + 2 * LOOKS_S +
 
 class SilentNodes(Invariant[ObservedState]):
     """By the kubelet's end: its last lease is at most one renewal older, and the controller looks every few seconds.
-    Where the host itself goes off, or a control plane is away, nothing is said."""
+    One whose kubelet has never been away is not called so at all. Where the host itself goes off, or a control plane is
+    away, or somebody's way to the API has a fault, nothing is said."""
 
     number = 23
     name = "a node whose kubelet is gone is called unknown in its time"
@@ -27,23 +28,32 @@ class SilentNodes(Invariant[ObservedState]):
     events = frozenset(
         {("api", "condition"), ("api", "created"), ("api", "deleted"), ("chassis", "host-power")}
         | {("component", event) for event in ("started", "killed", "crashed")}
+        | {("fault", "added")}
     )
 
     def __init__(self) -> None:
         self._gone: dict[str, Line] = {}
         self._nodes: set[str] = set()
+        self._doubtful: set[str] = set()
+        """Nodes that may be silent for other reasons; "" for all."""
         self._begun: dict[str, float] = {}
         self._next_s = math.inf
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Start and stop the clocks."""
         kind, _, name = line.actor.partition("/")
-        if line.layer == "component":
+        if line.layer == "fault":
+            if kind not in ("chassis", "host"):
+                self._doubtful.add("")
+        elif line.layer == "component":
+            if line.event != "started":
+                self._doubtful.add(name if kind == "kubelet" else "")
             if kind == "kubelet":
                 self._kubelet(name, line)
             elif kind.startswith("kube-"):
                 self._gone.clear()
         elif line.event == "host-power":
+            self._doubtful.add(str(line.fields["host"]))
             self._gone.pop(str(line.fields["host"]), None)
         elif kind == "node":
             yield from self._node(name, line, 2 * state.bounds.lag_s)
@@ -67,6 +77,8 @@ class SilentNodes(Invariant[ObservedState]):
             if gone is not None and not EARLIEST_S <= line.t - gone.t <= LATEST_S + lag_s:
                 what = f"{node} is called unknown {line.t - gone.t:.1f} s after its kubelet was {gone.event}"
                 yield Breach((node, str(line.number)), what, line, after=gone)
+            elif gone is None and node in self._nodes and not self._doubtful & {node, ""} and not lag_s:
+                yield Breach((node, str(line.number)), f"{node} is called unknown, and its kubelet is there", line)
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge the clocks."""

@@ -178,7 +178,8 @@ def _case(world: World) -> Any:
         if line is not None
     ]
     crashes = [Citation(line.number, "crash") for line in outcome.crashes]
-    return outcome.lines, "; ".join(found)[:300], tuple(cited + crashes)
+    refused = [Citation(line.number, "step") for line in outcome.wrongly_refused]
+    return outcome.lines, "; ".join(found)[:300], tuple(cited + crashes + refused)
 
 
 def _said(lines: Sequence[Any], alarmed: bool) -> Iterator[Citation]:

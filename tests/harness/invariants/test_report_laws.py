@@ -290,6 +290,20 @@ def test_a_kubelet_that_is_back_in_time_is_not_missed() -> None:
     assert judged(SilentNodes(), [*DIES, (40.0, "component", KUBELET, "started", {})], until=200.0) == []
 
 
+def test_a_node_whose_kubelet_is_there_is_not_called_unknown() -> None:
+    assert firsts(judged(SilentNodes(), [node(0, "n1"), silent(60)])) == [1]
+    slow: Said = (5.0, "fault", "kubelet/n1", "added", {"fault": "f1", "kind": "lagging-watch", "spec": {}})
+    assert judged(SilentNodes(), [node(0, "n1"), slow, silent(60)]) == []
+    other: Said = (5.0, "component", "controllermanager", "killed", {})
+    assert judged(SilentNodes(), [node(0, "n1"), other, silent(60)]) == []
+
+
+def test_a_pod_that_failed_is_not_called_complete() -> None:
+    failed = [*READY[:9], *READY[9:12], pod(21, "phase", phase="Failed", reason=""), READY[13]]
+    [breach] = judged(PodConditions(), failed)
+    assert "not ready for the reason PodCompleted" in breach.what
+
+
 FIRED: Said = (5, "fault", "chassis/A", "fired", {"fault": "f1", "kind": "lost-uuid", "gpuid": "0-1", "excuses": {}})
 CHANGED: Said = (5, "chassis", "chassis/A", "device-changed", {"gpuid": "0-1", "device": "1", "old_uuid": "u"})
 

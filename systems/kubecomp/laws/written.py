@@ -62,6 +62,8 @@ class WrittenFirst(Invariant[RunState]):
 
     def _chassis(self, line: Line) -> None:
         gpuid = line.fields.get("gpuid", "")
+        if line.event == "edited" and line.fields.get("host"):
+            self._board.eased[line.fields["host"]] = line  # somebody else gives that node one
         if line.event in ("detach-begun", "attach-begun"):
             self._own.on_line(line)
         elif line.event == "detached" and gpuid not in self._dead:

@@ -15,7 +15,7 @@ from mews.systems.kubecomp.node_devices import NodeDevices
 from mews.systems.kubecomp.plugin import FalconResources
 from mews.systems.kubecomp.pool_worker import PoolWorker
 from mews.systems.kubecomp.withdrawal import Withdrawals
-from tests.oracle.scenes import create, delete, fault, kill, scene
+from tests.oracle.scenes import create, delete, edit, fault, kill, scene
 
 
 def has_consent(consent, request, *, now_s, max_age_s):
@@ -53,6 +53,7 @@ async def refuses(*args):
 
 ONE = [create(5, "a", 5, "host-1")]
 TWO = [create(5, "a", 6, "host-1")]
+SLOW_AWAY = fault(1, kind="slow-operation", operation="detach", extra_s=20.0, count=1)
 SLOW = fault(1, kind="slow-operation", operation="attach", extra_s=20.0, count=1)
 USERS = [create(5 + n / 10, f"user-{n}", 1, f"host-{2 + n // 3}") for n in range(6)]
 
@@ -162,7 +163,10 @@ def test_one_wrong_line_is_named_by_the_law_that_it_breaks(monkeypatch, wrong, a
     assert found[0].after is None or found[0].after.number < found[0].first.number
 
 
-@pytest.mark.parametrize("actions", [ONE, TWO, [SLOW, *TWO, kill(6, "device-manager/host-2", 90)]])
+@pytest.mark.parametrize(
+    "actions",
+    [ONE, TWO, [SLOW_AWAY, *ONE, edit(12, "000600", "1")], [SLOW, *TWO, kill(6, "device-manager/host-2", 90)]],
+)
 def test_the_right_components_break_none_of_them(actions):
     outcome = scene(actions, tail_s=400.0)
     assert [str(each) for each in outcome.violations if each.invariant >= 30] == []

@@ -165,7 +165,7 @@ def test_one_wrong_line_is_named_by_the_law_that_it_breaks(monkeypatch, wrong, a
 
 @pytest.mark.parametrize(
     "actions",
-    [ONE, TWO, [SLOW_AWAY, *ONE, edit(12, "000600", "1")], [SLOW, *TWO, kill(6, "device-manager/host-2", 90)]],
+    [ONE, TWO, [SLOW_AWAY, *ONE, edit(25.15, "000600", "1")], [SLOW, *TWO, kill(6, "device-manager/host-2", 90)]],
 )
 def test_the_right_components_break_none_of_them(actions):
     outcome = scene(actions, tail_s=400.0)

@@ -100,6 +100,26 @@ def _again_detaches(stage: Stage) -> Handler:
     return moved(act)(stage)
 
 
+def _again_attaches(stage: Stage) -> Handler:
+    """A detach of a device that a detach has taken off a port puts it back there."""
+    left: dict[str, str] = {}
+
+    def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+        words = words_of(request)
+        if move.port is None and move.device in left:
+            port = left.pop(move.device)
+            return settled(request, ask(words.asking(request, AskedMove(move.device, port))), ask, stage)
+        before = place_of(move.device, request, ask) if move.port is None else None
+        reply = settled(request, ask(request), ask, stage)
+        if isinstance(reply, Response) and words.is_done(reply):
+            left.pop(move.device, None)
+            if before:
+                left[move.device] = before
+        return reply
+
+    return moved(act)(stage)
+
+
 def _again_listed(stage: Stage) -> Handler:
     """A device that is attached to its port a second time is listed twice, until it is detached."""
     held = _Held()
@@ -256,6 +276,7 @@ OF_TABLES: tuple[Wrong, ...] = (
     Wrong("other-port", "an attach goes to another port", PLAIN, moved(_elsewhere)),
     Wrong("carried-out-twice", "a move is carried out twice, the second answer is given", ALL, moved(_twice)),
     Wrong("again-detaches", "an attach that is made again takes the device off its port", ALL, _again_detaches),
+    Wrong("again-attaches", "a detach that is made again puts the device back on its port", ALL, _again_attaches),
     Wrong("again-listed", "an attach that is made again lists the device twice", PLAIN, _again_listed),
     Wrong("loses", "a detached device is listed no more", PLAIN, _loses),
     Wrong("stale", "listings after a move are those of before it", PLAIN, _stale),

@@ -11,7 +11,7 @@ from msgspec import Struct
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.client import HttpReply
-from mews.harness.conformance.dialects.redfish_model import schema_of, walk
+from mews.harness.conformance.dialects.redfish_model import schema_of, somewhere, walk
 from mews.harness.conformance.dialects.redfish_table import ROOT, SESSIONS
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import LINK, at, leaves, link_of, links, local, members, objects, text
@@ -141,7 +141,7 @@ def _basic(bench: ClauseContext) -> None:
 def _roles(bench: ClauseContext) -> None:
     roles = {text(value, "RoleId") or text(value, "Id") for value in walk(bench).of("Role")}
     missing = {"Administrator", "Operator", "ReadOnly"} - roles
-    must(not missing, f"roles {', '.join(sorted(missing))} are missing")
+    somewhere(bench, not missing, f"roles {', '.join(sorted(missing))} are missing")
 
 
 def _etag(bench: ClauseContext) -> None:
@@ -150,7 +150,7 @@ def _etag(bench: ClauseContext) -> None:
         member, header = at(reply.json(), "@odata.etag"), reply.headers.get("etag")
         tagged += member is not None
         must(member is None or member == header, f"GET {path}: ETag {header!r}, @odata.etag {member!r}: must be equal")
-    must(tagged, "no resource has an @odata.etag")
+    somewhere(bench, tagged, "no resource has an @odata.etag")
 
 
 def _etag_stays(bench: ClauseContext) -> None:

@@ -196,6 +196,16 @@ def test_a_service_that_takes_long_to_read_is_sampled_and_that_is_said(monkeypat
     assert len(sensors) == 3
 
 
+def test_what_a_sample_lacks_is_not_said_to_be_missing(monkeypatch):
+    monkeypatch.setattr("mews.harness.conformance.run.BESIDE_MOVES_PART", 0.0)
+    monkeypatch.setattr("mews.harness.conformance.dialects.redfish_model.SAMPLE", 1)
+    with box(dialect="redfish") as server:
+        outcome = judged_as_it_is(server, "redfish")
+    assert outcome.verdict == "passed", after(outcome)
+    [roles] = [result for result in outcome.results if result.clause.id == "4.roles"]
+    assert (roles.verdict, roles.reason[:36]) == ("skipped", "roles Operator, ReadOnly are missing")
+
+
 def test_a_good_chassis_is_not_asked_less_often():
     with box() as server:
         outcome = judged(server, budget_s=60.0)

@@ -13,7 +13,7 @@ import pytest
 
 from mews.harness.conformance.at_once import at_once
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.client import ChassisTarget, Client
+from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.errors import NoAnswer, OutOfTime
 from tests.harness.conformance.judging import BRISK, judged
@@ -240,3 +240,29 @@ def test_no_move_is_begun_that_may_go_on_when_the_time_is_over():
         with pytest.raises(OutOfTime):
             bench.time_for("attach", 2)
     assert set(sent) == {"GET"}
+
+
+def test_a_path_that_answers_is_looked_for_only_beside_the_one_that_does_not():
+    asked: list[str] = []
+
+    class Silent(Client):
+        def _send(self, method: str, path: str, *more: object) -> HttpReply:
+            asked.append(path)
+            if path == "/silent":
+                raise NoAnswer("timeout", "no answer")
+            return HttpReply(200, {}, b"{}")
+
+    def elsewhere(home: str) -> bool:
+        client = Silent(ChassisTarget("http://box"))
+        bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK, home=home)
+        client.send("GET", "/other")
+        with pytest.raises(NoAnswer):
+            client.send("GET", "/silent")
+        asked.clear()
+        return bench._answers_elsewhere()
+
+    assert elsewhere("/home")
+    assert asked == ["/home"]
+    assert not elsewhere("/silent")
+    assert asked == [], "it has just been asked"
+    assert not elsewhere("")

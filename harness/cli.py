@@ -432,6 +432,7 @@ def _fail(code: int, message: str) -> int:
 def main() -> None:
     """The entry point."""
     collecting.begin()
+    terminal.write_anything()
     try:
         sys.exit(exit_code())
     finally:

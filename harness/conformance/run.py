@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from mews.harness.conformance.bench import BESIDE_MOVES_PART, ClauseContext
+from mews.harness.conformance.birth import born_at
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import ChassisTarget, Client
 from mews.harness.conformance.dialects.registry import clauses_of
@@ -42,7 +43,6 @@ from mews.harness.conformance.suite import ClauseSuite, run_suite
 from mews.harness.conformance.table import ListedTable, Versions
 from mews.harness.conformance.trial import round_trip
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import born
 from mews.own_files import make_own_folder
 
 PROGRESS_S = 5.0
@@ -298,7 +298,7 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
         patience_s=address.patience_s,
         limits=asdict(order.quirks.limits),
         pid=os.getpid(),
-        born=born(os.getpid()),
+        born=born_at(os.getpid()),
     )
     file = kept.file = RestoreFile(path.absolute(), plan)
     try:

@@ -220,9 +220,10 @@ class ClauseContext:
                 self.note("uuid", f"device {device} had UUID {known!r} and now shows {row.uuid!r}")
                 self._known[device] = row.uuid
 
-    def _timed(self, kind: str, began_s: float) -> None:
+    def _timed(self, kind: str, began_s: float, *, alone: bool = True) -> None:
         took_s, limit_s = time.monotonic() - began_s, getattr(self.limits, f"{kind}_s")
-        self._took_s[kind] = max(took_s, self._took_s.get(kind, 0.0))
+        if alone:
+            self._took_s[kind] = max(took_s, self._took_s.get(kind, 0.0))
         if took_s > limit_s:
             self.note("times", f"{kind} took {took_s:.2f} s, the longest measured is below {limit_s:g} s")
 
@@ -319,8 +320,9 @@ class ClauseContext:
                 return claim
         raise NotJudged(f"{what}: no answer")
 
-    def ask(self, device: str, port: str | None, ask: Callable[[], bool]) -> bool | None:
-        """Make one request that may move a device; what it claims, None where there is no claim."""
+    def ask(self, device: str, port: str | None, ask: Callable[[], bool], *, alone: bool = True) -> bool | None:
+        """Make one request that may move a device; what it claims, None where there is no claim. One that is not
+        ``alone`` may wait for another one: how long it takes says nothing of the next."""
         kind = "detach" if port is None else "attach"
         self.time_for(kind)
         if self._keeper is not None:
@@ -340,7 +342,7 @@ class ClauseContext:
             self.note("reply", str(error))
         if self._keeper is not None:
             self._keeper.answered()
-        self._timed(kind, began_s)
+        self._timed(kind, began_s, alone=alone)
         return claim
 
     def _usual(self, device: str, port: str | None) -> Callable[[], bool]:

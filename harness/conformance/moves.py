@@ -269,8 +269,8 @@ def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
     before = bench.read()
     bench.time_for("attach", 2)
     claims = at_once(
-        lambda: bench.ask(device, first, lambda: bench.face.attach(device, first)),
-        lambda: bench.ask(device, second, lambda: bench.face.attach(device, second)),
+        lambda: bench.ask(device, first, lambda: bench.face.attach(device, first), alone=False),
+        lambda: bench.ask(device, second, lambda: bench.face.attach(device, second), alone=False),
     )
     after = bench.seen_on_some_port(device) if True in claims else bench.read()
     bench.compare_others(device, before, after)

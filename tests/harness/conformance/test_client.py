@@ -239,6 +239,9 @@ def test_no_move_is_begun_that_may_go_on_when_the_time_is_over():
         bench.time_for("attach")
         with pytest.raises(OutOfTime):
             bench.time_for("attach", 2)
+        bench.ask("000100", "1", lambda: not threading.Event().wait(0.4), alone=False)
+        client.deadline_s = time.monotonic() + 0.35
+        bench.time_for("attach")
     assert set(sent) == {"GET"}
 
 

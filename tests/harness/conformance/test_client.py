@@ -15,10 +15,10 @@ from mews.harness.conformance.at_once import at_once
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import NoAnswer, OutOfTime
+from mews.harness.conformance.errors import ListingUnavailable, NoAnswer, OutOfTime
 from tests.harness.conformance.judging import BRISK, judged
 from tests.harness.conformance.wire import box_handler, running
-from tests.harness.conformance.wrong import Wrong
+from tests.harness.conformance.wrong import LocalClient, Wrong
 
 pytestmark = pytest.mark.wall
 
@@ -269,3 +269,38 @@ def test_a_path_that_answers_is_looked_for_only_beside_the_one_that_does_not():
     assert not elsewhere("/silent")
     assert asked == [], "it has just been asked"
     assert not elsewhere("")
+
+
+def asked_until(*statuses: int) -> tuple[int, int]:
+    """How often a listing is asked for that is answered so, and then as it should be (less than none where it is given
+    up); how often a failure is noted."""
+    asked: list[int] = []
+
+    def answer(method: str, path: str, number: int, answered: tuple[int, str, str]) -> tuple[int, str, str]:
+        asked.append(number)
+        status = statuses[len(asked) - 1] if len(asked) <= len(statuses) else answered[0]
+        return status, answered[1], answered[2]
+
+    client = LocalClient(Wrong(answer=answer))
+    bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
+    try:
+        bench.read()
+    except ListingUnavailable:
+        return -len(asked), len(bench.ledger.of("server-errors"))
+    return len(asked), len(bench.ledger.of("server-errors"))
+
+
+def test_a_listing_that_fails_is_asked_for_three_times():
+    assert asked_until(500, 500) == (3, 2)
+    assert asked_until(500, 500, 500, 500) == (-3, 3)
+
+
+def test_a_device_that_is_lost_is_said_to_be_so_once():
+    box = Wrong()
+    client = LocalClient(box)
+    bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
+    bench.read()
+    del box.ports["000200"]
+    assert {*bench.read().rows} == {*bench.read().rows} == {"000100", "000300"}
+    assert [note.text for note in bench.ledger.of("lost")] == ["device 000200 is not listed any more"]
+    assert bench.ledger.of("complete") == ()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from mews.harness.conformance.dialects.redfish_table import RedfishTableClient, 
 from mews.harness.conformance.errors import Malformed
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.interop.clauses import interop_clauses
+from mews.harness.conformance.interop.document import read_document
 from mews.harness.conformance.judge import ClauseJudge
+from mews.harness.errors import BadInput
 from tests.harness.conformance.judging import DAY
 
 ROOT = "/redfish/v1/"
@@ -330,3 +333,27 @@ def test_a_link_that_is_none_is_malformed():
     assert link({"Zones": {"@odata.id": "/x"}}, "Zones") == "/x"
     with pytest.raises(Malformed, match="/y: Zones is no link"):
         link({"@odata.id": "/y", "Zones": None}, "Zones")
+
+
+def document(folder: Path, name: str, **parts: Any) -> Path:
+    file = folder / name
+    head = {"SchemaDefinition": "RedfishInteroperabilityProfile.v1_8_0", "ProfileVersion": "1.0.0"}
+    file.write_text(json.dumps({**head, "ProfileName": name.partition(".")[0], **parts}))
+    return file
+
+
+def test_a_profile_takes_over_what_it_requires_in_the_newest_version_beside_it(tmp_path):
+    base = {"Fan": {"PropertyRequirements": {"Id": {}}}, "Thing": {"PropertyRequirements": {"Old": {}}}}
+    document(tmp_path, "Base.v1_0_0.json", Resources={"Chassis": {}})
+    document(tmp_path, "Base.v1_2_0.json", Resources=base, Protocol={"MinVersion": "1.6.0"})
+    own = {"Thing": {"PropertyRequirements": {"New": {}}}}
+    file = document(tmp_path, "Own.v1_0_0.json", RequiredProfiles={"Base": {"MinVersion": "1.1.0"}}, Resources=own)
+    read = read_document(file)
+    assert {*read["Resources"]} == {"Fan", "Thing"}
+    assert read["Protocol"] == {"MinVersion": "1.6.0"}
+    file = document(tmp_path, "Own.v1_0_0.json", RequiredProfiles={"Base": {"MinVersion": "1.3.0"}}, Resources=own)
+    with pytest.raises(BadInput, match=r"must lie beside it as Base.vX_Y_Z.json, version 1.3.0 or later"):
+        read_document(file)
+    file = document(tmp_path, "Base.v2_0_0.json", RequiredProfiles={"Base": {}}, Resources=own)
+    with pytest.raises(BadInput, match="requires itself"):
+        read_document(file)

@@ -71,6 +71,15 @@ def test_a_listing_in_another_form_is_a_finding_with_its_exchange_and_nothing_is
     assert report["restored"] is None
 
 
+def test_why_clauses_are_not_judged_is_written_once(capsys):
+    with box("byte-order-mark") as server:
+        assert exit_code(["conform", url_of(server, "h3api")]) == 1
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines.count("2.array does not hold") == 1
+    assert sum(line.startswith("skipped  2.") for line in lines) > 10
+    assert any("is no JSON for the byte order mark that it begins with: '\\ufeff[{" in line for line in lines)
+
+
 def test_a_401_without_credentials_names_the_option_and_with_them_is_a_finding(state, capsys):
     with box("asks-credentials") as server:
         code, report = written(state, url_of(server, "h3api"), "--allow-changes")

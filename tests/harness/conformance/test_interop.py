@@ -247,6 +247,42 @@ def test_a_resource_is_there_or_not_as_it_is_asked_for():
     assert of_thing({"ReadRequirement": "None"})[""][0] == "skipped"
 
 
+def test_a_resource_that_is_only_asked_for_where_there_is_something_may_be_missing():
+    """OCP's baseline of services asks so for subscriptions and connections."""
+    assert of_thing({"ReadRequirement": "IfPopulated"})[""][0] == "skipped"
+    assert of_thing({"ReadRequirement": "IfPopulated"}, thing())[""] == ("passed", "")
+
+
+def test_no_uris_are_any():
+    """OCP's profile of baseboards has empty lists of them."""
+    assert of_thing({"URIs": []}, thing())[""] == ("passed", "")
+    assert of_thing({"URIs": ["/redfish/v1/Fans/{FanId}"]}, thing())[""][0] == "failed"
+
+
+THINGS = "/redfish/v1/Things"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "parents", "has", "verdict", "reason"),
+    [
+        ("Mandatory", ["ThingCollection"], True, "passed", ""),
+        ("Mandatory", ["ThingCollection"], False, "failed", f"{THINGS}: has no Thing"),
+        ("Recommended", ["ThingCollection"], False, "warning", f"{THINGS}: has no Thing"),
+        ("Excluded", ["ThingCollection"], True, "failed", f"{THING}: must not be there"),
+        ("Excluded", ["ThingCollection"], False, "passed", ""),
+        ("Mandatory", ["Fan", "ThingCollection"], False, "skipped", "there is no Fan / ThingCollection"),
+        ("IfPopulated", ["ThingCollection"], False, "skipped", "none is asked for there"),
+    ],
+)
+def test_a_resource_is_below_others(wanted, parents, has, verdict, reason):
+    """OCP's baseline of hardware asks so for the EthernetInterface of a Manager."""
+    condition = {"SubordinateToResource": parents, "ReadRequirement": wanted}
+    asked = {"ReadRequirement": "Recommended", "ConditionalRequirements": [condition]}
+    things = {"@odata.id": THINGS, "@odata.type": "#ThingCollection.ThingCollection"}
+    found = of_thing(asked, *([thing()] if has else []), things)
+    assert found[f"(below {'/'.join(parents)})"] == (verdict, reason)
+
+
 @pytest.mark.parametrize(
     ("option", "allow", "verdict"),
     [
@@ -356,4 +392,7 @@ def test_a_profile_takes_over_what_it_requires_in_the_newest_version_beside_it(t
         read_document(file)
     file = document(tmp_path, "Base.v2_0_0.json", RequiredProfiles={"Base": {}}, Resources=own)
     with pytest.raises(BadInput, match="requires itself"):
+        read_document(file)
+    file = document(tmp_path, "Own.v1_0_0.json", Resources={"Thing": {"ConditionalRequirements": [{}]}})
+    with pytest.raises(BadInput, match=r"ConditionalRequirements\[0\].*SubordinateToResource: missing"):
         read_document(file)

@@ -394,5 +394,5 @@ def test_a_profile_takes_over_what_it_requires_in_the_newest_version_beside_it(t
     with pytest.raises(BadInput, match="requires itself"):
         read_document(file)
     file = document(tmp_path, "Own.v1_0_0.json", Resources={"Thing": {"ConditionalRequirements": [{}]}})
-    with pytest.raises(BadInput, match=r"ConditionalRequirements\[0\].*SubordinateToResource: missing"):
+    with pytest.raises(BadInput, match=r"Thing.ConditionalRequirements.0: SubordinateToResource: missing"):
         read_document(file)

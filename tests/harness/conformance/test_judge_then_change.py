@@ -93,6 +93,16 @@ def test_a_401_without_credentials_names_the_option_and_with_them_is_a_finding(s
     assert [each["clause"] for each in report["clauses"] if each["verdict"] == "failed"] == ["2.no-auth"]
 
 
+@pytest.mark.parametrize("password", [None, PASSWORD])
+def test_a_redfish_service_is_known_behind_its_401(password, state, capsys, monkeypatch):
+    if password is not None:
+        monkeypatch.setenv("MEWS_REDFISH_PASSWORD", password)
+    with box(dialect="redfish") as server:
+        code, report = written(state, server.ready()["chassis"]["A"]["redfish"], "--insecure")
+    assert (code, report["clauses"]) == (3, [])
+    assert report["reason"].endswith("; it looks like redfish: --dialect redfish")
+
+
 def test_no_chassis_has_a_report_too(state):
     code, report = written(state, "http://127.0.0.1:9")
     assert (code, report["verdict"], report["clauses"]) == (3, "error", [])

@@ -79,7 +79,7 @@ def moving(
             f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
             _one_winner,
             changes=True,
-            needs=(f"{section}.held",),
+            needs=(f"{section}.held", f"{section}.retry"),
         ),
     )
 

@@ -105,6 +105,7 @@ def test_what_is_wrong_with_a_part_of_it_breaks_the_clause_about_that(name, chan
         ((HttpReply(202, {"retry-after": "1"}, STARTED.body),), "skipped", "4.monitor does not hold"),
         ((STARTED, HttpReply(400, {}, b"")), "failed", "the task monitor ends with HTTP 400"),
         ((STARTED, STARTED, HttpReply(200, {}, b"")), "passed", ""),
+        ((STARTED, STARTED), "passed", ""),
         ((DONE,), "skipped", "an attach is answered at once, with HTTP 204"),
         ((), "skipped", "the attach was never answered"),
     ],

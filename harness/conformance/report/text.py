@@ -20,7 +20,7 @@ class ConformanceTextReport:
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._said: set[str] = set()
+        self._reasons: set[str] = set()
         """Why clauses were not judged, so far."""
         self._writer = TextWriter(stream)
 
@@ -31,8 +31,8 @@ class ConformanceTextReport:
         title = f"{result.clause.id:27} {result.clause.title}"
         self._writer.line(f"{result.verdict:8} ", _style(result.verdict), title)
         if result.verdict == SKIPPED and not result.note:
-            known = {READ_ONLY, *self._said}
-            self._said.add(result.reason)
+            known = {READ_ONLY, *self._reasons}
+            self._reasons.add(result.reason)
             if result.reason in known:
                 return
         self._writer.lines(f"         {text}" for text in details(result))

@@ -1,4 +1,5 @@
-"""The command ``mews``. Exit codes: 0 passed, 1 something failed, 2 bad input, 3 the environment lacks something.
+"""The command ``mews``. Exit codes: 0 passed, 1 something failed, 2 bad input, 3 the environment lacks something,
+4 nothing failed and not all could be judged.
 
 Everything that a command needs is imported when it runs, so that a virtual run starts in a fraction of a second.
 """
@@ -431,6 +432,7 @@ def _fail(code: int, message: str) -> int:
 def main() -> None:
     """The entry point."""
     collecting.begin()
+    terminal.write_anything()
     try:
         sys.exit(exit_code())
     finally:

@@ -18,6 +18,7 @@ EXIT_CODES: Mapping[int, str] = MappingProxyType(
         1: "something that was judged failed: a scenario, a clause, a step",
         2: "bad input: one line says the file, the place, the value, and what is allowed",
         3: "this machine or this version lacks something: one line says what, and how to get it",
+        4: "nothing that was judged failed, and not all could be judged: `mews conform` lists what",
         130: "interrupted",
         141: "the reader of standard output has gone",
     }

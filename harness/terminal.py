@@ -7,6 +7,7 @@ added behind this by rich.
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 
@@ -26,6 +27,14 @@ def escaped_json(text: str) -> str:
     object's names are strings too."""
     shown = _JSON_CONTROLS.sub(r"\1\\\\u00\2", text)
     return _CONTROLS.sub(lambda found: f"\\\\u{ord(found[0]):04x}", shown)
+
+
+def write_anything() -> None:
+    """Let standard output have any character: where its encoding lacks one (a console of Windows, ``LC_ALL=C``) that is
+    shown as ``\\uXXXX``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def out(text: str) -> None:

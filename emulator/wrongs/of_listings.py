@@ -29,7 +29,7 @@ def _renamed(records: Records) -> Records:
 
 
 def _bare_uuid(uuid: str) -> str:
-    return uuid.removeprefix("GPU-").replace("-", "")[:20]
+    return uuid.removeprefix("GPU-").replace("-", "")
 
 
 def _nowhere(records: Records) -> Records:

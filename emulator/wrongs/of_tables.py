@@ -75,12 +75,25 @@ class _Held:
         """Whether the device is on that port already."""
         return move.port is not None and self._ports.get(move.device) == move.port
 
+    def begins(self, move: AskedMove) -> str | None:
+        """Take down a move that is under way, whose device may be there before its answer is; where it was."""
+        before = self._ports.get(move.device)
+        self._put(move.device, move.port)
+        return before
+
+    def fails(self, move: AskedMove, before: str | None) -> None:
+        """Such a move is answered as not done."""
+        self._put(move.device, before)
+
+    def _put(self, device: str, port: str | None) -> None:
+        self._ports.pop(device, None)
+        if port is not None:
+            self._ports[device] = port
+
     def saw(self, move: AskedMove, reply: Reply, words: Words) -> None:
         """Take down a move that is answered as done."""
         if isinstance(reply, Response) and words.is_done(reply):
-            self._ports.pop(move.device, None)
-            if move.port is not None:
-                self._ports[move.device] = move.port
+            self._put(move.device, move.port)
 
 
 def _again_detaches(stage: Stage) -> Handler:
@@ -89,12 +102,33 @@ def _again_detaches(stage: Stage) -> Handler:
 
     def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
         words = words_of(request)
-        again = held.again(move)
+        again, before = held.again(move), held.begins(move)
         reply = settled(request, ask(request), ask, stage)
-        if again and isinstance(reply, Response) and not words.is_done(reply):
-            off = AskedMove(move.device, None)
-            held.saw(off, settled(request, ask(words.asking(request, off)), ask, stage), words)
-        held.saw(move, reply, words)
+        if isinstance(reply, Response) and not words.is_done(reply):
+            held.fails(move, before)
+            if again:
+                off = AskedMove(move.device, None)
+                held.saw(off, settled(request, ask(words.asking(request, off)), ask, stage), words)
+        return reply
+
+    return moved(act)(stage)
+
+
+def _again_attaches(stage: Stage) -> Handler:
+    """A detach of a device that a detach has taken off a port puts it back there."""
+    left: dict[str, str] = {}
+
+    def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
+        words = words_of(request)
+        if move.port is None and move.device in left:
+            port = left.pop(move.device)
+            return settled(request, ask(words.asking(request, AskedMove(move.device, port))), ask, stage)
+        before = place_of(move.device, request, ask) if move.port is None else None
+        reply = settled(request, ask(request), ask, stage)
+        if isinstance(reply, Response) and words.is_done(reply):
+            left.pop(move.device, None)
+            if before:
+                left[move.device] = before
         return reply
 
     return moved(act)(stage)
@@ -256,6 +290,7 @@ OF_TABLES: tuple[Wrong, ...] = (
     Wrong("other-port", "an attach goes to another port", PLAIN, moved(_elsewhere)),
     Wrong("carried-out-twice", "a move is carried out twice, the second answer is given", ALL, moved(_twice)),
     Wrong("again-detaches", "an attach that is made again takes the device off its port", ALL, _again_detaches),
+    Wrong("again-attaches", "a detach that is made again puts the device back on its port", ALL, _again_attaches),
     Wrong("again-listed", "an attach that is made again lists the device twice", PLAIN, _again_listed),
     Wrong("loses", "a detached device is listed no more", PLAIN, _loses),
     Wrong("stale", "listings after a move are those of before it", PLAIN, _stale),

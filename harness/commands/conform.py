@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from mews.harness.clock import today
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.conformance.baseline import load_baseline, since
+from mews.harness.conformance.birth import born_at
 from mews.harness.conformance.certificates import TlsArguments
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
@@ -30,10 +31,11 @@ from mews.harness.conformance.restore import RestoreFile, default_path, read_fil
 from mews.harness.conformance.run import BUDGET_S, Order
 from mews.harness.conformance.run import conform as run
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import born
 from mews.own_files import make_own_folder
 
 GUARD_PATIENCE_S = 300.0
+CODES: Mapping[str, int] = {"passed": 0, "failed": 1, "incomplete": 4}
+"""Exit codes by verdict: a chassis that nothing speaks against is not called wrong for want of time."""
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
 
 
@@ -109,7 +111,7 @@ def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
     _write_reports(outcome, outputs)
     if outcome.verdict == "error":
         raise Lacks(outcome.unable)
-    return 0 if outcome.verdict == "passed" else 1
+    return CODES[outcome.verdict]
 
 
 def _show(text: str) -> None:
@@ -186,7 +188,7 @@ def _finish_earlier(order: Order) -> None:
         if not path.exists():
             return
         guard = read_file(path).plan.guard
-        if not guard or not born(guard):
+        if not guard or not born_at(guard):
             break
         threading.Event().wait(0.1)
     if not path.exists():
@@ -197,7 +199,7 @@ def _finish_earlier(order: Order) -> None:
 
 
 def _not_running(file: RestoreFile) -> None:
-    if file.plan.born and born(file.plan.pid) == file.plan.born:
+    if file.plan.born and born_at(file.plan.pid) == file.plan.born:
         raise BadInput(f"{file.path}: a run on {file.plan.url} is going on (pid {file.plan.pid})")
 
 

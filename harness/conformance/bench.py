@@ -18,6 +18,7 @@ from mews.harness.conformance.errors import (
     OutOfTime,
     Unmet,
 )
+from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.observations import Observations
 from mews.harness.conformance.table import Limits, ListedDevice, ListedTable, TableClient, Units, port_text
 
@@ -50,6 +51,8 @@ MISSING_READS = 8
 """A device that so many listings in a row lack is lost."""
 TRIES = 3
 """Of one move."""
+READING_PART, BESIDE_MOVES_PART = 0.6, 0.2
+"""Of the time left, for reading everything: where nothing is moved, and where devices are."""
 
 
 class ClauseContext:
@@ -79,9 +82,15 @@ class ClauseContext:
         """Why no device may be moved any more; empty while they may."""
         self.slow = ""
         """Why each thing is tried once only; empty where there is time for more."""
+        self.reading_part = READING_PART
+        """How much of the time left a walk through all resources may take before it reads less."""
+        self.sampled = ""
+        """Why not all was read; empty where it was."""
         client.on_note = self.note
         self.facts: dict[str, Any] = {}
         """What one clause found out and others use."""
+        self.borrowed: tuple[Exchange, ...] = ()
+        """Exchanges of before that the clause which is being judged looks at: they are shown with its own."""
         self._keeper: UndoLog | None = None
         self._known: dict[str, str] = {}
         self._lost: set[str] = set()
@@ -94,6 +103,8 @@ class ClauseContext:
         """Requests that were answered with HTTP 5xx every time: they are made once from then on."""
         self._malformed: set[str] = set()
         """What was said of replies that were of another form every time; likewise."""
+        self._took_s: dict[str, float] = {}
+        """The longest attach and detach so far that was answered."""
 
     def allow(self, devices: tuple[str, ...], ports: tuple[str, ...], keeper: UndoLog | None) -> None:
         """Let these devices be moved, onto these ports."""
@@ -194,6 +205,10 @@ class ClauseContext:
             return False
         return True
 
+    def last_write(self) -> Exchange:
+        """The last exchange that was no read; there must have been one."""
+        return next(each for each in reversed(self.client.log) if each.method not in ("GET", "HEAD"))
+
     def note(self, topic: str, text: str) -> None:
         """Into the ledger, with the last exchange."""
         self.ledger.note(topic, text, len(self.client.log) - 1)
@@ -205,8 +220,10 @@ class ClauseContext:
                 self.note("uuid", f"device {device} had UUID {known!r} and now shows {row.uuid!r}")
                 self._known[device] = row.uuid
 
-    def _timed(self, kind: str, began_s: float) -> None:
+    def _timed(self, kind: str, began_s: float, *, alone: bool = True) -> None:
         took_s, limit_s = time.monotonic() - began_s, getattr(self.limits, f"{kind}_s")
+        if alone:
+            self._took_s[kind] = max(took_s, self._took_s.get(kind, 0.0))
         if took_s > limit_s:
             self.note("times", f"{kind} took {took_s:.2f} s, the longest measured is below {limit_s:g} s")
 
@@ -215,6 +232,13 @@ class ClauseContext:
     def often(self, times: int) -> int:
         """How often to try what is tried several times: once where the chassis is slow."""
         return 1 if self.slow else times
+
+    def time_for(self, kind: str, times: int = 1) -> None:
+        """Raise OutOfTime where so many attaches or detaches, one after another as a chassis serves them, would go on
+        when the time is over: what became of them would be unknown."""
+        most_s = times * self._took_s.get(kind, 0.0)
+        if most_s > self.client.left_s():
+            raise OutOfTime(f"{times} {kind} may take {most_s:.1f} s, which is longer than the time left")
 
     def forget_failures(self) -> None:
         """Moves are made in another way from now on: what failed so far may work."""
@@ -285,8 +309,7 @@ class ClauseContext:
             claim = self.ask(device, port, ask)
             after = self.read()
             if after.port(device) != before.port(device) and device in after.rows:
-                if self._keeper is not None:
-                    self._keeper.saw(device, after.port(device))
+                self.saw(device, after.port(device))
                 was, now = port_text(before.port(device)), port_text(after.port(device))
                 raise Unmet(f"{what}: device {device} was on {was}, is on {now}")
             if claim is True and judged:
@@ -297,9 +320,11 @@ class ClauseContext:
                 return claim
         raise NotJudged(f"{what}: no answer")
 
-    def ask(self, device: str, port: str | None, ask: Callable[[], bool]) -> bool | None:
-        """Make one request that may move a device; what it claims, None where there is no claim."""
+    def ask(self, device: str, port: str | None, ask: Callable[[], bool], *, alone: bool = True) -> bool | None:
+        """Make one request that may move a device; what it claims, None where there is no claim. One that is not
+        ``alone`` may wait for another one: how long it takes says nothing of the next."""
         kind = "detach" if port is None else "attach"
+        self.time_for(kind)
         if self._keeper is not None:
             self._keeper.begin(device, port)
         self.ledger.done[kind] += 1
@@ -317,7 +342,7 @@ class ClauseContext:
             self.note("reply", str(error))
         if self._keeper is not None:
             self._keeper.answered()
-        self._timed(kind, began_s)
+        self._timed(kind, began_s, alone=alone)
         return claim
 
     def _usual(self, device: str, port: str | None) -> Callable[[], bool]:
@@ -339,17 +364,20 @@ class ClauseContext:
                     self.note("fresh", f"a listing showed device {device} where it was before its acknowledged move")
                 return table
             if time.monotonic() - began_s > self.limits.settle_s:
-                if self._keeper is not None:
-                    self._keeper.saw(device, table.port(device))
+                self.saw(device, table.port(device))
                 return table
             late = True
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 1.0)
 
-    def seen_on_some_port(self, device: str, within_s: float | None = None) -> ListedTable:
+    def seen_on_some_port(self, device: str) -> ListedTable:
         """The table once a device is on a port, or as it is when it should have been: by then a listing is settled."""
-        began_s, most_s = time.monotonic(), self.limits.settle_s if within_s is None else within_s
-        while (table := self.read()).port(device) is None and time.monotonic() - began_s < most_s:
+        return self._once(lambda table: table.port(device) is not None, self.limits.settle_s)
+
+    def _once(self, holds: Callable[[ListedTable], bool], most_s: float) -> ListedTable:
+        """The table once that holds of it, or as it is after so long."""
+        began_s = time.monotonic()
+        while not holds(table := self.read()) and time.monotonic() - began_s < most_s:
             _rest(0.1)
         return table
 
@@ -367,20 +395,27 @@ class ClauseContext:
             self.note(kind, f"the {kind} of an idle device failed: {where}")
         self.compare_others(device, before, after)
 
-    def attach_unanswered(self, device: str, port: str) -> ListedTable:
-        """Ask for a device to be attached without reading the answer; the table once it shows the device somewhere, or
-        as it is when it can no longer take effect. Raises NotJudged where no attach has worked so far."""
-        if "attach" in self._hopeless:
-            raise NotJudged("no attach takes effect")
+    def move_unanswered(self, device: str, port: str | None) -> ListedTable:
+        """Ask for a move without reading the answer; the table once it shows the device elsewhere, or as it is when
+        the move can no longer take effect. Raises NotJudged where no such move has worked so far."""
+        kind = "detach" if port is None else "attach"
+        if kind in self._hopeless:
+            raise NotJudged(f"no {kind} takes effect")
         before = self.read()
         with self.client.answers_lost():
             claim = self.ask(device, port, self._usual(device, port))
-        limits = self.limits
-        table = self.seen_on_some_port(device, limits.attach_s + max(limits.settle_s, limits.quiet_s))
+        limits, where = self.limits, before.port(device)
+        most_s = getattr(limits, f"{kind}_s") + max(limits.settle_s, limits.quiet_s)
+        table = self._once(lambda table: table.port(device) != where, most_s)
         self.compare_others(device, before, table)
-        if claim is None and table.port(device) is not None and self._keeper is not None:
+        if claim is None and table.port(device) != where and self._keeper is not None:
             self._keeper.answered()
         return table
+
+    def saw(self, device: str, port: str | None) -> None:
+        """A request of ours brought a device there, which it was not to."""
+        if self._keeper is not None:
+            self._keeper.saw(device, port)
 
     def touched(self, *devices: str) -> None:
         """A request of ours took these off their ports, whoever's they are."""
@@ -402,23 +437,6 @@ class ClauseContext:
 
     def _usable(self, but: tuple[str, ...]) -> Iterator[str]:
         return (device for device in self.devices if device not in self._lost and device not in but)
-
-
-def at_once(*asks: Callable[[], T]) -> list[T]:
-    """Call all of them at the same time, each in a thread; what they return, in order."""
-    start = threading.Barrier(len(asks))
-    results: dict[int, T] = {}
-
-    def run(number: int) -> None:
-        start.wait()
-        results[number] = asks[number]()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(asks))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [results[number] for number in range(len(asks))]
 
 
 def _rest(seconds: float) -> None:

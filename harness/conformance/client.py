@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import contextlib
 import errno
 import gzip
@@ -83,7 +84,9 @@ class HttpReply(Struct, frozen=True):
         except MemberTwice as error:
             raise Malformed(f"HTTP {self.status} with the member {error.name!r} twice in one object") from error
         except (ValueError, RecursionError) as error:
-            raise Malformed(f"HTTP {self.status} with a body that is no JSON: {self.text[:120]!r}") from error
+            marked = " for the byte order mark that it begins with" if self.body.startswith(codecs.BOM_UTF8) else ""
+            text = f"HTTP {self.status} with a body that is no JSON{marked}: {self.text[:120]!r}"
+            raise Malformed(text) from error
 
 
 class Client:

@@ -1,8 +1,8 @@
 """A process of its own that puts the table back when the judging process dies: ``python -m … FILE``.
 
 It reads credentials as one line of JSON from standard input, answers ``ready``, and waits. ``done`` ends it; the end of
-input without that means that the other side was killed. It is in a session of its own and deaf to the signals that
-end the other.
+input without that means that the other side was killed. It is in a session of its own (a process group, on Windows) and
+deaf to the signals that end the other.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Guard:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
                 text=True,
             )
         self._log = log
@@ -88,7 +89,7 @@ class Guard:
 
 def main(arguments: Sequence[str]) -> int:
     """The process; 0 if there is nothing left to do."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGBREAK"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     path = Path(arguments[0])

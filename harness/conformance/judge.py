@@ -103,12 +103,12 @@ class ClauseJudge(Struct, frozen=True):
         if cause is not None:
             self.causes[clause.id] = cause
             return self._result(clause, SKIPPED, f"{cause} does not hold", 0.0, ())
-        self.bench.client.about = clause.id
+        self.bench.client.about, self.bench.borrowed = clause.id, ()
         verdict, reason = self._look(clause)
         self.bench.client.about = ""
         if verdict == FAILED:
             self.causes[clause.id] = clause.id
-        exchanges = tuple(log[first:])
+        exchanges = (*self.bench.borrowed, *log[first:])
         noticed = self._noticed(clause) if clause.last and verdict == FAILED else ()
         exchanges = noticed or exchanges
         reason = self.bench.client.hidden(reason)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from mews.harness.conformance.bench import ClauseContext, at_once
+from mews.harness.conformance.at_once import at_once
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MUST, SHOULD, Clause, must, noticed
 from mews.harness.conformance.errors import NotJudged, Unmet
 from mews.harness.conformance.table import port_text
@@ -15,9 +16,22 @@ GPU_UUID = re.compile(r"(GPU-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IG
 """As NVML writes a GPU's: RFC 9562 after a word."""
 
 
-def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tuple[Clause, ...]:
+def moving(
+    section: int,
+    *,
+    attach: str,
+    detach: str,
+    unknown_port: str,
+    free: Sequence[Clause] = (),
+    held: Sequence[Clause] = (),
+    retried: Sequence[Clause] = (),
+) -> tuple[Clause, ...]:
     """Clauses that move idle devices. ``attach``, ``detach``: the dialect's requests, for the references;
-    ``unknown_port``: a host port, in the dialect's own form, that no chassis has."""
+    ``unknown_port``: a host port, in the dialect's own form, that no chassis has.
+
+    They are in an order in which each finds a device as the one before leaves it, free or attached: of a chassis whose
+    moves take long as many are judged as can be. So are those that a dialect adds: ``free`` want a free device,
+    ``held`` an attached one, and ``retried`` one, too, once it is known what an attach that is made again does."""
     at = f"chassis.md {section}"
     return (
         Clause(
@@ -28,26 +42,27 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             changes=True,
         ),
         Clause(
-            f"{section}.held",
-            "an attach of an attached device is refused: moving is detach, then attach",
-            f"chassis.md 1: {attach}",
-            _held,
-            changes=True,
-        ),
-        Clause(
             f"{section}.unknown-device",
             "a move of an unknown device is refused and changes nothing",
             f"{at}: {attach}, {detach}",
             _unknown_device,
             changes=True,
         ),
+        *free,
         Clause(
-            f"{section}.one-winner",
-            "of two simultaneous attaches of one device at most one is answered as done, and the device is on one port",
-            f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
-            _one_winner,
+            f"{section}.held",
+            "an attach of an attached device is refused: moving is detach, then attach",
+            f"chassis.md 1: {attach}",
+            _held,
             changes=True,
-            needs=(f"{section}.held",),
+        ),
+        *held,
+        Clause(
+            f"{section}.retry-detach",
+            "a detach that is made again, its answer being lost, leaves the device on no port",
+            f"chassis.md 1, 2: connections drop: {detach}",
+            _retry_detach,
+            changes=True,
         ),
         Clause(
             f"{section}.retry",
@@ -56,6 +71,15 @@ def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tupl
             _retry,
             changes=True,
             needs=(f"{section}.held",),
+        ),
+        *retried,
+        Clause(
+            f"{section}.one-winner",
+            "of two simultaneous attaches of one device at most one is answered as done, and the device is on one port",
+            f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
+            _one_winner,
+            changes=True,
+            needs=(f"{section}.held", f"{section}.retry"),
         ),
     )
 
@@ -182,9 +206,11 @@ def _unknown_port(port: str) -> Callable[[ClauseContext], None]:
 
 
 def _held(bench: ClauseContext) -> None:
+    """An attach to the port that the device is on already is what other clauses are about."""
     device, port = bench.attached()
-    others = [other for other in bench.ports if other != port]
-    target = others[0] if others else port
+    target = next((other for other in bench.ports if other != port), None)
+    if target is None:
+        raise NotJudged(f"no other host port than {port} is known; name one with --port")
     bench.refused(device, target, lambda: bench.face.attach(device, target), "attach of an attached device")
 
 
@@ -203,26 +229,48 @@ def _retry(bench: ClauseContext) -> None:
     """A client whose connection drops cannot know whether it was heard, and asks again. Whether that is answered as
     done or refused, it is not carried out a second time."""
     device, port = bench.free(), bench.ports[0]
-    before = bench.attach_unanswered(device, port)
+    before = bench.move_unanswered(device, port)
     if before.port(device) != port:
         raise NotJudged(f"an attach whose answer is not read does not take effect: device {device} is on no port")
     claim = bench.ask(device, port, lambda: bool(bench.face.attach(device, port)))
     after = bench.read()
     bench.compare_others(device, before, after)
-    answered = {True: "answered as done", False: "refused", None: "not answered"}[claim]
-    what = f"the attach of device {device} to port {port!r} was made again after its answer was lost, and {answered}"
+    what = f"the attach of device {device} to port {port!r} was {_ANSWERS[claim]}"
     if after.port(device) != port:
         bench.touched(device)
         raise Unmet(f"{what}: the device is on {port_text(after.port(device))} now")
     must(device not in after.twice or device in before.twice, f"{what}: the device is listed twice now")
 
 
+def _retry_detach(bench: ClauseContext) -> None:
+    """Likewise: the device is free, whatever the answer to the second request is."""
+    device, port = bench.attached()
+    before = bench.move_unanswered(device, None)
+    if before.port(device) is not None:
+        raise NotJudged(f"a detach whose answer is not read does not take effect: device {device} is on port {port!r}")
+    again = getattr(bench.face, "detach_again", None)
+    claim = bench.ask(device, None, lambda: bool(bench.face.detach(device) if again is None else again(device, port)))
+    after = bench.read()
+    bench.compare_others(device, before, after)
+    what = f"the detach of device {device} from port {port!r} was {_ANSWERS[claim]}"
+    if after.port(device) is not None:
+        bench.saw(device, after.port(device))
+        raise Unmet(f"{what}: the device is on {port_text(after.port(device))} now")
+
+
+_ANSWERS: Mapping[bool | None, str] = {
+    claim: f"made again after its answer was lost, and {answered}"
+    for claim, answered in {True: "answered as done", False: "refused", None: "not answered"}.items()
+}
+
+
 def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
     """Whether both of two simultaneous attaches were answered as done; the device is free again afterwards."""
     before = bench.read()
+    bench.time_for("attach", 2)
     claims = at_once(
-        lambda: bench.ask(device, first, lambda: bench.face.attach(device, first)),
-        lambda: bench.ask(device, second, lambda: bench.face.attach(device, second)),
+        lambda: bench.ask(device, first, lambda: bench.face.attach(device, first), alone=False),
+        lambda: bench.ask(device, second, lambda: bench.face.attach(device, second), alone=False),
     )
     after = bench.seen_on_some_port(device) if True in claims else bench.read()
     bench.compare_others(device, before, after)

@@ -31,11 +31,15 @@ def recognise(bench: ClauseContext, dialect: str) -> None:
     judged = clauses_of(dialect)
     if not judged.home:
         return
-    why = _unlike(bench, judged)
+    why, may_be = _unlike(bench, judged)
     if why:
         other = next((name for name in OURS if name != dialect and _is_one(client, clauses_of(name))), None)
         hint = "" if other is None else f"; it looks like {other}: --dialect {other}"
-        raise Lacks(f"{client.address.url}: this does not look like {dialect}: GET {judged.home}: {why}{hint}")
+        if other is not None or not may_be:
+            raise Lacks(f"{client.address.url}: this does not look like {dialect}: GET {judged.home}: {why}{hint}")
+        if client.credentials is None and why.startswith("HTTP 401,"):
+            url = client.address.url
+            raise Lacks(f"{url}: GET {judged.home}: HTTP 401: it asks for credentials: give --credentials FILE")
 
 
 def _reach(client: Client) -> None:
@@ -62,8 +66,9 @@ def _reach(client: Client) -> None:
         raise Lacks(f"{error}; no chassis answers there") from error
 
 
-def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
-    """Why it is no such chassis; empty where it may be one."""
+def _unlike(bench: ClauseContext, judged: DialectClauses) -> tuple[str, bool]:
+    """Why it is no such chassis, empty where it looks like one; and whether it may be one all the same, unless it is
+    another: who asks for credentials does not say for what."""
     patience = f"up to {bench.client.address.patience_s:g} s"
     notice = threading.Timer(SHOWN_AFTER_S, bench.on_wait, (f"GET {judged.home}: no answer yet; waiting {patience}",))
     notice.daemon = True
@@ -74,20 +79,17 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> str:
         if error.kind in (*NoAnswer.HOPELESS, "dropped"):
             raise Lacks(f"{error}{_perhaps(bench.client, error)}; no chassis answers there") from error
         bench.note(error.topic, str(error))
-        return ""
+        return "", True
     finally:
         notice.cancel()
     if reply.status >= 500:
         bench.note("server-errors", f"GET {judged.home}: HTTP {reply.status}: {reply.text[:120]}")
-    if reply.status == 401 and bench.client.credentials is None:
-        url = bench.client.address.url
-        raise Lacks(f"{url}: GET {judged.home}: HTTP 401: it asks for credentials: give --credentials FILE")
-    if reply.status in (401, 403) or reply.status >= 500 or _names(reply, judged):
-        return ""
+    if reply.status >= 500 or _names(reply, judged):
+        return "", True
     if reply.status < 300 and reply.text.strip() in EMPTY:
-        return ""
+        return "", True
     kind = reply.headers.get("content-type", "without a Content-Type").partition(";")[0]
-    return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}"
+    return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}", reply.status in (401, 403)
 
 
 def _perhaps(client: Client, error: NoAnswer) -> str:

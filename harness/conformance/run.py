@@ -17,7 +17,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.bench import BESIDE_MOVES_PART, ClauseContext
+from mews.harness.conformance.birth import born_at
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import ChassisTarget, Client
 from mews.harness.conformance.dialects.registry import clauses_of
@@ -42,7 +43,6 @@ from mews.harness.conformance.suite import ClauseSuite, run_suite
 from mews.harness.conformance.table import ListedTable, Versions
 from mews.harness.conformance.trial import round_trip
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import born
 from mews.own_files import make_own_folder
 
 PROGRESS_S = 5.0
@@ -108,6 +108,8 @@ def conform(
         recognise(bench, order.dialect)
         changing.table = _first_look(bench)
         changing.check()
+        if order.changes and not changing.withheld:
+            bench.reading_part = BESIDE_MOVES_PART
         with changing, tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
             run_suite(run, suite.file, Path(folder))
             versions = _versions(face.versions)
@@ -143,7 +145,7 @@ def conform(
 def _remarks(bench: ClauseContext) -> list[str]:
     """How the chassis was judged, where that is worth knowing."""
     waited = bench.client.waited
-    lines = [bench.slow] if bench.slow else []
+    lines = [line for line in (bench.sampled, bench.slow) if line]
     if waited:
         more = f" (and {len(waited) - 1} more)" if len(waited) > 1 else ""
         lines.append(f"waited as the chassis asked: {waited[0]}{more}")
@@ -296,7 +298,7 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
         patience_s=address.patience_s,
         limits=asdict(order.quirks.limits),
         pid=os.getpid(),
-        born=born(os.getpid()),
+        born=born_at(os.getpid()),
     )
     file = kept.file = RestoreFile(path.absolute(), plan)
     try:

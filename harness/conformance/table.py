@@ -81,7 +81,8 @@ class TableClient(Protocol):
     """One dialect's way to the table. All of them raise NoAnswer, HttpServerError and Malformed.
 
     A client may have ``content_types``, those that its moves can be sent in, with ``content_type``, the one that they
-    are sent in; and ``call(device, port)``, the request that moves a device, as one would type it.
+    are sent in; ``call(device, port)``, the request that moves a device, as one would type it; and
+    ``detach_again(device, port)``, where ``detach`` sends nothing for a device that is free: as from that port.
     """
 
     def read(self) -> ListedTable:

@@ -15,6 +15,9 @@ EFFECTS = ("attach", "detach", "reply", "truth-attach", "truth-detach")
 """Topics that say nothing of their own where moves are refused for another reason."""
 REFUSED_KINDS = "content-types-refused"
 """Among the bench's facts: the content types in which no move was accepted, where another one works."""
+FIRST_MOVES = "first-moves"
+"""Among the bench's facts: the exchanges of the first moves, by what they asked for."""
+FREE_DETACH, FIRST_ATTACH, FIRST_DETACH = "a detach of a free device", "an attach", "a detach"
 
 
 def round_trip(bench: ClauseContext, learned: Callable[[str], None] = lambda kind: None) -> None:
@@ -68,8 +71,11 @@ def _answers(bench: ClauseContext, device: str) -> bool:
     for _ in range(TRIES):
         try:
             bench.refused(device, None, lambda: bench.face.detach(device), "detach of a free device", judged=False)
+        except OutOfTime:
+            raise
         except (Unmet, NotJudged):
             continue
+        bench.facts.setdefault(FIRST_MOVES, {})[FREE_DETACH] = bench.last_write()
         return True
     return False
 
@@ -87,7 +93,10 @@ def _there_and_back(bench: ClauseContext, device: str, home: str | None, learned
             if refused:
                 bench.facts[REFUSED_KINDS] = refused
             learned(kind)
-            bench.move(device, home)
+            made = bench.facts.setdefault(FIRST_MOVES, {})
+            made[FIRST_DETACH if away is None else FIRST_ATTACH] = bench.last_write()
+            if bench.move(device, home):
+                made[FIRST_DETACH if home is None else FIRST_ATTACH] = bench.last_write()
             return
         refused.append(kind)
         if kind != (kinds or ("",))[-1]:

@@ -37,6 +37,8 @@ def main() -> int:
         boxes = sample(boxes, given.sample, given.seed)
     boxes = [box for box in boxes if not given.box or box.name in given.box]
     folder = Path(tempfile.mkdtemp(prefix="mews-boxes-")) if given.out is None else given.out
+    if given.out is not None and given.out.exists() and not (given.out.is_dir() and not any(given.out.iterdir())):
+        parser.error(f"--out {given.out}: must be a new folder, or an empty one")
     runs = [(box, changes) for box in boxes for changes in (False, True)]
     try:
         with ThreadPoolExecutor(given.jobs) as pool:

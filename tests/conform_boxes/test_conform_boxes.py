@@ -80,7 +80,7 @@ def test_the_boxes_are_those_of_the_seed_and_of_every_kind():
         (replace(FOUND, wanted=()), ["false alarm"]),
         (replace(RIGHT, clauses={"2.kinds": ""}), ["false alarm"]),
         (replace(RIGHT, verdict="failed", code=1), ["false alarm"]),
-        (replace(RIGHT, verdict="incomplete", code=1), []),
+        (replace(RIGHT, verdict="incomplete", code=4), []),
         (replace(RIGHT, left=("000100",)), ["left changed without a word: 000100"]),
         (replace(RIGHT, left=("000100",), told=True), []),
         (replace(RIGHT, judging_s=60.6), ["judged for 61 s"]),

@@ -55,7 +55,7 @@ class BoxVerdict(Struct, frozen=True):
         """The planted deviation by exactly one clause, which is that about it; a missing login by its option."""
         if not self.wanted:
             return self.code == 3 and "--credentials" in self.last
-        return len(self.clauses) == 1 and set(self.clauses) <= set(self.wanted) and self.code in (0, 1)
+        return len(self.clauses) == 1 and set(self.clauses) <= set(self.wanted) and self.code in (0, 1, 4)
 
     @property
     def false_alarm(self) -> bool:
@@ -82,7 +82,7 @@ class BoxVerdict(Struct, frozen=True):
             found.append(f"judged for {self.judging_s:.0f} s")
         if not self.report:
             found.append("no report")
-        if self.code not in (0, 1, 3):
+        if self.code not in (0, 1, 3, 4):
             found.append(f"exit code {self.code}: {self.last}")
         return found
 

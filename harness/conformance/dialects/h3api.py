@@ -303,6 +303,17 @@ ARRAY = Clause("2.array", "the listing is a JSON array of objects", f"chassis.md
 NAMES = Clause("2.names", "devices and ports are named by strings", f"chassis.md 2: {READ}", _names)
 PORT_GID = Clause("2.port-gid", "Port_GID is hex(Port#) and an h", f"chassis.md 2: {READ}", _port_gid)
 
+EMPTY_PORT = Clause(
+    "2.empty-port", "an attach without a port is refused", f"chassis.md 1, 2: {ATTACH}", _empty_port, changes=True
+)
+FAILURE = Clause(
+    "2.failure",
+    "a failure is result:[false] in a body, whatever the HTTP status",
+    f"chassis.md 2: {ATTACH}, {DETACH}",
+    _result_on_failure,
+    changes=True,
+)
+
 RESTING: tuple[Clause, ...] = (
     NAMES,
     Clause("2.strings", "every value of the listing is a string", f"chassis.md 2: {READ}", _strings),
@@ -322,17 +333,13 @@ RESTING: tuple[Clause, ...] = (
         "2.one-port", "a device is listed once: it is on at most one host port", f"chassis.md 1, 2: {READ}", _unique
     ),
     *reading(2, read=READ),
-    bare_delete(2, detach=DETACH),
-    *moving(2, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
-    Clause(
-        "2.empty-port", "an attach without a port is refused", f"chassis.md 1, 2: {ATTACH}", _empty_port, changes=True
-    ),
-    Clause(
-        "2.failure",
-        "a failure is result:[false] in a body, whatever the HTTP status",
-        f"chassis.md 2: {ATTACH}, {DETACH}",
-        _result_on_failure,
-        changes=True,
+    *moving(
+        2,
+        attach=ATTACH,
+        detach=DETACH,
+        unknown_port=UNKNOWN_PORT,
+        free=(EMPTY_PORT, FAILURE),
+        held=(bare_delete(2, detach=DETACH),),
     ),
     Clause(
         "2.content-type",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,33 +10,18 @@ from msgspec.structs import replace
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, moves_resting_on, must, noticed, resting_on
 from mews.harness.conformance.client import HttpReply
+from mews.harness.conformance.dialects.redfish_attach import ATTACH_CLAUSES
 from mews.harness.conformance.dialects.redfish_model import ACCESS, MODEL, ROOT_CLAUSE, walk
-from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, URIS, ask, extended, in_pages, status
-from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, RedfishTableClient, durable_name, tail
+from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, URIS, ask, extended, status
+from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, RedfishTableClient, tail
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import NotJudged, Unmet
 from mews.harness.conformance.fields import at, link_of, links, members, objects, text
 from mews.harness.conformance.moves import moving, watched
 
 __all__ = ["CLAUSES", "DIALECT_CLAUSES", "RedfishTableClient"]
 
 UNKNOWN_PORT = "mews-no-such-port"
-
-
-def _tag(bench: ClauseContext, path: str) -> str:
-    found = ask(bench, "GET", path).headers.get("etag")
-    if not found:
-        raise NotJudged(f"{path} has no ETag")
-    return found
-
-
-def _etag_changes(bench: ClauseContext) -> None:
-    device, port = bench.free(), bench.ports[0]
-    path = bench.face.zone(port)
-    before = _tag(bench, path)
-    if not bench.move(device, port):
-        raise NotJudged(f"device {device} cannot be attached")
-    must(_tag(bench, path) != before, f"{path}: ETag {before} is the same after an attach")
 
 
 def _etag_parameter(bench: ClauseContext) -> None:
@@ -169,65 +152,6 @@ def _not_allowed(bench: ClauseContext) -> None:
     must("GET" in reply.headers.get("allow", ""), "DELETE of the service root: 405 without Allow")
 
 
-def _task(bench: ClauseContext) -> None:
-    """What the last attach went through."""
-    device = bench.free()
-    if not bench.move(device, bench.ports[0]):
-        raise NotJudged(f"device {device} cannot be attached")
-    replies: list[HttpReply] = bench.face.task
-    _last(replies)
-    if replies[0].status != 202:
-        raise NotJudged(f"an attach is answered at once, with HTTP {replies[0].status}")
-    if not replies[0].headers.get("location"):
-        raise NotJudged("4.monitor does not hold: 202 without the Location of a task monitor")
-    must(replies[0].headers.get("retry-after"), "202 without Retry-After")
-    must(replies[-1].status in (200, 201, 202, 204), f"the task monitor ends with HTTP {replies[-1].status}")
-
-
-def _task_state(bench: ClauseContext) -> None:
-    """The task of the last attach, once its device is where it was to go."""
-    replies: list[HttpReply] = bench.face.task
-    first = next((reply for reply in replies if reply.status == 202), None)
-    if first is None:
-        raise NotJudged("no operation went on after its answer")
-    try:
-        where = link_of(first.json()) if first.body else ""
-    except Malformed:
-        where = ""
-    if not where:
-        raise NotJudged("the 202 names no task")
-    began_s = time.monotonic()
-    while True:
-        reply = ask(bench, "GET", where)
-        if reply.status == 404:
-            raise NotJudged(f"{where}: is gone already")
-        state = text(reply.json(), "TaskState")
-        if state in ENDED or time.monotonic() - began_s > bench.limits.settle_s:
-            break
-        threading.Event().wait(0.1)
-    must(
-        state in ENDED,
-        f"{where}: TaskState {state}, though its operation has ended: must be {', '.join(ENDED[:3])} or such",
-    )
-
-
-def _training(bench: ClauseContext) -> None:
-    device = bench.free()
-    shown = ask(bench, "GET", bench.face.endpoint(device)).json()
-    ports = links(shown, "Links", "ConnectedPorts")
-    if not ports:
-        raise NotJudged(f"the endpoint of device {device} names no port")
-    statuses: list[str] = []
-    bench.face.during = lambda: statuses.append(text(ask(bench, "GET", ports[0]).json(), "LinkStatus"))
-    try:
-        bench.move(device, bench.ports[0])
-    finally:
-        bench.face.during = lambda: None
-    if not statuses:
-        raise NotJudged("an attach is answered at once")
-    must("Training" in statuses, f"{ports[0]}: LinkStatus {', '.join(statuses)} during an attach")
-
-
 def _taken_block(bench: ClauseContext) -> None:
     device, port = bench.attached()
     blocks = [link_of(value) for value in walk(bench).of("ResourceBlock") if text(value, "Id") == device]
@@ -246,29 +170,6 @@ def _taken_block(bench: ClauseContext) -> None:
     )
 
 
-def _pages_stay(bench: ClauseContext) -> None:
-    """A reader of pages does not know that a device moves meanwhile: which endpoints there are is the same."""
-    device = bench.free()
-
-    def attach() -> None:
-        if not bench.move(device, bench.ports[0]):
-            raise NotJudged(f"device {device} cannot be attached")
-
-    in_pages(bench, bench.face.path("Endpoints"), 2, attach)
-
-
-def _names_stay(bench: ClauseContext) -> None:
-    """A device's endpoint is the same resource wherever the device is."""
-    device, _ = bench.attached()
-    where = bench.face.endpoint(device)
-    before = durable_name(ask(bench, "GET", where).json())
-    if not bench.move(device, None):
-        raise NotJudged(f"device {device} cannot be detached")
-    must(durable_name(ask(bench, "GET", where).json()) == before, f"{where}: its DurableName is another after a detach")
-
-
-ENDED = ("Completed", "Exception", "Cancelled", "Killed", "Interrupted")
-"""Of TaskState (DSP2046, Task): nothing goes on any more."""
 AT = "chassis.md 4"
 READ = "GET Endpoints"
 ATTACH = ADD.lstrip("#")
@@ -278,6 +179,17 @@ DETACH = REMOVE.lstrip("#")
 def _changing(id_: str, title: str, reference: str, check: Any, *needs: str, assumed: bool = False) -> Clause:
     return Clause(id_, title, reference, check, changes=True, assumed=assumed, needs=needs)
 
+
+ETAG_PARAMETER = _changing(
+    "4.etag-parameter", "a mismatching ETag parameter is 428", f"{AT}: {ATTACH}, {DETACH}", _etag_parameter
+)
+IF_MATCH = _changing("4.if-match", "a stale If-Match is 412 and nothing is written", RULES, _if_match)
+TAKEN_BLOCK = _changing(
+    "4.taken-block", "a taken resource block is refused", f"{AT}: specific composition", _taken_block
+)
+REFUSAL_KEEPS = _changing(
+    "4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps, "4.etag-stays", "4.retry"
+)
 
 RESTING: tuple[Clause, ...] = (
     URIS,
@@ -291,10 +203,15 @@ RESTING: tuple[Clause, ...] = (
         "4.patch-nothing", "PATCH of OData annotations only is 400 NoOperation", RULES, _patch_nothing, "4.errors"
     ),
     _changing("4.not-allowed", "405 comes with Allow", RULES, _not_allowed),
-    *moving(4, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
-    _changing("4.etag-changes", "an ETag changes on each write", RULES, _etag_changes, "4.etag-stays"),
-    _changing("4.etag-parameter", "a mismatching ETag parameter is 428", f"{AT}: {ATTACH}, {DETACH}", _etag_parameter),
-    _changing("4.if-match", "a stale If-Match is 412 and nothing is written", RULES, _if_match),
+    *moving(
+        4,
+        attach=ATTACH,
+        detach=DETACH,
+        unknown_port=UNKNOWN_PORT,
+        free=(ETAG_PARAMETER, IF_MATCH, *ATTACH_CLAUSES),
+        held=(TAKEN_BLOCK,),
+        retried=(REFUSAL_KEEPS,),
+    ),
     _changing(
         "4.zone-patch",
         "PATCH of a zone replaces its whole list",
@@ -304,22 +221,6 @@ RESTING: tuple[Clause, ...] = (
         "4.zones",
         assumed=True,
     ),
-    _changing(
-        "4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps, "4.etag-stays", "4.retry"
-    ),
-    _changing("4.task", "a long operation is 202, Location, Retry-After, then its own reply", RULES, _task),
-    Clause(
-        "4.task-state",
-        "a task's TaskState says that it has ended once it has",
-        f"{AT}: Task",
-        _task_state,
-        changes=True,
-        needs=("4.task",),
-    ),
-    _changing("4.training", "a port's LinkStatus is Training during an attach", f"{AT}: Port", _training),
-    _changing("4.taken-block", "a taken resource block is refused", f"{AT}: specific composition", _taken_block),
-    _changing("4.pages-stay", "pages name each member once while a device moves", RULES, _pages_stay, "4.pages"),
-    _changing("4.endpoint-stays", "an endpoint keeps its DurableName when it moves", f"{AT}: Endpoint", _names_stay),
     Clause(
         "4.monitor",
         "a task monitor is there, and answers 202 until the operation's own reply",

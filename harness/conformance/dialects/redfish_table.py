@@ -201,6 +201,10 @@ class RedfishTableClient:
         zones = links(reply.json(), "Links", "Zones")
         return not zones or self.act(zones[0], REMOVE, device).status < 400
 
+    def detach_again(self, device: str, port: str) -> bool:
+        """``#Zone.RemoveEndpoint`` of that port's zone, wherever the device is."""
+        return self.act(self.zone(port), REMOVE, device).status < 400
+
     def call(self, device: str, port: str | None) -> str:
         """The request that moves a device."""
         word, zone = (REMOVE, "ZONE") if port is None else (ADD, self.zone(port))

@@ -13,7 +13,7 @@ from mews.harness.conformance.dialects.redfish_model import walk
 from mews.harness.conformance.errors import NotJudged
 from mews.harness.conformance.fields import at, links, text
 from mews.harness.conformance.interop.actions import action_clauses
-from mews.harness.conformance.interop.compare import JudgedObject, at_uri, holds, type_of
+from mews.harness.conformance.interop.compare import JudgedObject, at_uri, holds, is_below, type_of
 from mews.harness.conformance.interop.document import version_of
 from mews.harness.conformance.interop.properties import property_clauses
 from mews.harness.conformance.interop.protocol import protocol_clauses, registry_clauses
@@ -39,7 +39,7 @@ class UseCase(Struct, frozen=True):
         found = [
             JudgedObject(uri, "", value, value)
             for uri, value in seen.resources.items()
-            if type_of(value) == self.resource and at_uri(uri, self.requirement.get("URIs", (".*",)))
+            if type_of(value) == self.resource and at_uri(uri, self.requirement.get("URIs") or (".*",))
         ]
         return [holder for holder in found if self._is_meant(bench, holder)]
 
@@ -76,6 +76,12 @@ def _resource_clauses(profile: str, use_case: UseCase) -> Iterator[Clause]:
     wanted = requirement.get("ReadRequirement", "Mandatory")
     title = f"there is a {use_case.resource}" + (f", {purpose}" if (purpose := requirement.get("Purpose")) else "")
     yield Clause(use_case.id, title, reference, _present(use_case, wanted), grade=GRADE.get(wanted, MAY))
+    for condition in requirement.get("ConditionalRequirements", ()):
+        parents, asked = condition["SubordinateToResource"], condition.get("ReadRequirement", "Mandatory")
+        text_ = condition.get("Purpose") or f"there is a {use_case.resource} below each {' / '.join(parents)}"
+        check = _present_below(use_case, parents, asked)
+        id_ = f"{use_case.id}.(below {'/'.join(parents)})"
+        yield Clause(id_, text_, reference, check, grade=GRADE.get(asked, MAY))
     if "MinVersion" in requirement:
         minimum = requirement["MinVersion"]
         text_ = f"{use_case.resource} is of version {minimum} or later"
@@ -100,9 +106,28 @@ def _present(use_case: UseCase, wanted: str) -> Callable[[ClauseContext], None]:
         if wanted == "Excluded":
             must(not found, f"{found[0] if found else ''}: must not be there")
             return
-        if not found and wanted in ("None", "IfImplemented", "Conditional"):
+        if not found and wanted in ("None", "IfImplemented", "IfPopulated", "Conditional"):
             raise NotJudged(f"there is no {use_case.resource}, and none is asked for")
         must(found, f"no {use_case.resource} can be reached")
+
+    return check
+
+
+def _present_below(use_case: UseCase, parents: Sequence[str], wanted: str) -> Callable[[ClauseContext], None]:
+    """Of a resource that must be below others: each of those has one, or none where it is excluded."""
+
+    def check(bench: ClauseContext) -> None:
+        seen = walk(bench)
+        above = [uri for uri in seen.resources if is_below(seen, f"{uri.rstrip('/')}/any", parents)]
+        if not above or wanted not in ("Mandatory", "Recommended", "Excluded"):
+            raise NotJudged(f"there is no {' / '.join(parents)}" if not above else "none is asked for there")
+        inside = {holder.uri.rstrip("/").rpartition("/")[0]: holder for holder in use_case.instances(bench)}
+        for uri in above:
+            found = inside.get(uri.rstrip("/"))
+            if wanted == "Excluded":
+                must(found is None, f"{found}: must not be there")
+            else:
+                must(found is not None, f"{uri}: has no {use_case.resource}")
 
     return check
 

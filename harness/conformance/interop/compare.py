@@ -116,7 +116,7 @@ def _met(seen: Walk, condition: Mapping[str, Any], holder: JudgedObject) -> bool
     if "URIs" in condition and not at_uri(holder.uri, condition["URIs"]):
         return False
     parents = condition.get("SubordinateToResource", ())
-    if parents and not _is_below(seen, holder.uri, parents):
+    if parents and not is_below(seen, holder.uri, parents):
         return False
     if "CompareProperty" in condition:
         value = find(holder, condition["CompareProperty"])
@@ -124,7 +124,7 @@ def _met(seen: Walk, condition: Mapping[str, Any], holder: JudgedObject) -> bool
     return True
 
 
-def _is_below(seen: Walk, uri: str, parents: Sequence[str]) -> bool:
+def is_below(seen: Walk, uri: str, parents: Sequence[str]) -> bool:
     """Whether the resources above it are of these types, the last one being the nearest."""
     above = uri.rstrip("/")
     for wanted in reversed(parents):

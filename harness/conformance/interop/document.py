@@ -178,6 +178,16 @@ def _condition(place: ProfilePlace, value: Any) -> None:
         raise place.wrong("CompareProperty and CompareType: only together")
 
 
+def _below(place: ProfilePlace, value: Any) -> None:
+    """A condition of a whole resource: that it is below others. Others are not judged."""
+    for name in value if isinstance(value, dict) else ():
+        if name in CONDITION and name not in BELOW:
+            raise place.wrong(f"not judged by mews: {name} of a whole resource; give it to its properties")
+    _object(BELOW)(place, value)
+    if not value.get("SubordinateToResource"):
+        raise place.wrong("SubordinateToResource: missing")
+
+
 def _comparison(place: ProfilePlace, value: Mapping[str, Any], kind: str, values: str) -> None:
     how = value.get(kind)
     given = value.get(values, [])
@@ -202,6 +212,11 @@ text = _is(str, "a text")
 boolean = _is(bool, "true or false")
 VALUES = _list(_is((bool, int, float, str, type(None)), "a value"))
 
+BELOW: dict[str, Check] = {
+    "ReadRequirement": _one_of(*READ),
+    "Purpose": text,
+    "SubordinateToResource": _list(text),
+}
 CONDITION: dict[str, Check] = {
     "ReadRequirement": _one_of(*READ),
     "WriteRequirement": _one_of(*WRITE),
@@ -254,7 +269,7 @@ RESOURCE: dict[str, Check] = {
     "UseCaseKeyValues": VALUES,
     "UseCaseComparison": _one_of(*COMPARISONS),
     "RequiredResourceProfile": _unsupported("put that profile's requirements into this one"),
-    "ConditionalRequirements": _unsupported("conditions of a whole resource; give them to its properties"),
+    "ConditionalRequirements": _list(_below),
     "PropertyRequirements": _each(_property),
     "ActionRequirements": _each(_object(ACTION)),
 }

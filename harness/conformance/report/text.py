@@ -15,10 +15,13 @@ MOST_EXCHANGES = 3
 
 
 class ConformanceTextReport:
-    """Writes each result as it comes; in colour on a terminal; with ``quiet`` only what went wrong."""
+    """Writes each result as it comes; in colour on a terminal; with ``quiet`` only what went wrong. Why clauses were
+    not judged is written with the first of them."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
         self._quiet = quiet
+        self._reasons: set[str] = set()
+        """Why clauses were not judged, so far."""
         self._writer = TextWriter(stream)
 
     def ended(self, result: ClauseResult) -> None:
@@ -27,7 +30,12 @@ class ConformanceTextReport:
             return
         title = f"{result.clause.id:27} {result.clause.title}"
         self._writer.line(f"{result.verdict:8} ", _style(result.verdict), title)
-        self._writer.lines(f"         {text}" for text in (() if result.reason == READ_ONLY else details(result)))
+        if result.verdict == SKIPPED and not result.note:
+            known = {READ_ONLY, *self._reasons}
+            self._reasons.add(result.reason)
+            if result.reason in known:
+                return
+        self._writer.lines(f"         {text}" for text in details(result))
 
     def finish(self, outcome: ConformanceOutcome) -> None:
         """The end."""

@@ -22,6 +22,7 @@ from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJu
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.table import Limits, Units
+from mews.harness.conformance.trial import round_trip
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "hardware"
 DAY = date(2026, 1, 1)
@@ -73,11 +74,15 @@ def judged(
     mangle: Callable[[HttpReply], HttpReply] = lambda reply: reply,
     only: Callable[[Clause], bool] = lambda clause: True,
     listed: Callable[[], None] = lambda: None,
+    tries: bool = True,
 ) -> dict[str, ClauseResult]:
-    """Clause -> result, as a run with ``--allow-changes`` finds them; ``listed`` is called once devices are known."""
+    """Clause -> result, as a run with ``--allow-changes`` finds them; ``listed`` is called once devices are known;
+    ``tries``: one device is moved there and back first."""
     client = Mangled(ChassisTarget(url, ca, patience_s=patience_s), mangle)
     client.credentials = credentials
-    return judged_by(client, dialect, limits=limits, changes=changes, devices=devices, only=only, listed=listed)
+    return judged_by(
+        client, dialect, limits=limits, changes=changes, devices=devices, only=only, listed=listed, tries=tries
+    )
 
 
 def judged_by(
@@ -90,6 +95,7 @@ def judged_by(
     only: Callable[[Clause], bool] = lambda clause: True,
     listed: Callable[[], None] = lambda: None,
     units: Units | None = None,
+    tries: bool = True,
 ) -> dict[str, ClauseResult]:
     """The same over a client that is there."""
     suite = clauses_of(dialect)
@@ -100,6 +106,8 @@ def judged_by(
     listed()
     if changes:
         bench.allow(devices, ("1", "2", "3"), None)
+        if tries:
+            round_trip(bench)
     judge = ClauseJudge(bench, Quirks(limits=limits), (), DAY, changes)
     ordered = sorted(filter(only, suite.clauses), key=lambda clause: clause.last)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import os
 import signal
@@ -12,12 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from mews.emulator.wrongs.registry import WRONGS
+from mews.harness.conformance.birth import _of_ps, _of_windows, born_at
 from mews.harness.conformance.client import ChassisTarget, Client
 from mews.harness.conformance.forward_proxy import proxy_of
+from mews.harness.conformance.matrix import serving
+from mews.harness.conformance.restore import RestoreFile, RestorePlan
 from tests.harness.conformance.judging import served, url_of
 
 pytestmark = pytest.mark.wall
@@ -71,6 +77,62 @@ def test_conform_needs_nothing_that_windows_lacks(tmp_path):
         done = elsewhere(tmp_path, "conform", url_of(server, "h3api"), "--allow-changes")
     assert done.stdout.splitlines()[-1].startswith("PASSED in "), done.stdout + done.stderr
     assert done.returncode == 0
+
+
+def test_a_run_that_goes_on_is_known_without_proc(tmp_path):
+    """Its restore file is that of a run in this very process; without its birth it would be taken for one that died."""
+    file = tmp_path / "restore.json"
+    with served() as server:
+        url = url_of(server, "h3api")
+        plan = RestorePlan(url, "h3api", None, False, 4.0, {}, os.getpid(), _of_ps(os.getpid()))
+        RestoreFile(file, plan).answered()
+        done = elsewhere(tmp_path, "conform", url, "--allow-changes", "--restore-file", str(file))
+        assert (done.returncode, file.exists()) == (2, True)
+        assert f"is going on (pid {os.getpid()})" in done.stderr
+        plan.born = "Thu Jan  1 00:00:00 1970"
+        RestoreFile(file, plan).answered()
+        done = elsewhere(tmp_path, "conform", url, "--allow-changes", "--restore-file", str(file))
+    assert "an interrupted run left it; restoring the table" in done.stderr
+
+
+def test_a_process_is_known_by_its_birth():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert _of_ps(child.pid) == _of_ps(child.pid) != ""
+    assert born_at(child.pid) == born_at(child.pid) != ""
+    child.communicate(b"\n")
+    assert _of_ps(child.pid) == born_at(child.pid) == ""
+
+
+@pytest.mark.parametrize(("handle", "code", "born"), [(7, 259, "42"), (0, 259, ""), (7, 0, "")])
+def test_windows_is_asked_for_the_time_of_creation(handle, code, born, monkeypatch):
+    closed: list[object] = []
+
+    class Kernel:
+        OpenProcess = staticmethod(type("Open", (), {"__call__": lambda self, *asked: handle})())
+        CloseHandle = staticmethod(closed.append)
+
+        @staticmethod
+        def GetExitCodeProcess(opened: object, said: Any) -> int:
+            said._obj.value = code
+            return 1
+
+        @staticmethod
+        def GetProcessTimes(opened: object, created: Any, *others: Any) -> int:
+            created._obj.value = 42
+            return 1
+
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name, **options: Kernel, raising=False)
+    assert _of_windows(1) == born
+    assert len(closed) == bool(handle)
+
+
+def test_a_console_that_lacks_a_character_shows_its_number(tmp_path):
+    with serving((WRONGS["byte-order-mark"],), "h3api") as server:
+        command = [sys.executable, "-m", "mews.harness", "conform", url_of(server, "h3api")]
+        narrow = {**environment(tmp_path), "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+        done = subprocess.run(command, env=narrow, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stderr
+    assert b"< 200 \\ufeff[{" in done.stdout
 
 
 def test_serve_needs_nothing_that_windows_lacks_and_ends_when_told(tmp_path):

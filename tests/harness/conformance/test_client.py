@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from mews.harness.conformance.at_once import at_once
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.client import ChassisTarget, Client
+from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import NoAnswer
+from mews.harness.conformance.errors import ListingUnavailable, NoAnswer, OutOfTime
 from tests.harness.conformance.judging import BRISK, judged
 from tests.harness.conformance.wire import box_handler, running
-from tests.harness.conformance.wrong import Wrong
+from tests.harness.conformance.wrong import LocalClient, Wrong
 
 pytestmark = pytest.mark.wall
 
@@ -119,14 +122,14 @@ def test_an_attach_that_was_not_heard_and_is_seen_is_nothing_that_may_still_take
         undo = Undo()
         bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
         bench.allow(("000100",), ("1",), undo)
-        assert bench.attach_unanswered("000100", "1").port("000100") == "1"
+        assert bench.move_unanswered("000100", "1").port("000100") == "1"
         assert undo.open == 0
         assert not bench.ledger.of("answers")
 
 
-def retried(box: Wrong) -> tuple[str, str]:
+def retried(box: Wrong, word: str = "2.retry") -> tuple[str, str]:
     with running(box_handler(box)) as port:
-        found = judged(f"http://127.0.0.1:{port}", "h3api", only=lambda clause: clause.id == "2.retry")["2.retry"]
+        found = judged(f"http://127.0.0.1:{port}", "h3api", only=lambda clause: clause.id == word, tries=False)[word]
     return found.verdict, found.reason
 
 
@@ -168,3 +171,136 @@ def test_a_chassis_that_gives_up_what_nobody_waits_for_is_not_judged():
     box.attach = lambda device, port: "no"  # type: ignore[method-assign]
     verdict, reason = retried(box)
     assert (verdict, reason[:58]) == ("skipped", "an attach whose answer is not read does not take effect: d")
+
+
+def test_a_detach_is_made_again_after_its_answer_was_lost():
+    writes: list[str] = []
+    box = Wrong(answer=lambda method, path, number, answered: (writes.append(method), answered)[1])
+    assert retried(box, "2.retry-detach") == ("passed", "")
+    assert [method for method in writes if method != "GET"] == ["POST", "DELETE", "DELETE"]
+
+
+def test_a_detach_again_that_is_refused_is_fine():
+    box = Wrong()
+    detach = box.detach
+    box.detach = lambda device: detach(device) if box.ports[device] else "free"  # type: ignore[method-assign]
+    assert retried(box, "2.retry-detach") == ("passed", "")
+
+
+def test_a_detach_again_that_puts_the_device_on_a_port_is_not():
+    box = Wrong()
+    detach = box.detach
+
+    def back(device: str) -> str:
+        if box.ports[device]:
+            return detach(device)
+        box.ports[device] = "2"
+        return ""
+
+    box.detach = back  # type: ignore[method-assign]
+    verdict, reason = retried(box, "2.retry-detach")
+    assert verdict == "failed"
+    assert reason.endswith("made again after its answer was lost, and answered as done: the device is on port '2' now")
+
+
+def test_a_detach_that_nobody_waits_for_and_that_is_given_up_is_not_judged():
+    box = Wrong()
+    box.detach = lambda device: "no"  # type: ignore[method-assign]
+    verdict, reason = retried(box, "2.retry-detach")
+    assert (verdict, reason[:57]) == ("skipped", "a detach whose answer is not read does not take effect: d")
+
+
+def test_what_one_of_two_at_once_raises_is_raised_once_both_have_ended():
+    ended: list[int] = []
+
+    def fails() -> int:
+        raise OutOfTime("over")
+
+    with pytest.raises(OutOfTime):
+        at_once(fails, lambda: ended.append(1) or 1)
+    assert ended == [1]
+
+
+def test_no_move_is_begun_that_may_go_on_when_the_time_is_over():
+    sent: list[str] = []
+    box = Wrong(answer=lambda method, path, number, answered: (sent.append(method), answered)[1])
+    with running(box_handler(box)) as port:
+        client = Client(ChassisTarget(f"http://127.0.0.1:{port}", patience_s=5.0))
+        bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
+        bench.allow(("000100",), ("1",), None)
+        assert bench.move("000100", "1", lambda: bool(threading.Event().wait(0.3)) or bench.face.attach("000100", "1"))
+        assert bench.move("000100", None)
+        client.deadline_s = time.monotonic() + 0.25
+        sent.clear()
+        with pytest.raises(OutOfTime, match="longer than the time left"):
+            bench.move("000100", "1")
+        bench.time_for("detach")
+        client.deadline_s = time.monotonic() + 0.5
+        bench.time_for("attach")
+        with pytest.raises(OutOfTime):
+            bench.time_for("attach", 2)
+        bench.ask("000100", "1", lambda: not threading.Event().wait(0.4), alone=False)
+        client.deadline_s = time.monotonic() + 0.35
+        bench.time_for("attach")
+    assert set(sent) == {"GET"}
+
+
+def test_a_path_that_answers_is_looked_for_only_beside_the_one_that_does_not():
+    asked: list[str] = []
+
+    class Silent(Client):
+        def _send(self, method: str, path: str, *more: object) -> HttpReply:
+            asked.append(path)
+            if path == "/silent":
+                raise NoAnswer("timeout", "no answer")
+            return HttpReply(200, {}, b"{}")
+
+    def elsewhere(home: str) -> bool:
+        client = Silent(ChassisTarget("http://box"))
+        bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK, home=home)
+        client.send("GET", "/other")
+        with pytest.raises(NoAnswer):
+            client.send("GET", "/silent")
+        asked.clear()
+        return bench._answers_elsewhere()
+
+    assert elsewhere("/home")
+    assert asked == ["/home"]
+    assert not elsewhere("/silent")
+    assert asked == [], "it has just been asked"
+    assert not elsewhere("")
+
+
+def asked_until(*statuses: int) -> tuple[int, int]:
+    """How often a listing is asked for that is answered so, and then as it should be (less than none where it is given
+    up); how often a failure is noted."""
+    asked: list[int] = []
+
+    def answer(method: str, path: str, number: int, answered: tuple[int, str, str]) -> tuple[int, str, str]:
+        asked.append(number)
+        status = statuses[len(asked) - 1] if len(asked) <= len(statuses) else answered[0]
+        return status, answered[1], answered[2]
+
+    client = LocalClient(Wrong(answer=answer))
+    bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
+    try:
+        bench.read()
+    except ListingUnavailable:
+        return -len(asked), len(bench.ledger.of("server-errors"))
+    return len(asked), len(bench.ledger.of("server-errors"))
+
+
+def test_a_listing_that_fails_is_asked_for_three_times():
+    assert asked_until(500, 500) == (3, 2)
+    assert asked_until(500, 500, 500, 500) == (-3, 3)
+
+
+def test_a_device_that_is_lost_is_said_to_be_so_once():
+    box = Wrong()
+    client = LocalClient(box)
+    bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
+    bench.read()
+    del box.ports["000200"]
+    assert {*bench.read().rows} == {*bench.read().rows} == {"000100", "000300"}
+    assert [note.text for note in bench.ledger.of("lost")] == ["device 000200 is not listed any more"]
+    assert bench.ledger.of("complete") == ()

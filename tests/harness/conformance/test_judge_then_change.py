@@ -19,7 +19,7 @@ from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks
 from mews.harness.conformance.judge import OUT_OF_TIME, READ_ONLY, SKIPPED
-from mews.harness.conformance.matrix import BRISK, free, places, serving
+from mews.harness.conformance.matrix import BRISK, PASSWORD, free, places, serving
 from mews.harness.conformance.profiles import load_profile
 from mews.harness.conformance.report.outcome import ConformanceOutcome, after
 from mews.harness.conformance.run import Order, conform
@@ -71,6 +71,15 @@ def test_a_listing_in_another_form_is_a_finding_with_its_exchange_and_nothing_is
     assert report["restored"] is None
 
 
+def test_why_clauses_are_not_judged_is_written_once(capsys):
+    with box("byte-order-mark") as server:
+        assert exit_code(["conform", url_of(server, "h3api")]) == 1
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines.count("2.array does not hold") == 1
+    assert sum(line.startswith("skipped  2.") for line in lines) > 10
+    assert any("is no JSON for the byte order mark that it begins with: '\\ufeff[{" in line for line in lines)
+
+
 def test_a_401_without_credentials_names_the_option_and_with_them_is_a_finding(state, capsys):
     with box("asks-credentials") as server:
         code, report = written(state, url_of(server, "h3api"), "--allow-changes")
@@ -82,6 +91,16 @@ def test_a_401_without_credentials_names_the_option_and_with_them_is_a_finding(s
         code, report = written(state, url_of(server, "h3api"), "--allow-changes", "--credentials", str(file))
     assert code == 1
     assert [each["clause"] for each in report["clauses"] if each["verdict"] == "failed"] == ["2.no-auth"]
+
+
+@pytest.mark.parametrize("password", [None, PASSWORD])
+def test_a_redfish_service_is_known_behind_its_401(password, state, capsys, monkeypatch):
+    if password is not None:
+        monkeypatch.setenv("MEWS_REDFISH_PASSWORD", password)
+    with box(dialect="redfish") as server:
+        code, report = written(state, server.ready()["chassis"]["A"]["redfish"], "--insecure")
+    assert (code, report["clauses"]) == (3, [])
+    assert report["reason"].endswith("; it looks like redfish: --dialect redfish")
 
 
 def test_no_chassis_has_a_report_too(state):
@@ -151,6 +170,59 @@ def test_a_slow_chassis_is_judged_within_its_budget_and_what_was_not_judged_is_l
     assert outcome.verdict == "incomplete"
     assert f"NOT JUDGED: {text}" in after(outcome)
     assert any(remark.endswith("what is tried several times elsewhere is tried once") for remark in outcome.remarks)
+
+
+def test_what_is_not_judged_for_time_has_an_exit_code_of_its_own(state):
+    with box("slow-attach") as server:
+        code, report = written(state, url_of(server, "h3api"), "--allow-changes", "--budget", "8s")
+    assert (code, report["verdict"]) == (4, "incomplete")
+    assert not [each for each in report["clauses"] if each["verdict"] == "failed"]
+
+
+@pytest.mark.parametrize(("dialect", "moves"), [("h3api", 10), ("resource-pool", 8), ("redfish", 10)])
+def test_a_slow_chassis_is_moved_no_more_often_than_its_clauses_need(dialect, moves, monkeypatch):
+    """There and back; attached for the clauses that want that; a detach and an attach whose answers are lost; free for
+    two attaches at once, and again; and there and back in another content type, or by PATCH."""
+    monkeypatch.setattr("mews.harness.conformance.trial.MOVES", 1e6)
+    with box(dialect=dialect) as server:
+        seq = server.rack.feed.seq
+        outcome = judged_as_it_is(server, dialect)
+        seen = [event for event in server.rack.feed.since(seq) if event["event"] == "table-changed"]
+    assert outcome.verdict == "passed", after(outcome)
+    assert any(remark.endswith("is tried once") for remark in outcome.remarks)
+    assert len(seen) == moves
+    assert {event["device"] for event in seen} == {"000100"}
+
+
+def judged_as_it_is(server: ChassisServer, dialect: str) -> ConformanceOutcome:
+    ready = server.ready()
+    target = ChassisTarget(ready["chassis"]["A"][dialect], ready["ca"], patience_s=10.0)
+    who = ("admin", PASSWORD) if dialect == "redfish" else None
+    order = Order(target, dialect, credentials=who, changes=True, quirks=Quirks(limits=BRISK), guarded=False)
+    return conform(order, DAY, lambda result: None)
+
+
+def test_a_service_that_takes_long_to_read_is_sampled_and_that_is_said(monkeypatch):
+    """All that clauses hold against each other is read."""
+    monkeypatch.setattr("mews.harness.conformance.run.BESIDE_MOVES_PART", 0.0)
+    with box(dialect="redfish") as server:
+        outcome = judged_as_it_is(server, "redfish")
+    assert outcome.verdict == "passed", after(outcome)
+    assert outcome.remarks[0] == "reading all resources takes longer than 0 s: from then on 3 of each kind were enough"
+    read = {exchange.path for exchange in outcome.log if exchange.clause == "4.uris"}
+    endpoints, sensors = ([path for path in read if f"/{name}/" in path] for name in ("Endpoints", "Sensors"))
+    assert len(endpoints) > 12
+    assert len(sensors) == 3
+
+
+def test_what_a_sample_lacks_is_not_said_to_be_missing(monkeypatch):
+    monkeypatch.setattr("mews.harness.conformance.run.BESIDE_MOVES_PART", 0.0)
+    monkeypatch.setattr("mews.harness.conformance.dialects.redfish_model.SAMPLE", 1)
+    with box(dialect="redfish") as server:
+        outcome = judged_as_it_is(server, "redfish")
+    assert outcome.verdict == "passed", after(outcome)
+    [roles] = [result for result in outcome.results if result.clause.id == "4.roles"]
+    assert (roles.verdict, roles.reason[:36]) == ("skipped", "roles Operator, ReadOnly are missing")
 
 
 def test_a_good_chassis_is_not_asked_less_often():

@@ -77,3 +77,10 @@ def test_at_least_sixty_wrongs_are_named_nine_in_ten_of_them_by_one_clause():
     by_one = [row for row in wrong if len(row["with changes"].split()) == 1]
     assert len({row["wrong"] for row in wrong}) >= 60
     assert len(by_one) >= 0.9 * len(wrong)
+
+
+def test_a_device_that_is_left_elsewhere_is_seen_and_reported(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    left, right = (judge_wrong(WRONGS[name], "h3api", changes=True, today=DAY) for name in ("detach-lies", "odd-space"))
+    assert (left.left, left.reported, left.named) == (True, True, "by one")
+    assert (right.left, right.reported, right.named) == (False, False, "not")

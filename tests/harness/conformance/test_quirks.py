@@ -46,7 +46,7 @@ CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
         {"kind": "http-error", "operation": "detach", "when": "after"},
         {H3API: {"server-errors"}, POOL: {"server-errors"}},
     ),
-    ({"kind": "partial-list", "skip": 12}, {H3API: {"complete"}, POOL: {"complete"}}),
+    ({"kind": "partial-list", "skip": 4}, {H3API: {"complete"}, POOL: {"complete"}}),
     ({"kind": "half-applied-attach"}, {H3API: {"attach"}, POOL: {"attach"}}),
     ({"kind": "half-applied-attach", **EVER}, {H3API: {"attach"}, POOL: {"attach"}}),
     ({"kind": "never-trains", "wait_s": 0.0}, {H3API: {"attach"}, POOL: {"attach", "server-errors"}}),

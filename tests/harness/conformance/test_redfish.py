@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,9 +13,9 @@ from msgspec.structs import replace
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made
 from mews.harness.cli import exit_code
-from mews.harness.conformance.client import HttpReply
+from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.judge import SKIPPED
-from tests.harness.conformance.judging import broken, ca_of, judged, ports, served, url_of
+from tests.harness.conformance.judging import broken, ca_of, judged, judged_by, ports, served, url_of
 
 pytestmark = pytest.mark.wall
 
@@ -151,3 +152,17 @@ def test_the_recording_of_another_box_differs_in_what_is_different(server, tmp_p
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("differs:")]
     assert any("Links.Endpoints" in line or "StandbyOffline" in line for line in lines), lines
     assert len(lines) < 40, lines
+
+
+def test_a_taken_block_that_is_composed_all_the_same_is_an_answer_that_lies():
+    class Composing(Client):
+        def send(self, method: str, path: str, *more: Any, **named: Any) -> HttpReply:
+            reply = super().send(method, path, *more, **named)
+            return HttpReply(204, reply.headers, b"") if path.endswith("AddResourceBlock") else reply
+
+    wanted = ("4.taken-block", "4.truth-attach")
+    with served(password="a-password") as server:
+        client = Composing(ChassisTarget(url_of(server, "redfish"), ca_of(server), patience_s=10.0))
+        client.credentials = ("admin", "a-password")
+        found = judged_by(client, "redfish", devices=("000100",), only=lambda clause: clause.id in wanted)
+    assert found["4.truth-attach"].reason.startswith("composing 000100, which is taken: answered as done")

@@ -15,6 +15,7 @@ AT_ONCE_S = 0.001
 LEFTOVER_S = 290.0
 """A scheduler tries everything again that has waited for five minutes (scheduling_queue.go, flushUnschedulablePods)."""
 _SCHEDULER = "default-scheduler"
+_ATTACHED_FIRST = "BindingConditionsPending"
 _OWN = ("condition", "event", "annotations")
 """What is written of a pod while it is decided about."""
 
@@ -31,7 +32,8 @@ class Prompted(Invariant[ObservedState]):
     SchedulerPopFromBackoffQ, on by default since 1.33), and one that no event has woken it leaves alone (upstream's
     queueing hints): so a pod that was called unschedulable is bound at a moment at which something else happens. Not
     judged are pods that somebody has annotated since they were refused, whose scheduler failed, or which have waited
-    until they are tried whatever happens; nor those of systems' schedulers, which may wait and read by themselves."""
+    until they are tried whatever happens, or for a device that must be attached before they are bound, which is looked
+    at every five seconds; nor those of systems' schedulers, which may wait and read by themselves."""
 
     number = 89
     name = "a refused pod is bound when something happens"
@@ -50,6 +52,8 @@ class Prompted(Invariant[ObservedState]):
             if line.layer != "api" or line.event == "annotations":
                 self._prompt = line
             return
+        if line.event == "event" and line.fields.get("reason") == _ATTACHED_FIRST:
+            self._refused.pop(str(line.fields.get("object")), None)
         refusal = self._refused.get(line.actor)
         if line.layer == "api" and line.actor.startswith("pod/"):
             if line.event == "condition":

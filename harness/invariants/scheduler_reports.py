@@ -18,6 +18,8 @@ _MESSAGE = re.compile(r"0/(\d+) nodes are available: (.*?)(?=$|(?:no new claims 
 _COUNTED = re.compile(r"(?:^|, )(\d+) ")
 _DENIED = "denied the request"
 """In the words of an admission webhook: it is somebody else who refused."""
+_ATTACHING = re.compile(r'^running PreBind plugin "DynamicResources": .*\bbinding (?:failed|timeout)\b')
+"""A device that was to be attached before the pod is bound could not be, or nobody said so in time."""
 _ASSIGNED = re.compile(r"^Successfully assigned (\S+) to (\S+)$")
 
 
@@ -25,9 +27,9 @@ class SchedulerReports(Invariant[ObservedState]):
     """A pod that is bound by a scheduler of this run gets its event ``Scheduled``, which names that node, in the same
     moment; one that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names how
     many there are, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only while
-    something that it asks is down, or a webhook denies what it asks for, or at the moment at which it binds another
-    pod: an extender that binds has then given that one what both were told to fit (kube-scheduler assumes a pod before
-    it asks the extender to bind it)."""
+    something that it asks is down, a device cannot be attached before a pod is bound, a webhook denies what it asks
+    for, or at the moment at which it binds another pod: an extender that binds has then given that one what both were
+    told to fit (kube-scheduler assumes a pod before it asks the extender to bind it)."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
@@ -109,6 +111,8 @@ class SchedulerReports(Invariant[ObservedState]):
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
             reported = self._reported.get((pod, "FailedScheduling"))
             cause = f": {reported.fields['message']}" if reported is not None else ""
+            if reported is not None and _ATTACHING.match(reported.fields["message"]):
+                return
             if _DENIED in cause or self._bound_s.get(self._schedulers[pod]) == line.t:
                 return
             yield Breach(

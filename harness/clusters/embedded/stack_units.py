@@ -31,6 +31,7 @@ from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_names import ServiceNames
 from mews.kube.runtimehook.port import RunningEnvironment
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.extenders import SchedulerExtender, settings_of
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from mews.kube.scheduling.plugins.any_node import any_node_profile
@@ -257,7 +258,7 @@ class StackUnits:
             )
         if self.replacements.extenders():
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
-        profile = default_profile(options)
+        profile = default_profile(options, _device_features(self.scenario))
         if plugin is not None:
             profile = replace(profile, plugins=(*profile.plugins, plugin))
         config = SchedulerConfig((profile,))
@@ -294,14 +295,24 @@ class StackUnits:
         return [Unit(name, self.run.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
 
 
-def default_profile(options: DefaultSchedulerOptions) -> SchedulerProfile:
+def _device_features(scenario: Scenario) -> DeviceFeatures:
+    """What the cluster's feature gates let its scheduler do with devices."""
+    release = scenario.stack.release
+    if release.is_default:
+        return DEFAULT_FEATURES
+    from mews.kube.scheduling.devices.gated_features import features_of
+
+    return features_of(release.gates)
+
+
+def default_profile(options: DefaultSchedulerOptions, devices: DeviceFeatures = DEFAULT_FEATURES) -> SchedulerProfile:
     """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the KOD2 paper
-    says of it (section 5.2)."""
+    says of it (section 5.2). ``devices``: what it honours in the allocation of resource claims."""
     given = options.given()
     scoring = given.pop("scoring", "default")
     if "strategy" in given:
         given["strategy"] = Strategy(given["strategy"])
-    plugins = default_plugins(**given)
+    plugins = default_plugins(**given, devices=devices)
     if scoring == "random":
         return any_node_profile(DEFAULT_SCHEDULER, plugins)
     return SchedulerProfile(DEFAULT_SCHEDULER, plugins)

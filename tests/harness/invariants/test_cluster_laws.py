@@ -200,7 +200,9 @@ def test_a_refused_pod_that_is_bound_though_nothing_happens_is_named():
     assert violation.after.number > gone.number
 
 
-@pytest.mark.parametrize("why", ["something happens", "annotated", "failed", "five minutes", "another scheduler"])
+@pytest.mark.parametrize(
+    "why", ["something happens", "annotated", "failed", "five minutes", "another scheduler", "attached"]
+)
 def test_a_refused_pod_that_is_bound_for_a_reason_is_no_breach(why):
     made = stream()
     refused(made, scheduler="default-scheduler" if why != "another scheduler" else "mine")
@@ -209,8 +211,20 @@ def test_a_refused_pod_that_is_bound_for_a_reason_is_no_breach(why):
     if why == "failed":
         failed = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
         made.api("pod/default/a", "condition", uid="a", **failed)
+    if why == "attached":
+        made.api("default-scheduler", "event", reason="BindingConditionsPending", object="pod/default/a", type="Normal")
     made.t += 300 if why == "five minutes" else 3
     if why == "something happens":
         made.api("pod/default/c", "deleted", uid="c")
     bind(made)
     assert 89 not in made.numbers()
+
+
+def test_an_event_of_another_reason_or_of_another_pod_does_not_excuse_a_late_binding():
+    for reason, about in (("FailedScheduling", "a"), ("BindingConditionsPending", "b")):
+        made = stream()
+        refused(made)
+        made.api("default-scheduler", "event", reason=reason, object=f"pod/default/{about}", message="")
+        made.t += 3
+        bind(made)
+        assert 89 in made.numbers()

@@ -223,6 +223,21 @@ def test_a_scheduler_fails_by_itself_only_while_something_is_down() -> None:
     assert judged(SchedulerReports(), [*SCHEDULED[:3], *binds, (*told_so[:4], fields), *error]) == []
 
 
+@pytest.mark.parametrize(
+    ("message", "excused"),
+    [
+        ('running PreBind plugin "DynamicResources": claim c binding failed: device d: no cable', True),
+        ('running PreBind plugin "DynamicResources": device binding timeout', True),
+        ('running PreBind plugin "DynamicResources": claim c: division by zero', False),
+        ('running PreBind plugin "VolumeBinding": binding failed: no volume', False),
+    ],
+)
+def test_a_scheduler_fails_where_a_device_cannot_be_attached(message: str, excused: bool) -> None:
+    error = [told(5, "default-scheduler", "FailedScheduling", message)]
+    error += [condition(5, "PodScheduled", "False", "SchedulerError")]
+    assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *error])) == ([] if excused else [3])
+
+
 def test_a_refusal_of_all_nodes_together_needs_no_counts() -> None:
     assert judged(SchedulerReports(), [*SCHEDULED[:3], *unschedulable(5, "0/2 nodes are available: gang g.")]) == []
 

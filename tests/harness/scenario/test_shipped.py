@@ -9,7 +9,18 @@ from mews.harness.scenario.yamlfile import read_yaml
 
 FOLDER = Path(mews.scenarios.__file__).parent
 SHIPPED = {str(path.relative_to(FOLDER)): path for path in find_scenarios([FOLDER])}
-OF_KUBERNETES = ("controllers/", "mixed/03", "remediation/", "scheduling/")
+OF_KUBERNETES = (
+    "controllers/",
+    "dra/11",
+    "dra/12",
+    "dra/13",
+    "dra/14",
+    "dra/15",
+    "dra/16",
+    "mixed/03",
+    "remediation/",
+    "scheduling/",
+)
 """Those in which objects of Kubernetes, and no devices, are what must come out."""
 SCHEMA = jsonschema.Draft202012Validator(schema())
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
-from mews.kube.api.objects import Object, annotations_of, timestamp
+from mews.kube.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.objects import Object, annotations_of, timestamp, uid_of
 from mews.kube.api.resources import EVENTS, PODS
+from mews.kube.clock import rest
 from mews.kube.component import Context
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.systems.kubecomp.records import (
@@ -19,6 +20,9 @@ from mews.systems.kubecomp.records import (
     USE_FALCON,
     event_message,
 )
+
+_RETRIES_S = (0.1, 0.5, 2.0, 5.0)
+"""The waits between the tries of a clearing."""
 
 
 def wanted(node: str, shortfall: int) -> dict[str, str]:
@@ -70,14 +74,31 @@ class PodAnnotations:
             await self._patch(pod, {USE_FALCON: str(uses).lower()})
 
     async def clear(self, pod: PodInfo, unless: Callable[[], bool] = lambda: False) -> None:
-        """Take them off, unless they are wanted again by now; a pod that is gone or another one has none."""
-        async with self._lock:
-            if unless():
-                return
-            try:
-                await self._patch(pod, {name: None for name in ANNOTATIONS if name != USE_FALCON or not self._marks})
-            except (NotFound, Conflict):
-                return
+        """Take them off, unless they are wanted again by now; a pod that is gone or another one has none. What fails is
+        tried again: nobody else takes them off a pod that is bound."""
+        nothing = {name: None for name in ANNOTATIONS if name != USE_FALCON or not self._marks}
+        for wait_s in (*_RETRIES_S, None):
+            async with self._lock:
+                if unless():
+                    return
+                try:
+                    await self._patch(pod, nothing)
+                    return
+                except NotFound:
+                    return
+                except (ApiError, Unavailable) as failed:
+                    if wait_s is None or (isinstance(failed, Conflict) and not await self._is_there(pod)):
+                        if isinstance(failed, Conflict):
+                            return
+                        raise
+            await rest(wait_s)
+
+    async def _is_there(self, pod: PodInfo) -> bool:
+        """Whether that is the pod, and no later one of its name: of which a patch with its uid is a conflict, too."""
+        try:
+            return uid_of(await self._context.kube.get(PODS, pod.name, namespace=pod.namespace)) == pod.uid
+        except NotFound:
+            return False
 
     async def _patch(self, pod: PodInfo, annotations: Mapping[str, str | None]) -> None:
         # The uid keeps a pod of the same name that came later from being annotated in its place.

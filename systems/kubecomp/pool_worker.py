@@ -97,6 +97,8 @@ class PoolWorker:
         self._backoffs: dict[str, _Backoff] = {}
         self._stuck: dict[str, float] = {}
         self._refusals: dict[str, _Backoff] = {}
+        self._placed: dict[str, tuple[str | None, float]] = {}
+        """GPUID -> the port that it was last moved from, and when."""
         self._next_poll_s = 0.0
 
     def on_change(self, news: bool) -> None:
@@ -207,6 +209,8 @@ class PoolWorker:
             pod = now
         with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL, spent):
             await self._reader.read_all(self._table.chassis)
+        if self._is_behind():
+            return Served.SHORT, 0
         shortfall = self._shortfall(pod)
         if not shortfall:
             return (Served.MET if self._table.is_known else Served.SHORT), 0
@@ -228,6 +232,21 @@ class PoolWorker:
             return Served.SHORT, 0
         with timed(self._metrics, Phase.REALLOCATION, spent):
             return await self._reallocate(pod, chosen, excluded)
+
+    def _is_behind(self) -> bool:
+        """Whether the last readings show a device where it was before it was moved, and seen to have moved, not long
+        ago: they are old, and a device must not be taken off a host by them that nobody asked for it. The published
+        code believes them."""
+        if self._config.faults:
+            return False
+        since_s, devices = self._loop_s() - self._timing.read_back_bound_s, self._table.devices()
+        self._placed = {gpuid: placed for gpuid, placed in self._placed.items() if placed[1] > since_s}
+        behind = [
+            gpuid for gpuid, (port, _) in self._placed.items() if gpuid in devices and devices[gpuid].port == port
+        ]
+        if behind:
+            record(self._context.log, "listing-stale", pool=self.pool, devices=sorted(behind))
+        return bool(behind)
 
     async def _ask_pods(self) -> None:
         """The published code's way to learn who holds what; ours reads the nodes' reports."""
@@ -346,6 +365,8 @@ class PoolWorker:
             is_wanted=lambda: pod is None or pod.stale_demand is not None or self._shortfall(pod) > 0,
         )
         record(self._context.log, "move-ended", device=intent.gpuid, end=end.value)
+        if end is End.MOVED:
+            self._placed[intent.gpuid] = intent.origin, self._loop_s()
         self._metrics.count(KubeCompCounter.MOVED if end is End.MOVED else KubeCompCounter.ABANDONED)
         if end is End.STUCK and not once:
             self._stuck[intent.gpuid] = self._loop_s() + self._timing.requeue_last_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
@@ -19,9 +20,13 @@ IDLE_S = READING_S + 1.0
 _NO_NEWS = frozenset({"condition", "event", "allocatable", "phase"})
 """The lines of which there are most, and which no request and no answer is among."""
 MANAGER = "reconfig-manager"
+SEEN_S = 1.0
+"""A device manager looks once in so long at the devices of its node."""
 LETS_GO_S = 10.0
 """A host that has just let one device go takes the next one out only once its hot-plug is done."""
 NEAR_S = 0.001
+RETRIED_S = 8.0
+"""So long a scheduler tries to take its annotations off once nothing keeps it from that (``annotations.clear``)."""
 CHECKS = 2
 """A node looks at what it gives up once in ``withdrawal_check_s``: so many of them, and what is due has happened."""
 _OF_A_NODE = ("device-manager/", "kubelet/")
@@ -92,6 +97,7 @@ class ActsAtOnce(Invariant[RunState]):
     number = 88
     name = "who has cause to act for a pod that waits does so at once"
     ours_alone = True
+    of_time = True
 
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
@@ -103,6 +109,7 @@ class ActsAtOnce(Invariant[RunState]):
         self._open: dict[str, tuple[Withdrawal, Line]] = {}
         """Device -> its request, and the last line that may have kept its node from giving it up."""
         self._poll_s = config.timing.pool_poll_s
+        self._edit_seen_s = self._poll_s + config.timing.read_back_bound_s
         self._started_s = 0.0
         self._back_s = -1.0
         """When somebody was killed or started last who belongs to no node."""
@@ -112,6 +119,10 @@ class ActsAtOnce(Invariant[RunState]):
         self._is_struck = False
         self._left_s: dict[str, float] = {}
         """Host -> when it let a device go last."""
+        self._came_s: dict[str, float] = {}
+        """Device -> when a host showed it last."""
+        self._edited_s = -math.inf
+        """When somebody else changed a table last."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge requests and their answers."""
@@ -127,6 +138,10 @@ class ActsAtOnce(Invariant[RunState]):
             return
         if line.layer == "host" and line.event in ("function-removed", "link-down"):
             self._left_s[line.actor.partition("/")[2]] = line.t
+        elif line.layer == "host" and line.event == "nvml-visible":
+            self._came_s[line.fields["gpuid"]] = line.t
+        elif line.layer == "chassis" and line.event == "edited":
+            self._edited_s = line.t
         if self._open:
             yield from self._given_up(line, state)
         if line.event == "asked" and line.actor.startswith("withdrawal/"):
@@ -166,6 +181,8 @@ class ActsAtOnce(Invariant[RunState]):
         self._tried.add(gpuid)
         if before is None or not is_first or line.t - before.t <= IDLE_S:
             return
+        if line.t - self._edited_s <= self._edit_seen_s:
+            return  # What somebody else does to a chassis is seen when it is read next, and may be taken for old.
         if not self._down and not self._is_struck and self._is_poll(line.t):
             what = f"{gpuid} is asked for {line.t - before.t:.1f} s after the last thing happened"
             yield Breach((gpuid, withdrawal.request if withdrawal else ""), what, line, gpuid, after=before)
@@ -192,6 +209,8 @@ class ActsAtOnce(Invariant[RunState]):
         others = (each for each in self._board.all_standing() if each.node == node and each is not withdrawal)
         if any(others) or since.t - self._left_s.get(node, -LETS_GO_S) < LETS_GO_S:
             return  # A host takes its devices out one after the other.
+        if asked_s - self._came_s.get(gpuid, -SEEN_S) < SEEN_S:
+            return  # Its device manager has not seen yet that it is there.
         if any(state.clock_from(NOTICED, asked_s, each) > asked_s for each in (None, gpuid)):
             return
         what = f"{node} begins to give up {gpuid} {line.t - since.t:.1f} s after nothing kept it any more"
@@ -200,8 +219,8 @@ class ActsAtOnce(Invariant[RunState]):
 
 class ClearsWhatItWrote(Invariant[RunState]):
     """Where a pod is bound, nothing is wanted for it any more: its annotations are cleared in the moment in which its
-    scheduler says where it went. That a pod uses pooled devices is written down with what it waits for, and of all pods
-    only where ``marksAll`` says so."""
+    scheduler says where it went, or soon after a fault that keeps the scheduler from it. That a pod uses pooled devices
+    is written down with what it waits for, and of all pods only where ``marksAll`` says so."""
 
     number = 79
     name = "a bound pod wants nothing, and only who is asked to marks pods"
@@ -236,10 +255,15 @@ class ClearsWhatItWrote(Invariant[RunState]):
         for actor, (pod, report) in list(self._owed.items()):
             if not pod.target:
                 del self._owed[actor]
-            elif t - report.t > NEAR_S:
+            elif t - state.clock_from(self.number, report.t) > (
+                NEAR_S if self._is_smooth(report, state) else RETRIED_S
+            ):
                 del self._owed[actor]
                 what = f"{actor} is bound to {pod.node}, and {pod.target} is still to be composed for it"
                 yield Breach((pod.uid, "left"), what, report, after=pod.bound)
+
+    def _is_smooth(self, report: Line, state: RunState) -> bool:
+        return state.clock_from(self.number, report.t) == report.t
 
     def _note_report(self, line: Line) -> None:
         if line.fields["reason"] == "Scheduled" and line.actor == self._scheduler:

@@ -24,6 +24,8 @@ _ORDERS = ("ScalingReplicaSet", "Suspended", "Completed", "FailedJob", "Deadline
 
 _REPORTING = frozenset({("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job")})
 """API group and kind of owners whose controllers report each pod that they make."""
+_COMBINED = "(combined from similar events): "
+"""Before the words of the tenth such event of an object and of all after it (events_cache.go)."""
 MOST = 10
 """Of so many pods of an owner reports are missed: a recorder drops what comes in heaps (events_cache.go)."""
 
@@ -57,7 +59,7 @@ class ControllerReports(Invariant[ObservedState]):
         self._names: set[str] = set()
         """Pods that there have been: an event in the same words is counted, and not written anew."""
         self._owned: dict[str, int] = {}
-        """Owner (uid) -> how many pods of it were looked at."""
+        """Owner -> how many pods of it were reported, or should have been."""
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
         """Judge what no controller has said."""
@@ -69,8 +71,7 @@ class ControllerReports(Invariant[ObservedState]):
             owner = _controller(pod) if pod is not None and uid_of(pod) == lines[0].fields["uid"] else None
             if owner is None or (owner["apiVersion"].partition("/")[0], owner["kind"]) not in _REPORTING:
                 continue
-            self._owned[owner["uid"]] = self._owned.get(owner["uid"], 0) + 1
-            if self._owned[owner["uid"]] <= MOST:
+            if self._counted(f"{owner['kind'].lower()}/{actor.split('/')[1]}/{owner['name']}") <= MOST:
                 what = f"{actor} of {owner['kind']} {owner['name']} was made, and no event SuccessfulCreate says so"
                 yield Breach((actor, "unreported", str(lines[0].number)), what, lines[-1], after=lines[0])
 
@@ -98,6 +99,10 @@ class ControllerReports(Invariant[ObservedState]):
             self._done[line.actor] = line
             if line.event == "created":
                 self._made.pop(line.actor, None)
+
+    def _counted(self, owner: str) -> int:
+        self._owned[owner] = self._owned.get(owner, 0) + 1
+        return self._owned[owner]
 
     def _note(self, line: Line) -> None:
         if line.event == "created" and line.actor not in self._names:
@@ -129,12 +134,13 @@ class ControllerReports(Invariant[ObservedState]):
 
     def _judge(self, line: Line) -> Iterator[Breach]:
         pattern, events = _REPORTS[line.fields["reason"]]
-        match, owner = pattern.match(line.fields["message"]), line.fields["object"]
+        match, owner = pattern.match(line.fields["message"].removeprefix(_COMBINED)), line.fields["object"]
         namespace = owner.split("/")[1] if owner.count("/") == 2 else ""
         if match is None or not namespace:
             return
         pod = f"pod/{namespace}/{match[1] or match[2]}"
         if line.fields["reason"] == "SuccessfulCreate":
+            self._counted(owner)
             self._unreported.pop(pod, None)
         done, made = self._done.get(pod), self._made.get(pod)
         if line.fields["reason"] == "SuccessfulCreate" and done is not None:

@@ -22,6 +22,7 @@ class KubeletSpans(Invariant[ObservedState]):
 
     number = 26
     name = "a kubelet does nothing before it can have seen why, nor faster than it can"
+    of_time = True
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("bound", "deleting", "deleted", "event", "condition")}

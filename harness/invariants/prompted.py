@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ LEFTOVER_S = 290.0
 """A scheduler tries everything again that has waited for five minutes (scheduling_queue.go, flushUnschedulablePods)."""
 _SCHEDULER = "default-scheduler"
 _ATTACHED_FIRST = "BindingConditionsPending"
+_CLAIMS = re.compile(r"cannot allocate all claims|[Rr]esource ?[Cc]laim")
 _OWN = ("condition", "event", "annotations")
 """What is written of a pod while it is decided about."""
 
@@ -32,8 +34,9 @@ class Prompted(Invariant[ObservedState]):
     SchedulerPopFromBackoffQ, on by default since 1.33), and one that no event has woken it leaves alone (upstream's
     queueing hints): so a pod that was called unschedulable is bound at a moment at which something else happens. Not
     judged are pods that somebody has annotated since they were refused, whose scheduler failed, or which have waited
-    until they are tried whatever happens, or for a device that must be attached before they are bound, which is looked
-    at every five seconds; nor those of systems' schedulers, which may wait and read by themselves."""
+    until they are tried whatever happens; nor those that wait for resource claims, which the journal does not follow,
+    and whose devices may have to be attached first; nor those of systems' schedulers, which may wait and read by
+    themselves."""
 
     number = 89
     name = "a refused pod is bound when something happens"
@@ -48,12 +51,12 @@ class Prompted(Invariant[ObservedState]):
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens, and judge bindings."""
+        if line.event == "event":
+            self._note_event(str(line.fields.get("object")), line)
         if not self._refused and (line.layer != "api" or line.event in _OWN[1:]):
             if line.layer != "api" or line.event == "annotations":
                 self._prompt = line
             return
-        if line.event == "event" and line.fields.get("reason") == _ATTACHED_FIRST:
-            self._refused.pop(str(line.fields.get("object")), None)
         refusal = self._refused.get(line.actor)
         if line.layer == "api" and line.actor.startswith("pod/"):
             if line.event == "condition":
@@ -70,6 +73,11 @@ class Prompted(Invariant[ObservedState]):
         is_own = line.layer == "api" and line.event in _OWN and (refusal is not None or line.event == "event")
         if not is_own:
             self._prompt = line
+
+    def _note_event(self, pod: str, line: Line) -> None:
+        if line.fields.get("reason") == _ATTACHED_FIRST or _CLAIMS.search(str(line.fields.get("message"))):
+            self._refused.pop(pod, None)
+            self._judged.discard(pod)
 
     def _condition(self, line: Line) -> None:
         if line.fields.get("type") != "PodScheduled":

@@ -18,6 +18,7 @@ _MESSAGE = re.compile(r"0/(\d+) nodes are available: (.*?)(?=$|(?:no new claims 
 _COUNTED = re.compile(r"(?:^|, )(\d+) ")
 _DENIED = "denied the request"
 """In the words of an admission webhook: it is somebody else who refused."""
+_EXTENDER = "failed bind with extender"
 _ATTACHING = re.compile(r'^running PreBind plugin "DynamicResources": .*\bbinding (?:failed|timeout)\b')
 """A device that was to be attached before the pod is bound could not be, or nobody said so in time."""
 _ASSIGNED = re.compile(r"^Successfully assigned (\S+) to (\S+)$")
@@ -29,7 +30,8 @@ class SchedulerReports(Invariant[ObservedState]):
     many there are, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only while
     something that it asks is down, a device cannot be attached before a pod is bound, a webhook denies what it asks
     for, or at the moment at which it binds another pod: an extender that binds has then given that one what both were
-    told to fit (kube-scheduler assumes a pod before it asks the extender to bind it)."""
+    told to fit (kube-scheduler assumes a pod before it asks the extender to bind it). So it is at the moment at which a
+    pod is evicted, as what an extender takes back goes with the pods that use it."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
@@ -52,6 +54,8 @@ class SchedulerReports(Invariant[ObservedState]):
         self._down: set[str] = set()
         self._bound_s: dict[str, float] = {}
         """When each scheduler bound a pod last."""
+        self._evicted_s = -math.inf
+        """When somebody gave a pod notice last."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens to a pod, and what is said of it."""
@@ -90,6 +94,8 @@ class SchedulerReports(Invariant[ObservedState]):
         pod, fields = line.actor, line.fields
         if self._owed:
             self._followed.setdefault(pod, line)
+        if fields.get("type") == "DisruptionTarget":
+            self._evicted_s = line.t
         if line.event == "created":
             if not fields.get("node") and fields["scheduler"] in state.systems.schedulers:
                 self._schedulers[pod] = fields["scheduler"]
@@ -114,6 +120,8 @@ class SchedulerReports(Invariant[ObservedState]):
             if reported is not None and _ATTACHING.match(reported.fields["message"]):
                 return
             if _DENIED in cause or self._bound_s.get(self._schedulers[pod]) == line.t:
+                return
+            if _EXTENDER in cause and self._evicted_s == line.t:
                 return
             yield Breach(
                 (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{cause}", reported or line

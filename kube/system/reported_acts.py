@@ -42,7 +42,7 @@ class ReportedActs(Invariant[RunState]):
         """Take in what is done, and what is reported."""
         found: Iterable[Breach] = ()
         if self._owed and line.t > self._due_s and not state.bound_s("lag_s"):
-            found = list(self._overdue(line))
+            found = list(self._overdue(line, state))
         if line.layer == "component" and line.actor.startswith(_KUBELET):
             node = f"node/{line.actor.removeprefix(_KUBELET)}"
             self._owed = {report: owed for report, owed in self._owed.items() if report[0] != node}
@@ -71,11 +71,13 @@ class ReportedActs(Invariant[RunState]):
         """Judge what nobody has reported in its moment."""
         if not self._owed or t <= self._due_s or state.bound_s("lag_s"):
             return ()
-        return list(self._overdue(None))
+        return list(self._overdue(None, state))
 
-    def _overdue(self, line: Line | None) -> Iterator[Breach]:
+    def _overdue(self, line: Line | None, state: RunState) -> Iterator[Breach]:
         for (about, reason), owed in self._owed.items():
             self._known.add((about, reason))
+            if self.of_time and state.clock_from(self.number, owed.act.t) > owed.act.t:
+                continue  # lost or late; this may be judged long after
             what = f"{owed.act.event} of {about}, and no event {reason} reports it"
             yield Breach((about, reason), what, owed.follower or line or owed.act, after=owed.act)
         self._owed.clear()

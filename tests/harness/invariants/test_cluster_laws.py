@@ -182,6 +182,10 @@ def refused(made, name="a", scheduler="default-scheduler"):
     made.api(f"pod/default/{name}", "condition", uid=name, type="PodScheduled", status="False", reason="Unschedulable")
 
 
+def told(made, reason, message, name="a"):
+    made.api("default-scheduler", "event", reason=reason, object=f"pod/default/{name}", message=message)
+
+
 def bind(made, name="a"):
     return made.api(f"pod/default/{name}", "bound", uid=name, node="host-1")
 
@@ -201,7 +205,7 @@ def test_a_refused_pod_that_is_bound_though_nothing_happens_is_named():
 
 
 @pytest.mark.parametrize(
-    "why", ["something happens", "annotated", "failed", "five minutes", "another scheduler", "attached"]
+    "why", ["something happens", "annotated", "failed", "five minutes", "another scheduler", "attached", "claims"]
 )
 def test_a_refused_pod_that_is_bound_for_a_reason_is_no_breach(why):
     made = stream()
@@ -212,7 +216,9 @@ def test_a_refused_pod_that_is_bound_for_a_reason_is_no_breach(why):
         failed = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
         made.api("pod/default/a", "condition", uid="a", **failed)
     if why == "attached":
-        made.api("default-scheduler", "event", reason="BindingConditionsPending", object="pod/default/a", type="Normal")
+        told(made, "BindingConditionsPending", "waiting for binding conditions for 5s")
+    if why == "claims":
+        told(made, "FailedScheduling", "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable")
     made.t += 300 if why == "five minutes" else 3
     if why == "something happens":
         made.api("pod/default/c", "deleted", uid="c")
@@ -221,10 +227,11 @@ def test_a_refused_pod_that_is_bound_for_a_reason_is_no_breach(why):
 
 
 def test_an_event_of_another_reason_or_of_another_pod_does_not_excuse_a_late_binding():
-    for reason, about in (("FailedScheduling", "a"), ("BindingConditionsPending", "b")):
+    no_claims = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate"
+    for reason, message, about in (("FailedScheduling", no_claims, "a"), ("BindingConditionsPending", "", "b")):
         made = stream()
         refused(made)
-        made.api("default-scheduler", "event", reason=reason, object=f"pod/default/{about}", message="")
+        told(made, reason, message, about)
         made.t += 3
         bind(made)
         assert 89 in made.numbers()

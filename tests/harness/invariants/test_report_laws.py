@@ -238,6 +238,15 @@ def test_a_scheduler_fails_where_a_device_cannot_be_attached(message: str, excus
     assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *error])) == ([] if excused else [3])
 
 
+def test_an_extender_may_refuse_to_bind_at_the_moment_at_which_a_pod_is_evicted() -> None:
+    error = [told(5, "default-scheduler", "FailedScheduling", "failed bind with extender at URL http://e, code 500")]
+    error += [condition(5, "PodScheduled", "False", "SchedulerError")]
+    for t, excused in ((5.0, True), (4.0, False)):
+        fields = {"uid": "v", "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        evicted: Said = (t, "api", "pod/default/other", "condition", fields)
+        assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], evicted, *error])) == ([] if excused else [4])
+
+
 def test_a_refusal_of_all_nodes_together_needs_no_counts() -> None:
     assert judged(SchedulerReports(), [*SCHEDULED[:3], *unschedulable(5, "0/2 nodes are available: gang g.")]) == []
 

@@ -1,0 +1,59 @@
+"""Worlds in which ``mews fuzz`` found a law that did not know what a fault may do: the faults alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mews.scenarios
+from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
+from mews.harness.scenario.loader import load_scenario
+
+FOLDER = Path(mews.scenarios.__file__).parent
+LOST = {"kind": "lost-answer", "resource": "pods"}
+OUT_OF_ORDER = {"kind": "unordered-watches", "expires_s": 90}
+CONTROLLERS = "controller-manager"
+
+
+def fault(since: str, component: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"at": 0, "since": since, "fault": {"component": component, "add": spec}}
+
+
+@pytest.mark.parametrize(
+    ("name", "disruptions"),
+    [
+        pytest.param(
+            "gpushare/03-developers",
+            [fault("eight developers want a third of a GPU each", "kubelet/n1", {"kind": "too-many-requests"})],
+            id="a kubelet reports all at once what it could not",
+        ),
+        pytest.param(
+            "dra/04-selectors",
+            [
+                {"at": 10, "since": "the drivers publish the GPUs of their nodes", "kill": "kubelet/n1"},
+                fault("the host has a process there", CONTROLLERS, LOST),
+            ],
+            id="a report that is lost, and nothing happens for long",
+        ),
+        pytest.param(
+            "dra/12-partitions",
+            [{**fault("one half is given back", CONTROLLERS, {"kind": "conflict"}), "at": 1}],
+            id="a claim is given back late",
+        ),
+        pytest.param(
+            "dra/13-shares",
+            [fault("the first share is given back", CONTROLLERS, OUT_OF_ORDER)],
+            id="a claim is given back by changes out of order",
+        ),
+    ],
+)
+def test_no_law_is_broken(name: str, disruptions: list[dict[str, Any]]) -> None:
+    (path,) = FOLDER.glob(f"{name}*.yaml")
+    settings = [f"disruptions={json.dumps(disruptions)}", "judgedBy=laws", "tail=60"]
+    run = Engine(RunOptions()).run(load_scenario(path, settings), 1)
+    assert run.result.verdict == "passed", run.result.reason
+    assert [line for line in run.lines if (line.layer, line.event) == ("fault", "fired")]

@@ -56,7 +56,7 @@ TYPED = re.compile(
 
 OURS = re.compile(r"(?:[A-Z_]+=\S+ )*(?:mews|python -m mews\.[\w.]+|pytest) .+")
 PLACEHOLDER = re.compile(
-    r"…|\b(PATH|FILE|DIR|URL|NAME|ROOT|TRACE|COMMAND)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
+    r"…|\b(PATH|FILE|FOLDER|DIR|URL|NAME|ROOT|TRACE|COMMAND)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
 )
 BARE = ("mews demo", "mews down", "mews up", "mews telemetry")
 FOREGROUND = ("mews up", "mews serve")

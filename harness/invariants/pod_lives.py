@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+from mews.harness.invariants.fault_windows import LATE
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -66,7 +68,8 @@ class PodLives(Invariant[ObservedState]):
             case "phase":
                 yield from _phase(life, line)
             case "container-started":
-                yield from _started(life, line, START_S + state.bounds.lag_s)
+                is_behind = state.windows.excused(LATE, line.t)  # by what the kubelet has read, it is not deleted
+                yield from _started(life, line, math.inf if is_behind else START_S + state.bounds.lag_s)
             case "pod-ended" | "rejected":
                 life.over = life.over or line
             case "deleting":

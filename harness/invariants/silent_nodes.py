@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mews.harness.invariants.fault_windows import LATE
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -56,7 +57,7 @@ class SilentNodes(Invariant[ObservedState]):
             self._doubtful.add(str(line.fields["host"]))
             self._gone.pop(str(line.fields["host"]), None)
         elif kind == "node":
-            yield from self._node(name, line, 2 * state.bounds.lag_s)
+            yield from self._node(name, line, state)
 
     def _kubelet(self, node: str, line: Line) -> None:
         self._gone.pop(node, None)
@@ -66,7 +67,8 @@ class SilentNodes(Invariant[ObservedState]):
             self._gone[node] = line  # one that has just begun may not have renewed its lease
             self._next_s = -math.inf
 
-    def _node(self, node: str, line: Line, lag_s: float) -> Iterator[Breach]:
+    def _node(self, node: str, line: Line, state: ObservedState) -> Iterator[Breach]:
+        lag_s = 2 * state.bounds.lag_s
         if line.event == "created":
             self._nodes.add(node)
         elif line.event == "deleted":
@@ -74,7 +76,8 @@ class SilentNodes(Invariant[ObservedState]):
             self._gone.pop(node, None)
         elif line.fields["type"] == "Ready" and line.fields["status"] == "Unknown":
             gone = self._gone.pop(node, None)
-            if gone is not None and not EARLIEST_S <= line.t - gone.t <= LATEST_S + lag_s:
+            held_s = 0.0 if gone is None else state.windows.clock_from(LATE, gone.t) - gone.t
+            if gone is not None and not EARLIEST_S <= line.t - gone.t <= LATEST_S + lag_s + held_s:
                 what = f"{node} is called unknown {line.t - gone.t:.1f} s after its kubelet was {gone.event}"
                 yield Breach((node, str(line.number)), what, line, after=gone)
             elif gone is None and node in self._nodes and not self._doubtful & {node, ""} and not lag_s:
@@ -86,9 +89,9 @@ class SilentNodes(Invariant[ObservedState]):
             return
         self._next_s = math.inf
         for node, gone in list(self._gone.items()):
-            due_s = gone.t + LATEST_S + 2 * state.bounds.lag_s
+            due_s = state.windows.clock_from(LATE, gone.t) + LATEST_S + 2 * state.bounds.lag_s
             if t <= due_s:
-                self._next_s = min(self._next_s, due_s)
+                self._next_s = min(self._next_s, due_s if math.isfinite(due_s) else t + LOOKS_S)
                 continue
             del self._gone[node]
             what = f"{node} is not called unknown {t - gone.t:.1f} s after its kubelet was {gone.event}"

@@ -87,9 +87,9 @@ class PodAnnotations:
                 except NotFound:
                     return
                 except (ApiError, Unavailable) as failed:
-                    if wait_s is None or (isinstance(failed, Conflict) and not await self._is_there(pod)):
-                        if isinstance(failed, Conflict):
-                            return
+                    if isinstance(failed, Conflict) and not await self._is_there(pod):
+                        return
+                    if wait_s is None:
                         raise
             await rest(wait_s)
 

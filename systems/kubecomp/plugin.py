@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from msgspec import Struct
@@ -53,6 +54,7 @@ NAME = "FalconResources"
 _FIRST_RETRY_S = 10.0
 _LAST_RETRY_S = 300.0
 _SETTLE_S = 0.1
+_CLEARING_S = 5.0
 
 
 class _Held(Struct):
@@ -294,8 +296,17 @@ class FalconResources:
             try:
                 await self._notes.clear(pod)
             except (ApiError, Unavailable) as error:
-                # Harmless: nobody acts on the annotations of a bound pod.
+                # Nobody acts on the annotations of a bound pod, but people read them.
                 record(self._handle.context.log, "annotations-left", pod=pod.key, error=str(error))
+                self._handle.spawn(self._clear_later(pod))
+
+    async def _clear_later(self, pod: PodInfo) -> None:
+        """As often as it takes: nobody else does."""
+        while True:
+            await rest(_CLEARING_S)
+            with suppress(ApiError, Unavailable):
+                await self._notes.clear(pod)
+                return
 
     # Changes
 

@@ -64,13 +64,24 @@ SocketFace = RpcFace | ByteFace
 
 
 def connected(where: Path | tuple[str, int]) -> socket.socket:
-    """A connection to it."""
-    if isinstance(where, Path):
+    """A connection to it. A device plugin whose kubelet has begun anew makes its socket again: it has some seconds."""
+    if not isinstance(where, Path):
+        return socket.create_connection(where, timeout=PATIENCE_S)
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
         wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         wire.settimeout(PATIENCE_S)
-        wire.connect(str(where))
-        return wire
-    return socket.create_connection(where, timeout=PATIENCE_S)
+        try:
+            wire.connect(str(where))
+            return wire
+        except FileNotFoundError:
+            wire.close()
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.1)
+        except OSError:
+            wire.close()
+            raise
 
 
 def channel_to(face: RpcFace) -> Any:

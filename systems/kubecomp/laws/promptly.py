@@ -25,7 +25,7 @@ SEEN_S = 1.0
 LETS_GO_S = 10.0
 """A host that has just let one device go takes the next one out only once its hot-plug is done."""
 NEAR_S = 0.001
-RETRIED_S = 8.0
+RETRIED_S = 15.0
 """So long a scheduler tries to take its annotations off once nothing keeps it from that (``annotations.clear``)."""
 CHECKS = 2
 """A node looks at what it gives up once in ``withdrawal_check_s``: so many of them, and what is due has happened."""

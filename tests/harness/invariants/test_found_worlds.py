@@ -14,6 +14,7 @@ from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
 
 FOLDER = Path(mews.scenarios.__file__).parent
+OLD = {"kind": "stale-reads", "expires_s": 90}
 LOST = {"kind": "lost-answer", "resource": "pods"}
 OUT_OF_ORDER = {"kind": "unordered-watches", "expires_s": 90}
 CONTROLLERS = "controller-manager"
@@ -48,6 +49,19 @@ def fault(since: str, component: str, spec: dict[str, Any]) -> dict[str, Any]:
             "dra/13-shares",
             [fault("the first share is given back", CONTROLLERS, OUT_OF_ORDER)],
             id="a claim is given back by changes out of order",
+        ),
+        pytest.param(
+            "kubelet/13-host-power",
+            [{"at": 1, "fault": {"component": "kubelet/host-1", "add": OLD}}],
+            id="a kubelet begins anew by what it was told before",
+        ),
+        pytest.param(
+            "api/01-answer-lost",
+            [
+                {"at": 0, "kill": "kubelet/host-2"},
+                {"at": 0, "fault": {"component": CONTROLLERS, "add": {"kind": "lost-answer", "count": 5}}},
+            ],
+            id="nobody hears of leases for a while",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""A component's KubeApi with the faults of ``board`` in it: what the proxy is for programs of others."""
+"""A component's KubeApi with the faults of ``board`` in it."""
 
 from __future__ import annotations
 

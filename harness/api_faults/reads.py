@@ -6,31 +6,19 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.harness.api_faults.bounds import LONGEST_S, RECOVERY_S, check_within
+from mews.harness.api_faults.bounds import RECOVERY_S, Delayed, check_within
 from mews.harness.api_faults.plans import EventPlan, RequestPlan
 
 MOST_COPIES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class LaggingWatch:
+class LaggingWatch(Delayed):
     """Events of watches come ``by_s`` late, in their order."""
-
-    by_s: float = 10.0
-    resource: str | None = None
 
     kind: ClassVar[str] = "lagging-watch"
     on: ClassVar[tuple[str, ...]] = ("watch",)
     count: ClassVar[int | None] = None
-    may_break: ClassVar[tuple[int, ...]] = ()
-
-    def __post_init__(self) -> None:
-        check_within(self.kind, "by_s", self.by_s, least=0, most=LONGEST_S)
-
-    @property
-    def grace_s(self) -> float:
-        """Until what was late has come, and a while after."""
-        return RECOVERY_S + self.by_s
 
     def lag_s(self, rng: random.Random) -> float:
         """The same for all watches."""
@@ -38,25 +26,13 @@ class LaggingWatch:
 
 
 @dataclass(frozen=True, slots=True)
-class UnorderedWatches:
+class UnorderedWatches(Delayed):
     """Events of different watches come in another order: each watch lags by a time of its own, drawn up to ``by_s``.
     Within one watch, thus of one kind, the order stays, as the API promises."""
-
-    by_s: float = 10.0
-    resource: str | None = None
 
     kind: ClassVar[str] = "unordered-watches"
     on: ClassVar[tuple[str, ...]] = ("watch",)
     count: ClassVar[int | None] = None
-    may_break: ClassVar[tuple[int, ...]] = ()
-
-    def __post_init__(self) -> None:
-        check_within(self.kind, "by_s", self.by_s, least=0, most=LONGEST_S)
-
-    @property
-    def grace_s(self) -> float:
-        """Until what was late has come, and a while after."""
-        return RECOVERY_S + self.by_s
 
     def lag_s(self, rng: random.Random) -> float:
         """Of one watch."""

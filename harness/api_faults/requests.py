@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.harness.api_faults.bounds import LONGEST_S, RECOVERY_S, check_within
+from mews.harness.api_faults.bounds import LONGEST_S, RECOVERY_S, Delayed, check_within
 from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, RequestPlan
 
 READS = ("get", "list", "watch")
@@ -129,24 +129,12 @@ class RequestTimeout:
 
 
 @dataclass(frozen=True, slots=True)
-class SlowRequest:
+class SlowRequest(Delayed):
     """Requests reach the server ``by_s`` late."""
-
-    by_s: float = 10.0
-    resource: str | None = None
 
     kind: ClassVar[str] = "slow-request"
     on: ClassVar[tuple[str, ...]] = VERBS
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = ()
-
-    def __post_init__(self) -> None:
-        check_within(self.kind, "by_s", self.by_s, least=0, most=LONGEST_S)
-
-    @property
-    def grace_s(self) -> float:
-        """While the request is held, and a while after."""
-        return RECOVERY_S + self.by_s
 
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Hold it."""

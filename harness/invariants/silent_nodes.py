@@ -68,7 +68,6 @@ class SilentNodes(Invariant[ObservedState]):
             self._next_s = -math.inf
 
     def _node(self, node: str, line: Line, state: ObservedState) -> Iterator[Breach]:
-        lag_s = 2 * state.bounds.lag_s
         if line.event == "created":
             self._nodes.add(node)
         elif line.event == "deleted":
@@ -76,11 +75,10 @@ class SilentNodes(Invariant[ObservedState]):
             self._gone.pop(node, None)
         elif line.fields["type"] == "Ready" and line.fields["status"] == "Unknown":
             gone = self._gone.pop(node, None)
-            held_s = 0.0 if gone is None else state.windows.clock_from(LATE, gone.t) - gone.t
-            if gone is not None and not EARLIEST_S <= line.t - gone.t <= LATEST_S + lag_s + held_s:
+            if gone is not None and not gone.t + EARLIEST_S <= line.t <= _due_s(gone, state):
                 what = f"{node} is called unknown {line.t - gone.t:.1f} s after its kubelet was {gone.event}"
                 yield Breach((node, str(line.number)), what, line, after=gone)
-            elif gone is None and node in self._nodes and not self._doubtful & {node, ""} and not lag_s:
+            elif gone is None and node in self._nodes and not self._doubtful & {node, ""} and not state.bounds.lag_s:
                 yield Breach((node, str(line.number)), f"{node} is called unknown, and its kubelet is there", line)
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
@@ -89,10 +87,15 @@ class SilentNodes(Invariant[ObservedState]):
             return
         self._next_s = math.inf
         for node, gone in list(self._gone.items()):
-            due_s = state.windows.clock_from(LATE, gone.t) + LATEST_S + 2 * state.bounds.lag_s
+            due_s = _due_s(gone, state)
             if t <= due_s:
                 self._next_s = min(self._next_s, due_s if math.isfinite(due_s) else t + LOOKS_S)
                 continue
             del self._gone[node]
             what = f"{node} is not called unknown {t - gone.t:.1f} s after its kubelet was {gone.event}"
             yield Breach((node, str(gone.number)), what, gone)
+
+
+def _due_s(gone: Line, state: ObservedState) -> float:
+    """When a node whose kubelet has gone must be called unknown."""
+    return state.windows.clock_from(LATE, gone.t) + LATEST_S + 2 * state.bounds.lag_s

@@ -253,17 +253,13 @@ class ClearsWhatItWrote(Invariant[RunState]):
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge what is left."""
         for actor, (pod, report) in list(self._owed.items()):
+            since_s = state.clock_from(self.number, report.t)
             if not pod.target:
                 del self._owed[actor]
-            elif t - state.clock_from(self.number, report.t) > (
-                NEAR_S if self._is_smooth(report, state) else RETRIED_S
-            ):
+            elif t - since_s > (NEAR_S if since_s == report.t else RETRIED_S):
                 del self._owed[actor]
                 what = f"{actor} is bound to {pod.node}, and {pod.target} is still to be composed for it"
                 yield Breach((pod.uid, "left"), what, report, after=pod.bound)
-
-    def _is_smooth(self, report: Line, state: RunState) -> bool:
-        return state.clock_from(self.number, report.t) == report.t
 
     def _note_report(self, line: Line) -> None:
         if line.fields["reason"] == "Scheduled" and line.actor == self._scheduler:

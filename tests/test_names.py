@@ -45,3 +45,10 @@ def test_what_was_meant_is_spelt_alike_or_has_the_name_within(name, known, meant
 def test_names_that_are_equally_far_stay_in_their_order():
     assert nearest("zz", ["b1", "a1", "c1"]) == ["b1", "a1", "c1"]
     assert nearest("a1", ["b1", "c1", "a2", "a1"], 2) == ["a1", "b1"]
+
+
+def test_of_a_very_long_name_the_beginning_counts():
+    assert must_be("schedular" + "x" * 70_000, ["scheduler", "chassis"]) == "must be one of scheduler, chassis"
+    assert nearest("chassis" + "x" * 70_000, ["scheduler", "chassis"]) == ["chassis", "scheduler"]
+    long = "a" * 300
+    assert nearest(f"{long}bx", [f"{long}cc", f"{long}bb"]) == [f"{long}cc", f"{long}bb"]

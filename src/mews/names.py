@@ -13,6 +13,9 @@ MOST = 5
 _ALIKE = 0.6
 """From that ratio of difflib on, a name is taken for a misspelling of another (difflib's own default)."""
 
+_LONGEST = 256
+"""No name is longer: of what users send only this much is compared, which takes time by its square."""
+
 
 def must_be(name: object, known: Iterable[object]) -> str:
     """``must be one of a, b, c (did you mean b?)``, to stand after the name that is none of the known ones."""
@@ -59,4 +62,4 @@ def _is_part(wanted: str, name: str) -> bool:
 def _ratio(one: str, other: str) -> float:
     from difflib import SequenceMatcher  # A name that is not there ends most runs: the others do without.
 
-    return SequenceMatcher(None, one, other).ratio()
+    return SequenceMatcher(None, one[:_LONGEST], other[:_LONGEST]).ratio()

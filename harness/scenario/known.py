@@ -80,15 +80,24 @@ class KnownNames:
         stack. None where it means one, and where only the cluster can tell."""
         if basic(kind, api_version) is not None:
             return None
-        from mews.kube.emulated.apiserver.store.builtin import BUILTIN
-
-        found = [each.resource for each in BUILTIN if each.resource.kind == kind]
+        found = self._built_in(kind)
         found += [resource for resource in self._defined if resource.kind == kind]
         if sum(api_version in ("", resource.api_version) for resource in found) == 1:
             return None
         if not found and self._others_may_define():
             return None
         return ambiguity(found) if found else "neither built in nor defined by the scenario or by what is in its stack"
+
+    def _built_in(self, kind: str) -> list[Resource]:
+        """What serves a kind in the scenario's release."""
+        from mews.kube.emulated.apiserver.store.builtin import BUILTIN
+
+        found = [each.resource for each in BUILTIN if each.resource.kind == kind]
+        if found or self.scenario.stack.release.is_default:
+            return found
+        from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
+
+        return [each.resource for each in kinds_of(self.scenario.stack.release) if each.resource.kind == kind]
 
     @cached_property
     def _defined(self) -> tuple[Resource, ...]:

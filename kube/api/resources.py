@@ -73,3 +73,8 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceC
 RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
+
+
+def taint_rules_of(version: str) -> Resource:
+    """DeviceTaintRules in that version of resource.k8s.io: releases differ in which they serve."""
+    return Resource("resource.k8s.io", version, "devicetaintrules", "DeviceTaintRule", namespaced=False)

@@ -302,7 +302,7 @@ def _device_features(scenario: Scenario) -> DeviceFeatures:
         return DEFAULT_FEATURES
     from mews.kube.scheduling.devices.gated_features import features_of
 
-    return features_of(release.gates)
+    return features_of(release)
 
 
 def default_profile(options: DefaultSchedulerOptions, devices: DeviceFeatures = DEFAULT_FEATURES) -> SchedulerProfile:

@@ -8,8 +8,8 @@ from msgspec import Struct
 class DeviceFeatures(Struct, frozen=True):
     """The gates by their upstream names without ``DRA``; ``minor`` is the Kubernetes minor version.
 
-    ``minor`` decides what no gate does: from 1.36 on incomplete and invalid pools are passed over, and results carry
-    the tolerations of their requests.
+    ``taint_rules`` is the API version whose DeviceTaintRules act, "" where none do. ``minor`` decides what no gate
+    does: from 1.36 on incomplete and invalid pools are passed over, and results carry the requests' tolerations.
     """
 
     minor: int = 34
@@ -17,6 +17,7 @@ class DeviceFeatures(Struct, frozen=True):
     prioritized_list: bool = True
     partitionable_devices: bool = False
     device_taints: bool = False
+    taint_rules: str = ""
     binding_conditions: bool = False
     consumable_capacity: bool = False
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from mews.kube.releases.feature_gates import FeatureGates
+from mews.kube.releases.cluster_release import ClusterRelease
 from mews.kube.releases.release_data import minor
 from mews.kube.scheduling.devices.features import DeviceFeatures
 
+_RULES = {36: "v1beta2"}
+"""Minor version -> the API version in which kube-scheduler of that release reads DeviceTaintRules; v1 later. Before,
+rules select devices by classes and expressions, too: those act nowhere here."""
 
-def features_of(gates: FeatureGates) -> DeviceFeatures:
-    """What the gates of a cluster turn on; binding conditions need the devices' status, too."""
+
+def features_of(release: ClusterRelease) -> DeviceFeatures:
+    """What a cluster turns on; binding conditions need the devices' status, too."""
+    gates, number = release.gates, minor(release.name)
+    taints = gates.on("DRADeviceTaints")
+    rules = _RULES.get(number, "v1") if number >= min(_RULES) else ""
+    followed = rules and taints and gates.on("DRADeviceTaintRules") and release.serves(f"resource.k8s.io/{rules}")
     return DeviceFeatures(
-        minor=minor(gates.release),
+        minor=number,
         admin_access=gates.on("DRAAdminAccess"),
         prioritized_list=gates.on("DRAPrioritizedList"),
         partitionable_devices=gates.on("DRAPartitionableDevices"),
-        device_taints=gates.on("DRADeviceTaints"),
+        device_taints=taints,
+        taint_rules=rules if followed else "",
         binding_conditions=gates.on("DRADeviceBindingConditions") and gates.on("DRAResourceClaimDeviceStatus"),
         consumable_capacity=gates.on("DRAConsumableCapacity"),
     )

@@ -26,10 +26,11 @@ from mews.kube.api.resource_claims import (
     names_claims,
     not_made_for,
 )
-from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.devices.errors import AllocationError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
+from mews.kube.scheduling.devices.taint_rules import with_rules
 from mews.kube.scheduling.framework import (
     SKIP,
     SUCCESS,
@@ -55,6 +56,7 @@ from mews.kube.scheduling.plugins.binding_conditions import (
 from mews.kube.scheduling.podinfo import PodInfo
 
 if TYPE_CHECKING:
+    from mews.kube.client.informer import Informer
     from mews.kube.scheduling.devices.allocator import Allocator
     from mews.kube.scheduling.devices.inventory import DeviceInventory
     from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
@@ -98,7 +100,14 @@ class DynamicResources:
         self._claims = handle.late_informer(RESOURCE_CLAIMS, _needs_claims)
         self._classes = handle.late_informer(DEVICE_CLASSES, _needs_claims)
         self._slices = handle.late_informer(RESOURCE_SLICES, _needs_claims)
+        self._rules = self._taint_rules(handle)
         self._known: _Books | None = None
+
+    def _taint_rules(self, handle: Handle) -> Informer | None:
+        """DeviceTaintRules, None where they do not act."""
+        if not self._features.taint_rules:
+            return None
+        return handle.late_informer(taint_rules_of(self._features.taint_rules), _needs_claims)
 
     @property
     def _books(self) -> _Books:
@@ -112,13 +121,25 @@ class DynamicResources:
             inventory = DeviceInventory(self._features)
             self._known = _Books(ledger, inventory, ClaimWriter(context.kube, context.clock, stamps=binds))
             self._slices.on_change(self._slice_changed)
+            if self._rules is not None:
+                self._rules.on_change(self._rule_changed)
         return self._known
 
     def _slice_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
-            self._books.inventory.set(new)
+            self._books.inventory.set(self._tainted(new))
         elif old is not None:
             self._books.inventory.remove(name_of(old))
+
+    def _tainted(self, resource_slice: Object) -> Object:
+        return resource_slice if self._rules is None else with_rules(resource_slice, list(self._rules.items()))
+
+    def _rule_changed(self, old: Object | None, new: Object | None) -> None:
+        """Taint the devices anew that the rule was about, or is now."""
+        rules = [rule for rule in (old, new) if rule is not None]
+        for each in self._slices.items():
+            if with_rules(each, rules) is not each:
+                self._books.inventory.set(self._tainted(each))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out of the queue while one of its claims is missing, being deleted or another pod's."""
@@ -349,11 +370,13 @@ class DynamicResources:
         """Claims, classes, devices, and nodes with other labels or amounts. That the pod itself is told the name of a
         claim made for it, the queue knows."""
         added = Action.ADD | Action.UPDATE
+        rules = () if self._rules is None else (Wake(taint_rules_of(self._features.taint_rules)),)
         return (
             Wake(NODES, added, _differs),
             Wake(RESOURCE_CLAIMS, added, self._helps),
             Wake(DEVICE_CLASSES, added),
             Wake(RESOURCE_SLICES, added),
+            *rules,
         )
 
     def _helps(self, pod: PodInfo, old: Object | None, new: Object | None) -> bool:

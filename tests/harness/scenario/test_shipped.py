@@ -17,6 +17,7 @@ OF_KUBERNETES = (
     "dra/14",
     "dra/15",
     "dra/16",
+    "dra/17",
     "mixed/03",
     "remediation/",
     "scheduling/",

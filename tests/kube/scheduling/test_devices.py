@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mews.kube.api.objects import Object
-from mews.kube.releases.feature_gates import FeatureGates, parse_feature_gates
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease, cluster_release
 from mews.kube.scheduling.devices.allocator import Allocator, Taken
 from mews.kube.scheduling.devices.errors import AllocationError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
@@ -19,17 +19,38 @@ from mews.kube.scheduling.devices.inventory import DeviceId, DeviceInventory, No
 DRIVER = "d.example.com"
 OLD = DeviceFeatures()
 NEW = DeviceFeatures(
-    minor=37, partitionable_devices=True, device_taints=True, binding_conditions=True, consumable_capacity=True
+    minor=37,
+    partitionable_devices=True,
+    device_taints=True,
+    taint_rules="v1",
+    binding_conditions=True,
+    consumable_capacity=True,
 )
 EAST = NodePlace("east", {"zone": "e"})
 
 
 def test_features_follow_the_gates_of_the_release() -> None:
-    assert features_of(FeatureGates("1.34")) == DEFAULT_FEATURES == OLD
-    assert features_of(FeatureGates("1.37")) == NEW
-    assert features_of(parse_feature_gates("DRADeviceTaints=true", "1.34")).device_taints
+    assert features_of(STANDARD) == DEFAULT_FEATURES == OLD
+    assert features_of(cluster_release("1.37")) == NEW
+    assert features_of(cluster_release("1.34", {"DRADeviceTaints": True})).device_taints
     off = {"DRADeviceBindingConditions": True, "DRAResourceClaimDeviceStatus": False}
-    assert not features_of(FeatureGates("1.34", off)).binding_conditions
+    assert not features_of(cluster_release("1.34", off)).binding_conditions
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [
+        (cluster_release("1.34", {"DRADeviceTaints": True}, {"resource.k8s.io/v1alpha3": True}), ""),
+        (cluster_release("1.36"), ""),
+        (cluster_release("1.36", {"DRADeviceTaintRules": True}, {"resource.k8s.io/v1beta2": True}), "v1beta2"),
+        (cluster_release("1.36", {"DRADeviceTaintRules": True}), ""),
+        (cluster_release("1.37"), "v1"),
+        (cluster_release("1.37", {"DRADeviceTaintRules": False}), ""),
+        (cluster_release("1.37", {"DRADeviceTaints": False, "DRADeviceTaintRules": True}), ""),
+    ],
+)
+def test_taint_rules_act_where_their_gates_and_their_version_are_on(release: ClusterRelease, version: str) -> None:
+    assert features_of(release).taint_rules == version
 
 
 def device(name: str, **more: Any) -> dict[str, Any]:

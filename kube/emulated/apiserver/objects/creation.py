@@ -75,6 +75,7 @@ def create(
     if kind.status and not rules.keeps_status:
         _forget_status(kind, obj)
     rules.default(obj)
+    rules.default_times(obj, store.timestamp())
     if managed:
         metadata["managedFields"] = list(managed)
     else:

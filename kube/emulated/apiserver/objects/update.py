@@ -226,6 +226,7 @@ def _write(
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
+    rules.default_times(new, store.timestamp())
     rules.stamp(new, old, store.timestamp())
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)

@@ -87,6 +87,8 @@ class KindRules(Struct, Generic[S], frozen=True):
 
     default: Callable[[Object], None] = _nothing
     """Fill in defaults, on create and update."""
+    default_times: Callable[[Object, str], None] = _unstamped
+    """Fill in the times that default to now (object, now), on create and update."""
     warn_early: Callable[[Object], list[str]] = _quiet
     """Warnings about an object that is created, which come though it be refused."""
     birth: Callable[[Object], None] = _nothing

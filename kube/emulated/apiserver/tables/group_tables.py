@@ -288,6 +288,13 @@ def _resource_slice(obj: Object, _: float) -> Row:
     return [spec.get("nodeName", ""), spec.get("driver", ""), (spec.get("pool") or {}).get("name", "")]
 
 
+def _taint_rule(obj: Object, now_s: float) -> Row:
+    taint = _spec(obj).get("taint") or {}
+    added = taint.get("timeAdded")
+    words = [taint.get(name, "") for name in ("key", "value", "effect")]
+    return [*words, age(added, now_s) if added else ""]
+
+
 def _resource_claim(obj: Object, _: float) -> Row:
     status, going = _status(obj), bool(obj["metadata"].get("deletionTimestamp"))
     states = ["deleted"] if going else []
@@ -416,6 +423,7 @@ GROUP_TABLES: Mapping[str, Printer] = {
     ),
     "endpointslices.discovery.k8s.io": _printer("Name AddressType Ports Endpoints Age", _slice),
     "resourceslices.resource.k8s.io": _printer("Name Node Driver Pool Age", _resource_slice),
+    "devicetaintrules.resource.k8s.io": _printer("Name Key Value Effect TimeAdded Age", _taint_rule),
     "resourceclaims.resource.k8s.io": _printer("Name State Age", _resource_claim),
     "runtimeclasses.node.k8s.io": _printer("Name Handler Age", _field("handler")),
     "certificatesigningrequests.certificates.k8s.io": _printer(

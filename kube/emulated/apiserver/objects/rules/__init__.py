@@ -84,6 +84,7 @@ RULES: Mapping[str, str] = {
     "resourceclaims.resource.k8s.io": "devices:CLAIMS",
     "resourceclaimtemplates.resource.k8s.io": "devices:CLAIM_TEMPLATES",
     "resourceslices.resource.k8s.io": "devices:SLICES",
+    "devicetaintrules.resource.k8s.io": "device_taint_rules:RULES",
     "poddisruptionbudgets.policy": "limits:BUDGETS",
     "resourcequotas": "quotas:RULES",
     "rolebindings.rbac.authorization.k8s.io": "access:ROLE_BINDINGS",
@@ -166,6 +167,7 @@ _STATUS_LEAVES: Mapping[tuple[str, ...], tuple[str, ...]] = {
         "volumeattachments.storage.k8s.io",
         "validatingadmissionpolicies.admissionregistration.k8s.io",
         "resourceclaims.resource.k8s.io",
+        "devicetaintrules.resource.k8s.io",
     ),
     (*_RESET, "generateName", "deletionGracePeriodSeconds"): (
         "flowschemas.flowcontrol.apiserver.k8s.io",

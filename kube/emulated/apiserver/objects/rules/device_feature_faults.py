@@ -34,13 +34,14 @@ def slice_feature_faults(spec: Part) -> Iterator[FieldError]:
 
 def device_feature_faults(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
     """Of a device; ``placed_apart``: devices say themselves on which nodes they are."""
-    yield from each(checks.items(device, "taints"), f"{path}.taints", _taint_faults, _MOST_TAINTS)
+    yield from each(checks.items(device, "taints"), f"{path}.taints", device_taint_faults, _MOST_TAINTS)
     yield from each(checks.items(device, "consumesCounters"), f"{path}.consumesCounters", _consumption_faults)
     yield from _place_faults(device, path, placed_apart=placed_apart)
     yield from binding_faults(device, path)
 
 
-def _taint_faults(taint: Part, path: str) -> Iterator[FieldError]:
+def device_taint_faults(taint: Part, path: str) -> Iterator[FieldError]:
+    """Of a taint, in a slice or in a rule (validateDeviceTaint)."""
     yield from names.qualified_faults(f"{path}.key", taint.get("key", ""))
     if taint.get("value"):
         yield from checks.bads(f"{path}.value", taint["value"], names.label_value_texts(taint["value"]))

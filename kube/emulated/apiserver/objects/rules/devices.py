@@ -185,6 +185,14 @@ def _slice_spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
     yield from repeated(devices, "spec.devices", "name")
 
 
+def _default_taint_times(resource_slice: Object, now: str) -> None:
+    """SetDefaults_DeviceTaint."""
+    for device in checks.items(resource_slice["spec"], "devices"):
+        for taint in checks.items(device or {}, "taints"):
+            if isinstance(taint, MutableMapping) and taint.get("timeAdded") is None:
+                taint["timeAdded"] = now
+
+
 def _place_faults(spec: Part) -> Iterator[FieldError]:
     given, name, selector = [], spec.get("nodeName"), spec.get("nodeSelector")
     if name:
@@ -283,4 +291,4 @@ CLAIM_TEMPLATES = Rules(
     validate_change=_template_change_faults,
 )
 CLASSES = Rules(validate=_class_faults, validate_change=_class_change_faults)
-SLICES = Rules(validate=_slice_faults, validate_change=_slice_change_faults)
+SLICES = Rules(default_times=_default_taint_times, validate=_slice_faults, validate_change=_slice_change_faults)

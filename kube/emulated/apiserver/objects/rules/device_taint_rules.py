@@ -1,0 +1,59 @@
+"""DeviceTaintRules: taints of devices that an administrator sets (pkg/registry/resource/devicetaintrule of 1.37)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.device_faults import label_faults, pool_name_faults
+from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_taint_faults
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_MOST_CONDITIONS = 8
+
+
+def _default_time(rule: Object, now: str) -> None:
+    """SetDefaults_DeviceTaint."""
+    taint = checks.part_of(rule["spec"], "taint")
+    if taint.get("timeAdded") is None:
+        rule["spec"]["taint"] = {**taint, "timeAdded": now}
+
+
+def _stamp(new: Object, old: Object, now: str) -> None:
+    """Another effect counts from now, unless the client says since when."""
+    taint, before = (checks.part_of(each["spec"], "taint") for each in (new, old))
+    if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
+        new["spec"]["taint"] = {**taint, "timeAdded": now}
+
+
+def _faults(rule: Object) -> list[FieldError]:
+    return list(_spec_faults(rule["spec"]))
+
+
+def _spec_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    chosen, path = checks.part_of(spec, "deviceSelector"), "spec.deviceSelector"
+    if chosen.get("driver"):
+        yield from driver_name_faults(chosen["driver"], f"{path}.driver")
+    elif chosen.get("driver") is not None:
+        yield refusals.required(f"{path}.driver")
+    if chosen.get("pool") is not None:
+        yield from pool_name_faults(chosen["pool"], f"{path}.pool")
+    if chosen.get("device") is not None:
+        yield from label_faults(f"{path}.device", chosen["device"])
+    yield from device_taint_faults(checks.part_of(spec, "taint"), "spec.taint")
+
+
+def _status_faults(new: Object, _old: Object) -> list[FieldError]:
+    conditions = checks.items(checks.part_of(new, "status"), "conditions")
+    found = list(checks.conditions("status.conditions", [condition or {} for condition in conditions]))
+    if len(conditions) > _MOST_CONDITIONS:
+        found.append(checks.too_many("status.conditions", len(conditions), _MOST_CONDITIONS))
+    return found
+
+
+RULES = Rules(default_times=_default_time, stamp=_stamp, validate=_faults, validate_status=_status_faults)

@@ -57,8 +57,8 @@ READING = ("get", "logs")
 """Steps that only read: answered, and no part of a recording."""
 
 ALONE = ("chassis", "fault", "telemetry", "kill", "start", "restart")
-"""Steps that change the hardware or the session's own components, one after another. Any other may last for minutes
-until the cluster has done what it waits for; those of other users need not stand in line behind it."""
+"""Steps that change the chassis or the session's own components, one after another. Any other may last for minutes
+until the cluster or a host has done what it waits for; those of other users need not stand in line behind it."""
 
 OF_THE_SESSION = ("kind", "object", "component", "kill", "start", "restart", "since")
 """What only the session itself knows: kinds that users brought, its components, the steps before."""

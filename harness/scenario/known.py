@@ -89,7 +89,7 @@ class KnownNames:
         return ambiguity(found) if found else "neither built in nor defined by the scenario or by what is in its stack"
 
     def _built_in(self, kind: str) -> list[Resource]:
-        """What serves a kind in the scenario's release."""
+        """The resources of a kind that every release has, else those that the scenario's release adds."""
         from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 
         found = [each.resource for each in BUILTIN if each.resource.kind == kind]

@@ -7,8 +7,8 @@ from mews.kube.releases.release_data import minor
 from mews.kube.scheduling.devices.features import DeviceFeatures
 
 _RULES = {36: "v1beta2"}
-"""Minor version -> the API version in which kube-scheduler of that release reads DeviceTaintRules; v1 later. Before,
-rules select devices by classes and expressions, too: those act nowhere here."""
+"""Minor version -> the API version in which kube-scheduler of that release reads DeviceTaintRules; v1 later. Those
+of 1.34, which also select by class and expression, and of 1.35 act nowhere here."""
 
 
 def features_of(release: ClusterRelease) -> DeviceFeatures:

@@ -24,7 +24,8 @@ def is_selected(rule: Object, driver: str, pool: str, device: str) -> bool:
 
 
 def with_rules(resource_slice: Object, rules: Sequence[Object]) -> Object:
-    """The slice with the taints of the rules behind those of its own; the same object where no rule is about it."""
+    """Add the rules' taints to the devices that they select, after the taints that the slice has. A slice without such
+    a device is returned as it is."""
     spec = resource_slice["spec"]
     driver, pool = str(spec["driver"]), str(spec["pool"]["name"])
     devices, is_changed = [], False

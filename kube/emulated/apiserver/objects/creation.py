@@ -75,7 +75,8 @@ def create(
     if kind.status and not rules.keeps_status:
         _forget_status(kind, obj)
     rules.default(obj)
-    rules.default_times(obj, store.timestamp())
+    now = store.timestamp()
+    rules.default_times(obj, now)
     if managed:
         metadata["managedFields"] = list(managed)
     else:
@@ -109,8 +110,8 @@ def create(
         raise refusals.exists(kind, key[1], deleting=deleting)
     if "uid" not in metadata:  # an object that refers to itself has one already
         metadata["uid"] = request.once("uid", store.new_uid)
-    metadata["creationTimestamp"] = store.timestamp()
-    rules.stamp_birth(obj, metadata["creationTimestamp"])
+    metadata["creationTimestamp"] = now
+    rules.stamp_birth(obj, now)
     if kind.generation:
         metadata["generation"] = 1
     store.admission.validate(store, attributes)

@@ -226,8 +226,9 @@ def _write(
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
-    rules.default_times(new, store.timestamp())
-    rules.stamp(new, old, store.timestamp())
+    now = store.timestamp()
+    rules.default_times(new, now)
+    rules.stamp(new, old, now)
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)

@@ -9,6 +9,7 @@ from mews.kube.api.resources import RESOURCE_SLICES, taint_rules_of
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
+from mews.kube.emulated.apiserver.tables.group_tables import GROUP_TABLES
 from mews.kube.releases.cluster_release import cluster_release
 
 RULES = taint_rules_of("v1")
@@ -78,3 +79,44 @@ def test_a_wrong_rule_is_refused_where_it_is_wrong(api, taint, selector, places)
     with pytest.raises(Invalid) as refused:
         made(store, taint, selector)
     assert [cause["field"] for cause in refused.value.details["causes"]] == places
+
+
+CONDITION = {"type": "X", "status": "True", "reason": "Y", "message": "", "lastTransitionTime": LONG_AGO}
+
+
+def with_status(store, conditions):
+    body = {"metadata": {"labels": {"a": "b"}}, "spec": {"taint": {"key": "z"}}, "status": {"conditions": conditions}}
+    kind = store.kinds.of(RULES)
+    return update.patch(store, kind, "", "r", body, patch_kind=Patch.MERGE, subresource="status")
+
+
+def test_a_status_changes_neither_labels_nor_the_taint(api):
+    store, _ = api
+    made(store, {"key": "k", "effect": "NoSchedule"})
+    written = with_status(store, [CONDITION])
+    assert written["status"]["conditions"] == [CONDITION]
+    assert "labels" not in written["metadata"]
+    assert written["spec"]["taint"] == {"key": "k", "effect": "NoSchedule", "timeAdded": CREATED}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "places"),
+    [
+        ([{**CONDITION, "status": "Maybe", "reason": ""}], ["conditions[0].status", "conditions[0].reason"]),
+        ([{**CONDITION, "type": f"X{number}"} for number in range(9)], ["conditions"]),
+    ],
+)
+def test_a_wrong_condition_is_refused(api, conditions, places):
+    store, _ = api
+    made(store, {"key": "k", "effect": "NoSchedule"})
+    with pytest.raises(Invalid) as refused:
+        with_status(store, conditions)
+    assert [cause["field"] for cause in refused.value.details["causes"]] == [f"status.{place}" for place in places]
+
+
+def test_a_table_shows_the_taint_and_its_age(api):
+    store, now = api
+    rule = made(store, {"key": "k", "value": "v", "effect": "NoSchedule"})
+    shown = GROUP_TABLES["devicetaintrules.resource.k8s.io"]
+    assert [column.name for column in shown.columns] == ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]
+    assert shown.cells(rule, now[0] + 7) == ["r", "k", "v", "NoSchedule", "7s", "7s"]

@@ -10,6 +10,7 @@ from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.device_faults import label_faults, pool_name_faults
 from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_taint_faults
+from mews.kube.emulated.apiserver.objects.rules.devices import default_taint_time
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -18,10 +19,7 @@ _MOST_CONDITIONS = 8
 
 
 def _default_time(rule: Object, now: str) -> None:
-    """SetDefaults_DeviceTaint."""
-    taint = checks.part_of(rule["spec"], "taint")
-    if taint.get("timeAdded") is None:
-        rule["spec"]["taint"] = {**taint, "timeAdded": now}
+    default_taint_time(rule["spec"].get("taint"), now)
 
 
 def _stamp(new: Object, old: Object, now: str) -> None:

@@ -185,12 +185,16 @@ def _slice_spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
     yield from repeated(devices, "spec.devices", "name")
 
 
+def default_taint_time(taint: Any, now: str) -> None:
+    """A taint counts from now unless it says since when (SetDefaults_DeviceTaint)."""
+    if isinstance(taint, MutableMapping) and taint.get("timeAdded") is None:
+        taint["timeAdded"] = now
+
+
 def _default_taint_times(resource_slice: Object, now: str) -> None:
-    """SetDefaults_DeviceTaint."""
     for device in checks.items(resource_slice["spec"], "devices"):
         for taint in checks.items(device or {}, "taints"):
-            if isinstance(taint, MutableMapping) and taint.get("timeAdded") is None:
-                taint["timeAdded"] = now
+            default_taint_time(taint, now)
 
 
 def _place_faults(spec: Part) -> Iterator[FieldError]:

@@ -51,9 +51,10 @@ def test_a_taint_without_a_time_counts_from_now(api, given, stored):
         ({"effect": "NoExecute"}, LATER),
         ({"effect": "NoExecute", "timeAdded": LONG_AGO}, LONG_AGO),
         ({"value": "v"}, CREATED),
+        ({"timeAdded": None}, LATER),
     ],
 )
-def test_another_effect_counts_from_its_change(api, change, stored):
+def test_another_effect_or_no_time_counts_from_the_change(api, change, stored):
     store, now = api
     made(store, {"key": "k", "effect": "NoSchedule"})
     now[0] += 5

@@ -155,8 +155,9 @@ class ServedPorts:
                 access, lambda: control_plane.kube("kubelet"), names=self.names_file, volumes=self.volumes
             )
         return ProcessRuntime(
-            self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access
-        )
+            self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access,
+            nodes=self._kubelets.node_folder,
+        )  # fmt: skip
 
     def engine(self, host: str) -> EnginePort | None:
         """What runs real images on that host."""

@@ -17,6 +17,7 @@ from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
 from mews.kube.emulated.kubelet.dra.state_store import FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
+from mews.kube.emulated.kubelet.node_folders import CDI
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
 from mews.kube.runtimehook.port import RuntimeHooks
 
@@ -24,8 +25,6 @@ PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 HOOKS = "koordlet.sock"
 REGISTRY, DRIVERS = "plugins_registry", "plugins"
 """Where DRA drivers register, and where each has a folder of its own."""
-CDI = ("etc-cdi", "run-cdi")
-"""In the place of /etc/cdi and /var/run/cdi."""
 
 
 class PluginLink:
@@ -82,7 +81,11 @@ class ServedKubelets:
     def ready(self, host: str) -> dict[str, str]:
         """Where the sockets of one node lie, as ready.json has it."""
         node = self.node_folder(host)
-        dra = {"plugins_registry": str(node / REGISTRY), "plugins": str(node / DRIVERS), "cdi": str(node / CDI[0])}
+        dra = {
+            "plugins_registry": str(node / REGISTRY),
+            "plugins": str(node / DRIVERS),
+            "cdi": str(node / CDI["/etc/cdi"]),
+        }
         return {"device_plugins": str(node / PLUGINS), "pod_resources": str(node / POD_RESOURCES), **dra}
 
     def folder(self, host: str) -> GrpcKubeletFolder:
@@ -98,7 +101,9 @@ class ServedKubelets:
     def dra(self, host: str) -> JoinedDraRegistry:
         """Drivers of ours run in this process, those of others serve in the node's folder."""
         node = self.node_folder(host)
-        return JoinedDraRegistry(self._dra[host], GrpcDraRegistry(node / REGISTRY, [node / each for each in CDI]))
+        return JoinedDraRegistry(
+            self._dra[host], GrpcDraRegistry(node / REGISTRY, [node / each for each in dict.fromkeys(CDI.values())])
+        )
 
     def dra_state(self, host: str) -> FileDraState:
         """The file in the node's folder, as on a real node."""

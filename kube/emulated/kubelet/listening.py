@@ -1,4 +1,4 @@
-"""Which address a group of processes listens on, as /proc says: for ports that are open on loopback alone."""
+"""Which address a container listens on, as /proc says: for ports that are open on loopback alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TABLES = ("tcp", "tcp6")
 
 
 async def connect_to_listener(group: int, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to that address, else to another one on which a process of the group listens at the port.
+    """Connect to that address, else to another one on which a process of the container listens at the port.
 
     Raises OSError.
     """
@@ -30,12 +30,15 @@ async def connect_to_listener(group: int, ip: str, port: int) -> tuple[asyncio.S
 
 
 def listener_of(group: int, port: int) -> str | None:
-    """The address on which a process of that process group or session listens at the port, to connect to."""
+    """The address on which a process of a container listens at the port, to connect to: one of that process group or
+    session, or of the mount namespace that its first process has for itself (where commands join it)."""
     open_there = dict(_listeners(port))
     if not open_there:
         return None
+    own = _namespace(str(group))
+    own = "" if own == _namespace("self") else own
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and _belongs(entry, group):
+        if entry.name.isdigit() and (_belongs(entry, group) or (own and _namespace(entry.name) == own)):
             for inode in _sockets(entry):
                 if inode in open_there:
                     return open_there[inode]
@@ -62,6 +65,13 @@ def _address(shown: str) -> str:
     if found.is_unspecified:
         return "127.0.0.1" if found.version == 4 else "::1"
     return str(found)
+
+
+def _namespace(process: str) -> str:
+    try:
+        return os.readlink(f"/proc/{process}/ns/mnt")
+    except OSError:
+        return ""
 
 
 def _belongs(entry: Path, group: int) -> bool:

@@ -14,6 +14,9 @@ import sys
 
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _BIND, _MOVE, _RECURSIVE, _SLAVE = 0x1000, 0x2000, 0x4000, 0x80000
+_DETACH = 2
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
+"""Numbers of the call that the C library does not name."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -38,33 +41,60 @@ def _unshare() -> None:
     _mount("none", "/", None, _RECURSIVE | _SLAVE)
 
 
-def _place(source: str, target: str) -> None:
+def _place(source: str, target: str, in_memory: set[str]) -> None:
     target = os.path.realpath(target)
     if not os.path.exists(target):
-        _make_room(target, is_folder=os.path.isdir(source))
+        _make_room(target, in_memory, is_folder=os.path.isdir(source))
     _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def _make_room(target: str, *, is_folder: bool) -> None:
-    """Make the path in a folder of the machine by putting in its place one in memory, with all that is in it."""
+def _make_room(target: str, in_memory: set[str], *, is_folder: bool) -> None:
+    """Make the path in a folder of the machine by putting in its place one in memory, with all that is in it; those
+    that are there already are ``in_memory``."""
     parent = os.path.dirname(target)
     while not os.path.isdir(parent):
         parent = os.path.dirname(parent)
-    if parent == "/":
-        raise OSError(f"{target}: a new folder below / cannot be made without a root of its own")
+    if parent in in_memory:
+        _make(target, is_folder=is_folder)
+        return
+    in_memory.add(parent)
     stage = "/proc" if parent == "/tmp" else "/tmp"  # any folder that is not the one: it is covered for a moment
-    kept = os.open(parent, os.O_PATH)
+    kept, covered = os.open(parent, os.O_PATH), os.open(stage, os.O_PATH)
     names = sorted(os.listdir(parent))
     _mount("none", stage, "tmpfs", 0)
     for name in names:
-        _take_over(f"/proc/self/fd/{kept}/{name}" if stage != "/proc" else f"{parent}/{name}", f"{stage}/{name}")
-    new = os.path.join(stage, os.path.relpath(target, parent))
-    os.makedirs(new if is_folder else os.path.dirname(new), exist_ok=True)
-    if not is_folder:
-        with open(new, "wb"):
-            pass
-    _mount(stage, parent, None, _MOVE)
+        if parent == "/" and stage == f"/{name}":
+            os.mkdir(f"{stage}/{name}")
+            _mount(f"/proc/self/fd/{covered}", f"{stage}/{name}", None, _BIND | _RECURSIVE)
+            _call("umount2", os.fsencode(f"{stage}/{name}"), _DETACH)  # the stage itself, which came along
+            continue
+        there = f"/proc/self/fd/{kept}/{name}" if stage != "/proc" else f"{parent}/{name}"
+        _take_over(there, f"{stage}/{name}")
+    _make(os.path.join(stage, os.path.relpath(target, parent)), is_folder=is_folder)
+    if parent == "/":
+        _become_root(stage)
+    else:
+        _mount(stage, parent, None, _MOVE)
     os.close(kept)
+    os.close(covered)
+
+
+def _make(path: str, *, is_folder: bool) -> None:
+    os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+    if not is_folder:
+        with open(path, "wb"):
+            pass
+
+
+def _become_root(stage: str) -> None:
+    """Nothing can be mounted over /, so the folder takes its place (pivot_root(2), "pivot_root(".", ".")")."""
+    os.chdir(stage)
+    number = _PIVOT_ROOT.get(os.uname().machine)
+    if number is None:
+        raise OSError(f"no folder can be made below / on {os.uname().machine}")
+    _call("syscall", ctypes.c_long(number), b".", b".")
+    _call("umount2", b".", _DETACH)
+    os.chdir("/")
 
 
 def _take_over(path: str, there: str) -> None:
@@ -82,8 +112,10 @@ def _take_over(path: str, there: str) -> None:
 def _boot(mounts: list[str]) -> None:
     folder = os.getcwd()
     _unshare()
-    for source, target in zip(mounts[::2], mounts[1::2], strict=True):
-        _place(source, target)
+    pairs = zip(mounts[::2], mounts[1::2], strict=True)
+    in_memory: set[str] = set()
+    for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
+        _place(source, target, in_memory)
     os.chdir(folder)  # it may lie below what was covered
 
 

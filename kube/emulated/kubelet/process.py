@@ -1,8 +1,8 @@
 """Containers as processes of this machine: own process group, clean environment, own working folder and log file.
 
 Nothing of the user's environment leaks in; mounts and device nodes of an allocation are not made (no root is asked
-for), only its environment. The service account's folder is where programs look for it, by a mount namespace of the
-container's own, where this machine lets its users make one.
+for), only its environment. The service account's folder is where programs look for it, and so are the kubelet's
+folders that a pod mounts, by a mount namespace of the container's own, where this machine lets its users make one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
+from mews.kube.emulated.kubelet.host_mounts import host_mounts
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
 from mews.kube.emulated.kubelet.listening import connect_to_listener
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart, entry_of, namespaces_lacking
@@ -164,7 +165,8 @@ class RealProcess:
 class ProcessRuntime:
     """Starts containers as processes below a run folder, ``<pod uid>/<container>/<attempt>.log``; ``close`` removes it
     where it was made here. ``env`` is what the machine gives to every process; those of ``programs`` take
-    as long as their annotations say, ``speed`` emulated seconds in each real one."""
+    as long as their annotations say, ``speed`` emulated seconds in each real one. ``nodes``: the folders of the nodes,
+    of whose kubelets pods mount paths."""
 
     def __init__(
         self,
@@ -174,7 +176,9 @@ class ProcessRuntime:
         speed: float = 1.0,
         programs: FindProgram = no_program,
         in_cluster: InCluster | None = None,
+        nodes: Callable[[str], Path] | None = None,
     ) -> None:
+        self._nodes = nodes
         self._env = dict(env)
         self._in_cluster = in_cluster
         self._speed = speed
@@ -190,7 +194,8 @@ class ProcessRuntime:
         """
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
-        known, mounts = await self._cluster_view(launch)
+        known, account = await self._cluster_view(launch)
+        mounts = (*account, *await self._host_mounts(launch))
         given = {**self._env, **known, **environment_of(launch, self._programs, self._speed), **launch.env}
         env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **given}
         around = Surroundings(env, _existing(launch.working_dir) or work)
@@ -211,8 +216,14 @@ class ProcessRuntime:
         if folder is None:
             return variables, ()
         variables[ACCOUNT_FOLDER] = str(folder)
-        lacking = await asyncio.to_thread(namespaces_lacking)
-        return variables, () if lacking else ((folder, FOLDER),)
+        return variables, ((folder, FOLDER),) if await _can_mount() else ()
+
+    async def _host_mounts(self, launch: Launch) -> Mounts:
+        node = launch.pod["spec"].get("nodeName")
+        if self._nodes is None or not node:
+            return ()
+        found = tuple(host_mounts(launch.pod, launch.container, self._nodes(str(node))))
+        return found if found and await _can_mount() else ()
 
     async def _started_in_a_namespace(
         self, launch: Launch, log: OutputLog, around: Surroundings, mounts: Mounts
@@ -257,6 +268,10 @@ class ProcessRuntime:
         self._running.clear()
         if self._own:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+async def _can_mount() -> bool:
+    return not await asyncio.to_thread(namespaces_lacking)
 
 
 async def _over_pipes(

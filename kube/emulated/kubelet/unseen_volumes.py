@@ -7,13 +7,15 @@ from typing import Any
 
 from mews.kube.api.objects import Object, all_containers_of
 from mews.kube.emulated.kubelet.in_cluster import FOLDER
+from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
+from mews.kube.emulated.kubelet.node_folders import is_placed
 
 REASON = "VolumesNotMounted"
 
 
 def unseen_volumes(pod: Object, is_process: Callable[[str], bool]) -> tuple[str, ...]:
     """The volumes, in the order of the pod; ``is_process`` says of an image whether it runs as a process. A service
-    account is there, and so is a path of the host that is mounted where it lies."""
+    account is there, and so are a path of the host that is mounted where it lies, and one of the kubelet's."""
     mounts = [
         mount
         for container in all_containers_of(pod)
@@ -27,6 +29,8 @@ def unseen_volumes(pod: Object, is_process: Callable[[str], bool]) -> tuple[str,
 def _unseen(volume: Mapping[str, Any], mount: Mapping[str, Any]) -> bool:
     if mount["name"] != volume["name"] or str(mount["mountPath"]).rstrip("/") == FOLDER:
         return False
+    if any(map(is_placed, _places(volume))):
+        return bool(namespaces_lacking())
     return not any(path == str(mount["mountPath"]).rstrip("/") for path in _places(volume))
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,9 @@ from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.grpc_client import channel_to, unary_call
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.deviceplugin.port import PluginError
-from mews.kube.deviceplugin.sockets import identify
+from mews.kube.deviceplugin.sockets import LIMIT_BYTES, identify
 from mews.kube.dra.port import CdiSpec, ClaimReference, DraSocket, PreparedClaim, PreparedDevice
+from mews.kube.emulated.kubelet.node_folders import placed
 from mews.yaml_text import check_extent
 
 SERVICES: Mapping[str, str] = {
@@ -162,7 +165,7 @@ class GrpcDraRegistry:
                 backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
 
     async def _registered(self, path: str) -> None:
-        registration = channel_to(Path(path))
+        registration = _channel(Path(path))
         try:
             async with asyncio.timeout(_DIAL_S):
                 await registration.channel_ready()
@@ -175,7 +178,7 @@ class GrpcDraRegistry:
             except _RefusedError as refused:
                 await _notify_plugin(registration, f"RegisterPlugin error -- {refused}")
                 raise
-            socket = GrpcDraSocket(str(info.name), service, channel_to(Path(info.endpoint or path)))
+            socket = GrpcDraSocket(str(info.name), service, _channel(self._placed(str(info.endpoint or path))))
             try:
                 await _notify_plugin(registration, "")
                 await self._follow(path, socket)
@@ -183,6 +186,10 @@ class GrpcDraRegistry:
                 await socket.channel.close(None)
         finally:
             await registration.close(None)
+
+    def _placed(self, endpoint: str) -> Path:
+        """A driver in a pod names its socket as its pod finds it: below the kubelet's root."""
+        return placed(self.registry.parent, endpoint) or Path(endpoint)
 
     def _judged(self, path: str, info: Any) -> str:
         """The service that is to be called: the first of the plugin's order that is known.
@@ -211,6 +218,24 @@ class GrpcDraRegistry:
             state = socket.channel.get_state(try_to_connect=True)
             self._notify()
             await socket.channel.wait_for_state_change(state)
+
+
+def _channel(path: Path) -> grpc.aio.Channel:
+    """To that socket; by its folder's descriptor where its path is longer than sockets' may be: a driver that is
+    updated while it runs has names of 60 bytes (d/kubeletplugin, RollingUpdate).
+
+    Raises SocketPathTooLong, OSError.
+    """
+    if len(os.fsencode(path)) <= LIMIT_BYTES:
+        return channel_to(path)
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        channel = channel_to(Path(f"/proc/self/fd/{folder}/{path.name}"))
+    except SocketPathTooLong:
+        os.close(folder)
+        raise
+    weakref.finalize(channel, os.close, folder)
+    return channel
 
 
 async def _notify_plugin(registration: grpc.aio.Channel, error: str) -> None:

@@ -246,3 +246,22 @@ def test_no_claim_is_left_where_there_is_nothing_to_make_it_of() -> None:
             await cluster.kube.get(RESOURCE_CLAIMS, "p-e0", namespace="default")
 
     play(story)
+
+
+def test_what_a_driver_reports_of_a_device_goes_with_its_allocation() -> None:
+    """upstream dra.go 2297: the status of a device must not keep its claim allocated."""
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.claim()
+        await cluster.allocate("c", holder(await cluster.pod(CLAIM)))
+        claim = await cluster.one()
+        device = {"driver": "d.example.com", "pool": "p", "device": "gpu-0", "data": {"a": "b"}}
+        reported = {**claim, "status": {**claim["status"], "devices": [device]}}
+        await cluster.kube.replace(RESOURCE_CLAIMS, reported, subresource="status")
+        assert (await cluster.one())["status"]["devices"] == [{**device, "conditions": None}]
+        await cluster.ends()
+        freed = await cluster.one()
+        assert freed.get("status", {}) == {}
+        assert "finalizers" not in freed["metadata"]
+
+    play(story)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,8 +24,17 @@ CLAIM = ClaimReference("default", "u", "c")
 class Driver:
     """What a driver of others serves: its registration, and the calls."""
 
-    def __init__(self, folder: Path, *, kind: str = "DRAPlugin", versions: tuple[str, ...] = ("v1.DRAPlugin",)) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kind: str = "DRAPlugin",
+        versions: tuple[str, ...] = ("v1.DRAPlugin",),
+        named: str = "",
+    ) -> None:
         self.folder = folder
+        self.named = named
+        self.registration = "d-reg.sock"
         self.kind = kind
         self.versions = versions
         self.told: list[tuple[bool, str]] = []
@@ -32,6 +42,7 @@ class Driver:
 
     async def serve(self) -> None:
         endpoint = self.folder / "dra.sock"
+        told = self.named or str(endpoint)
         calls = {
             "NodePrepareResources": unary(self._prepare, pb.NodePrepareResourcesRequest),
             "NodeUnprepareResources": unary(self._unprepare, pb.NodeUnprepareResourcesRequest),
@@ -40,9 +51,7 @@ class Driver:
         self.servers.append(await serve_on(endpoint, *named))
 
         async def info(_: Any) -> Any:
-            return pb.PluginInfo(
-                type=self.kind, name="d.example.com", endpoint=str(endpoint), supported_versions=self.versions
-            )
+            return pb.PluginInfo(type=self.kind, name="d.example.com", endpoint=told, supported_versions=self.versions)
 
         async def status(request: Any) -> Any:
             self.told.append((request.plugin_registered, request.error))
@@ -52,7 +61,7 @@ class Driver:
             "GetInfo": unary(info, pb.InfoRequest),
             "NotifyRegistrationStatus": unary(status, pb.RegistrationStatus),
         }
-        path = self.folder / "registry" / "d-reg.sock"
+        path = self.folder / "registry" / self.registration
         self.servers.append(await serve_on(path, ("pluginregistration.Registration", registration)))
 
     async def close(self) -> None:
@@ -142,6 +151,35 @@ def test_a_plugin_that_is_not_taken_is_told_why(tmp_path: Path, driver: dict[str
         await served.close()
 
     play(tmp_path, story)
+
+
+def test_a_driver_in_a_pod_names_its_socket_below_the_kubelets_root(tmp_path: Path) -> None:
+    async def story(registry: GrpcDraRegistry, changed: asyncio.Event) -> None:
+        driver = Driver(tmp_path, named="/var/lib/kubelet/dra.sock")
+        await driver.serve()
+        await until(changed, lambda: any(each.connected for each in registry.sockets().values()))
+        (socket,) = registry.sockets().values()
+        assert await socket.unprepare([CLAIM]) == {"u": "default/c is stuck"}
+        await driver.close()
+
+    play(tmp_path, story)
+
+
+def test_a_socket_whose_path_is_too_long_is_reached_by_its_folder() -> None:
+    async def story(registry: GrpcDraRegistry, changed: asyncio.Event) -> None:
+        driver = Driver(registry.registry.parent)
+        await driver.serve()
+        long = registry.registry / f"d.example.com-{'1' * 36}-reg.sock"
+        (registry.registry / driver.registration).rename(long)
+        assert len(str(long)) > 107
+        await until(changed, lambda: str(long) in registry.sockets())
+        assert driver.told[-1] == (True, "")
+        await driver.close()
+
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as short:
+        folder = Path(short) / ("x" * (79 - len(short)))
+        folder.mkdir()
+        play(folder, story)
 
 
 def test_specifications_are_read_from_files_and_broken_ones_are_passed_over(tmp_path: Path) -> None:

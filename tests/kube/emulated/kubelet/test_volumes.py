@@ -20,6 +20,7 @@ from mews.kube.api.resources import (
 )
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.kubelet.in_cluster import FOLDER
+from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
 from mews.kube.emulated.kubelet.unseen_volumes import explanation, unseen_volumes
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -214,6 +215,11 @@ def _pod(*volumes: dict[str, Any], **mounts: str) -> Object:
 def test_programs_that_run_as_processes_see_no_volume_but_what_lies_there(pod: Object, unseen: tuple[str, ...]) -> None:
     assert unseen_volumes(pod, lambda image: True) == unseen
     assert unseen_volumes(pod, lambda image: False) == ()
+
+
+def test_the_kubelets_folders_are_seen_where_they_can_be_mounted() -> None:
+    pod = _pod({"name": "a", "hostPath": {"path": "/var/lib/kubelet/plugins"}}, a="/anywhere")
+    assert unseen_volumes(pod, lambda image: True) == (("a",) if namespaces_lacking() else ())
 
 
 def test_one_volume_is_named_as_one() -> None:

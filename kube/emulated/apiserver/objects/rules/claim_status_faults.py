@@ -42,6 +42,27 @@ def claim_status_faults(new: Object, old: Object) -> list[FieldError]:
     return list(_status_faults(new, old))
 
 
+def drop_deallocated(new: Object, old: Object) -> None:
+    """The status of a device goes with its allocation (pkg/registry/resource/resourceclaim/strategy.go,
+    dropDeallocatedStatusDevices)."""
+    status = new.get("status") or {}
+    gone = set(_allocated(old.get("status") or {})) - set(_allocated(status))
+    if not gone or "devices" not in status:
+        return
+    left = [device for device in checks.items(status, "devices") if _shared_id(device) not in gone]
+    status = {name: value for name, value in status.items() if name != "devices"}
+    new["status"] = {**status, "devices": left} if left else status
+
+
+def _allocated(status: Part) -> Iterator[tuple[Any, ...]]:
+    allocation = checks.part_of(status, "allocation")
+    return map(_shared_id, checks.items(checks.part_of(allocation, "devices"), "results"))
+
+
+def _shared_id(device: Part | None) -> tuple[Any, ...]:
+    return (*_id_of(device), (device or {}).get("shareID") or "")
+
+
 def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
     status, before = new.get("status") or {}, old.get("status") or {}
     known = request_names(checks.part_of(new["spec"], "devices"))

@@ -14,7 +14,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults
+from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults, drop_deallocated
 from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     MOST,
     attribute_name_faults,
@@ -283,6 +283,7 @@ def _attribute_faults(attribute: Part, path: str) -> Iterator[FieldError]:
 
 CLAIMS = Rules(
     default=_default_claim,
+    inherit=drop_deallocated,
     admit=_admit_claim,
     validate=_claim_faults,
     validate_change=_claim_change_faults,

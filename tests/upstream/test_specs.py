@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.upstream import building
+from tests.upstream import building, dra
 from tests.upstream.__main__ import LISTS, WAITING
 from tests.upstream.building import E2E, NotBuilt
 from tests.upstream.specs import Outcome, focus, listed, read_report, reasons, sample
@@ -32,7 +32,23 @@ def test_every_spec_is_listed_once():
 
 @pytest.mark.parametrize("name", LISTS)
 def test_specs_of_conformance_are_in_the_lists_of_conformance_alone(name):
-    assert {"[Conformance]" in spec for spec in listed(name)} == {name != "further.txt"}
+    assert {"[Conformance]" in spec for spec in listed(name)} == {name not in ("further.txt", dra.LIST)}
+
+
+def test_dra_specs_run_with_gates_where_their_features_are_off_by_default():
+    usual, switched = dra.settings(listed(dra.LIST))
+    assert {spec for setting in (usual, switched) for spec in setting.specs} <= set(listed(dra.LIST))
+    assert "--feature-gates" in switched.options and "--feature-gates" not in usual.options
+    assert not [spec for spec in usual.specs if "OffByDefault" in spec]
+    assert [spec for spec in switched.specs if "[FeatureGate:DRADeviceTaints]" in spec]
+
+
+def test_without_mount_namespaces_no_spec_with_sockets_is_played(monkeypatch):
+    monkeypatch.setattr(dra, "namespaces_lacking", lambda: "no user namespaces")
+    played = [setting for setting in dra.settings(listed(dra.LIST)) if setting.specs]
+    assert [setting.files for setting in played] == [()]
+    assert all("[DRA] kubelet" not in spec for spec in played[0].specs)
+    assert len(played[0].specs) == 21
 
 
 def test_what_waits_is_listed_and_has_its_reason():

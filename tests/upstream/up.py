@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart
+
 _PATIENCE_S = 120.0
 
 
 @contextlib.contextmanager
-def cluster(options: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """The content of ready.json while it is up.
+def cluster(options: Sequence[str] = (), *, files: Mounts = ()) -> Iterator[dict[str, Any]]:
+    """The content of ready.json while it is up. ``files`` are there for its processes alone, at absolute paths.
 
     Raises RuntimeError with what it said where it does not come up.
     """
@@ -26,8 +28,13 @@ def cluster(options: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         env = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         argv = [sys.executable, "-m", "mews.harness.cli", "up", "--dir", f"{folder}/up", "--name", "judged", *options]
         errors = Path(folder) / "errors"
+        start = NamespaceStart(files)
+        if files:
+            argv = [*start.prefix, *argv]
         with errors.open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=log)
+            given = {"stdout": subprocess.DEVNULL, "stderr": log, "pass_fds": (start.descriptor,)}
+            process = subprocess.Popen(argv, env=env, **given)
+            start.abandon()
             try:
                 yield _ready(process, Path(folder) / "up" / "ready.json", errors)
             finally:

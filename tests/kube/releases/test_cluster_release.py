@@ -9,6 +9,7 @@ import pytest
 from mews.kube.api.errors import ApiError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
+from mews.kube.emulated.apiserver.objects.update import replace
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import Registry
 from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
@@ -156,9 +157,29 @@ def test_a_release_is_a_folder_of_data_and_no_line_of_python_names_1_35():
         for room in ("emulator", "harness", "kube", "systems", "src")
         for file in (root / room).rglob("*.py")
         for line in file.read_text(encoding="utf-8").splitlines()
-        if '"1.35"' in line and "csidrivers" not in line
+        if '"1.35"' in line and not any(kind in line for kind in ("csidrivers", "resourceslices"))
     ]
     assert lines == []
+
+
+@pytest.mark.parametrize(("release", "refused"), [("1.34", False), ("1.35", True), ("1.37", True)])
+def test_counter_sets_lie_beside_their_devices_in_the_first_release_alone(release, refused):
+    """pkg/apis/resource/validation of 1.34 and 1.35; upstream dra.go 1687 has both in one slice."""
+    store = store_of(release, gates={"DRAPartitionableDevices": True})
+    kind, counters = kind_of(store, "resource.k8s.io", "v1", "resourceslices"), {"memory": {"value": "6Gi"}}
+    plain = {name: part for name, part in SLICE["spec"].items() if name != "devices"}
+    shared = {**plain, "sharedCounters": [{"name": "c", "counters": counters}]}
+    device = {"name": "gpu-0", "consumesCounters": [{"counterSet": "c", "counters": counters}]}
+    made = create(store, kind, "", {**SLICE, "spec": shared})
+    for write in (
+        lambda: create(store, kind, "", {"metadata": {"name": "both"}, "spec": {**shared, "devices": [device]}}),
+        lambda: replace(store, kind, "", "s", {**made, "spec": {**made["spec"], "devices": [device]}}),
+    ):
+        if refused:
+            with pytest.raises(ApiError, match="only one of `sharedCounters` or `devices` is allowed"):
+                write()
+        else:
+            assert write()["spec"]["sharedCounters"][0]["name"] == "c"
 
 
 def test_a_diff_adds_replaces_and_removes():

@@ -1,6 +1,7 @@
 """Protobuf bodies, as Go clients send them (contract apiserver.md section 1): ``k8s\\0`` + runtime.Unknown.
 
-Which field has which number is in ``wire_numbers.json``, what a field is in ``gotypes``.
+Which field has which number is in ``wire_numbers.json``, and for versions that are off by default in ``wire.json`` of
+``kube/releases``; what a field is in ``gotypes``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import timestamp
 from mews.kube.emulated.apiserver.types import gotypes
+from mews.kube.releases.release_data import DEFAULT, merged
 
 MAGIC = b"k8s\x00"
 
@@ -60,7 +62,7 @@ def _root(api_version: str, kind: str) -> Fields:
     group, _, version = api_version.rpartition("/")
     ref = f"{group.partition('.')[0] or 'core'}/{version}.{kind}"
     if ref not in _numbers():
-        ref = f"meta/{version}.{kind}"
+        ref = f"meta/v1.{kind}"  # options bear the version of the group that they are sent to
     if ref not in _numbers():
         text = f"protobuf of {api_version} {kind} is not decoded here; send application/json"
         raise ApiError(text, code=415, reason="UnsupportedMediaType")
@@ -71,7 +73,7 @@ def _root(api_version: str, kind: str) -> Fields:
 def _numbers() -> Mapping[str, str]:
     file = resources.files(__package__).joinpath("wire_numbers.json")
     found: Mapping[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    return {**merged(DEFAULT, "wire.json"), **found}
 
 
 @cache

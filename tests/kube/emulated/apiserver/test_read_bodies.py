@@ -41,6 +41,17 @@ def test_fields_of_a_protobuf_body_are_found_however_go_writes_their_names():
     assert decoded["variables"] == [{"name": "limit", "expression": "5"}]
 
 
+def test_protobuf_of_versions_that_are_off_by_default_is_read():
+    """upstream dra.go 1575: its claims of v1beta2, and the options with which it deletes them."""
+    meta = _field(1, b"resource.k8s.io/v1beta2")
+    devices = _field(1, _field(1, _field(1, b"my-request") + _field(2, _field(1, b"my-class"))))
+    body = protobuf.MAGIC + _field(1, meta + _field(2, b"ResourceClaim")) + _field(2, _field(2, devices))
+    request = {"name": "my-request", "exactly": {"deviceClassName": "my-class"}}
+    assert protobuf.decode(body)["spec"] == {"devices": {"requests": [request]}}
+    options = protobuf.MAGIC + _field(1, meta + _field(2, b"DeleteOptions")) + _field(2, _field(4, b"Background"))
+    assert protobuf.decode(options)["propagationPolicy"] == "Background"
+
+
 def test_every_field_that_goes_over_the_wire_has_a_type():
     file = Path(protobuf.__file__).with_name("wire_numbers.json")
     for ref, words in json.loads(file.read_text(encoding="utf-8")).items():

@@ -16,7 +16,13 @@ from msgspec.structs import replace
 
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
-from mews.kube.emulated.apiserver.objects.rules.later_rules import faults_of, revision, status_faults_of, warnings_of
+from mews.kube.emulated.apiserver.objects.rules.later_rules import (
+    change_faults_of,
+    faults_of,
+    revision,
+    status_faults_of,
+    warnings_of,
+)
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
     NameTexts,
@@ -241,7 +247,9 @@ def _later(rules: Rules, kind: Kind) -> Rules:
     warn, revise = warnings_of(kind.release, kind.qualified, rules.warn), revision(kind.release, kind.qualified)
     validate = faults_of(kind.release, kind.qualified, rules.validate)
     status = status_faults_of(kind.release, kind.qualified, rules.validate_status)
-    return replace(rules, warn=warn, revise=revise or rules.revise, validate=validate, validate_status=status)
+    change = change_faults_of(kind.release, kind.qualified, rules.validate_change)
+    hooks = {"validate": validate, "validate_change": change, "validate_status": status}
+    return replace(rules, warn=warn, revise=revise or rules.revise, **hooks)
 
 
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:

@@ -26,10 +26,7 @@ _SOME_PLACE = (
 
 def slice_feature_faults(spec: Part) -> Iterator[FieldError]:
     """Of a slice beside its devices."""
-    sets = spec.get("sharedCounters")
-    if sets is not None and spec.get("devices") is not None:
-        yield refusals.bad("spec", "", "only one of `sharedCounters` or `devices` is allowed")
-    yield from each(sets or (), "spec.sharedCounters", _counter_set_faults, _MOST_COUNTER_SETS)
+    yield from each(spec.get("sharedCounters") or (), "spec.sharedCounters", _counter_set_faults, _MOST_COUNTER_SETS)
 
 
 def device_feature_faults(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError, shown
 from mews.kube.releases.release_data import minor, read
 
@@ -149,8 +150,17 @@ def _level_faults(level: Object) -> list[FieldError]:
     return found
 
 
+def _slice_faults(resource_slice: Object) -> list[FieldError]:
+    """Counter sets are in slices of their own (pkg/apis/resource/validation of 1.35)."""
+    spec = resource_slice["spec"]
+    if spec.get("sharedCounters") is None or spec.get("devices") is None:
+        return []
+    return [refusals.bad("spec", "", "only one of `sharedCounters` or `devices` is allowed")]
+
+
 _FAULTS: Mapping[str, tuple[str, Callable[[Object], list[FieldError]]]] = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.37", _level_faults),
+    "resourceslices.resource.k8s.io": ("1.35", _slice_faults),
 }
 """Kind -> since which release there are further errors, and which; they come last."""
 
@@ -163,6 +173,17 @@ def faults_of(
     if not since or minor(release) < minor(since):
         return known
     return lambda obj: [*known(obj), *more(obj)]
+
+
+ChangeFaults = Callable[[Object, Object, str], list[FieldError]]
+
+
+def change_faults_of(release: str, qualified: str, known: ChangeFaults | None) -> ChangeFaults | None:
+    """The same of an update, for a kind that judges updates by itself."""
+    since, more = _FAULTS.get(qualified, ("", None))
+    if known is None or more is None or minor(release) < minor(since):
+        return known
+    return lambda new, old, subresource: [*known(new, old, subresource), *more(new)]
 
 
 StatusFaults = Callable[[Object, Object], list[FieldError]]

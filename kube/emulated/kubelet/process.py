@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from mews.kube.api.objects import all_containers_of, uid_of
+from mews.kube.api.objects import all_containers_of, node_name_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
@@ -219,10 +219,9 @@ class ProcessRuntime:
         return variables, ((folder, FOLDER),) if await _can_mount() else ()
 
     async def _host_mounts(self, launch: Launch) -> Mounts:
-        node = launch.pod["spec"].get("nodeName")
-        if self._nodes is None or not node:
+        if self._nodes is None or not (node := node_name_of(launch.pod)):
             return ()
-        found = tuple(host_mounts(launch.pod, launch.container, self._nodes(str(node))))
+        found = tuple(host_mounts(launch.pod, launch.container, self._nodes(node)))
         return found if found and await _can_mount() else ()
 
     async def _started_in_a_namespace(

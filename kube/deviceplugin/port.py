@@ -56,14 +56,24 @@ class DeviceNode(Struct, frozen=True):
     permissions: str = "rw"
 
 
+class ContainerHook(Struct, frozen=True):
+    """One OCI hook: the program's file and its arguments, the program's name first."""
+
+    stage: str
+    path: str
+    args: tuple[str, ...] = ()
+
+
 class Allocation(Struct, frozen=True):
-    """What a plugin gives one container: variables, mounts, device nodes (ContainerAllocateResponse)."""
+    """What a plugin gives one container: variables, mounts, device nodes (ContainerAllocateResponse). ``hooks`` come
+    with CDI devices that are resolved already; no plugin gives one."""
 
     envs: dict[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
     devices: tuple[DeviceNode, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
     cdi_devices: tuple[str, ...] = ()
+    hooks: tuple[ContainerHook, ...] = ()
 
 
 class DevicePlugin(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
+from mews.kube.deviceplugin.port import Allocation, ContainerHook, DeviceNode, Mount
 from mews.kube.dra.port import CdiSpec
 
 
@@ -35,6 +35,7 @@ def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
     envs: dict[str, str] = {}
     mounts: list[Mount] = []
     nodes: list[DeviceNode] = []
+    hooks: list[ContainerHook] = []
     for edits in _edits(wanted, known):
         for variable in edits.get("env") or ():
             name, _, value = str(variable).partition("=")
@@ -45,7 +46,10 @@ def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
         for node in edits.get("deviceNodes") or ():
             host = str(node.get("hostPath") or node["path"])
             nodes.append(DeviceNode(str(node["path"]), host, str(node.get("permissions") or "rw")))
-    return Allocation(envs, tuple(mounts), tuple(nodes))
+        for hook in edits.get("hooks") or ():
+            args = tuple(map(str, hook.get("args") or ()))
+            hooks.append(ContainerHook(str(hook.get("hookName", "")), str(hook["path"]), args))
+    return Allocation(envs, tuple(mounts), tuple(nodes), hooks=tuple(hooks))
 
 
 def _edits(

@@ -63,12 +63,12 @@ def helm() -> Path:
     return folder / "helm"
 
 
-def go_environment(flags: str = "-mod=mod") -> dict[str, str]:
-    """Of a call of Go that looks at nothing but its own module."""
-    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
+def go_environment(flags: str = "-mod=mod", *, cgo: bool = False) -> dict[str, str]:
+    """Of a call of Go that looks at nothing but its own module; ``cgo``: with C in it."""
+    return {**os.environ, "CGO_ENABLED": str(int(cgo)), "GOFLAGS": flags, "GOWORK": "off"}
 
 
-def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None) -> str:
+def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None, cgo: bool = False) -> str:
     """What a call of Go prints.
 
     Raises NotBuilt with the reason.
@@ -77,7 +77,7 @@ def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | N
     if go is None:
         raise NotBuilt("go is not on PATH")
     cache_folder().mkdir(parents=True, exist_ok=True)
-    env = go_environment(flags)
+    env = go_environment(flags, cgo=cgo)
     if bin_folder is not None:
         env["GOBIN"] = str(bin_folder)
     done = subprocess.run([go, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=_BUILD_S)

@@ -58,4 +58,5 @@ def with_claims(tools: Tools, pod: Object, container: str, given: Allocation) ->
         (*more.devices, *given.devices),
         given.annotations,
         given.cdi_devices,
+        more.hooks,
     )

@@ -25,6 +25,7 @@ from mews.kube.deviceplugin.port import PluginError
 from mews.kube.deviceplugin.sockets import LIMIT_BYTES, identify
 from mews.kube.dra.port import CdiSpec, ClaimReference, DraSocket, PreparedClaim, PreparedDevice
 from mews.kube.emulated.kubelet.node_folders import placed
+from mews.kube.emulated.kubelet.oci.cdi import CdiError, parse_spec
 from mews.yaml_text import check_extent
 
 SERVICES: Mapping[str, str] = {
@@ -116,9 +117,10 @@ class GrpcDraRegistry:
         for folder in self.cdi:
             for path in sorted(folder.glob("*")):
                 if path.suffix in (".json", ".yaml"):
-                    with contextlib.suppress(OSError, ValueError, yaml.YAMLError):
+                    with contextlib.suppress(OSError, ValueError, yaml.YAMLError, CdiError):
                         text = path.read_text(encoding="utf-8")
                         check_extent(text)
+                        parse_spec(text, str(path))
                         found = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
                         if isinstance(found, dict) and "kind" in found:
                             yield found

@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from mews.kube.deviceplugin.port import DeviceNode, Mount
+from mews.kube.deviceplugin.port import ContainerHook, DeviceNode, Mount
 from mews.kube.emulated.kubelet.engine.creation import ContainerAdditions
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.oci.container_root import DEVICES, NOTHING_TO_DO
-from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 
 _STATE_FILE, STATE = "nvml.state", "MEWS_NVML_STATE"

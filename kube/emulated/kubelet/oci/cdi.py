@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from mews.kube.deviceplugin.port import DeviceNode, Mount
-from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook, combined
+from mews.kube.deviceplugin.port import ContainerHook, DeviceNode, Mount
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, combined
 
 FOLDERS = ("etc/cdi", "var/run/cdi")
 """Where a node keeps its specifications; a device of a later folder hides one of an earlier folder."""

@@ -11,7 +11,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
-from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
+from mews.kube.deviceplugin.port import ContainerHook
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 
 DEVICES = "MEWS_NVML_DEV"
 """Names the folder with a container's device nodes to the NVML library."""

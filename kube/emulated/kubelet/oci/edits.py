@@ -6,15 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from mews.kube.deviceplugin.port import DeviceNode, Mount
-
-
-class ContainerHook(Struct, frozen=True):
-    """One OCI hook: the program's file and its arguments, the program's name first."""
-
-    stage: str
-    path: str
-    args: tuple[str, ...] = ()
+from mews.kube.deviceplugin.port import ContainerHook, DeviceNode, Mount
 
 
 class ContainerEdits(Struct, frozen=True):

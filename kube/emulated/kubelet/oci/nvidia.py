@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from mews.kube.deviceplugin.port import DeviceNode, Mount
+from mews.kube.deviceplugin.port import ContainerHook, DeviceNode, Mount
 from mews.kube.emulated.kubelet.oci.cdi import qualified
-from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"

@@ -38,7 +38,7 @@ def prepare(launch: Launch, node: NodeDriver) -> PreparedContainer:
         cdi = resolve(names, node.cdi_folders()) if names else ContainerEdits()
     except CdiError as error:
         raise StartError("CreateContainerError", f"CDI device injection failed: {error}") from error
-    own = ContainerEdits(mounts=given.mounts, devices=given.devices)
+    own = ContainerEdits(mounts=given.mounts, devices=given.devices, hooks=given.hooks)
     env = {**launch.env, **cdi.env}
     words = nvidia.requested(env, (mount.container_path for mount in given.mounts))
     hook, gpus = ContainerEdits(), tuple[nvidia.NodeGpu, ...]()

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
+from mews.kube.deviceplugin.port import Allocation, ContainerHook, DeviceNode, Mount
 from mews.kube.dra.cdi import UnresolvableDevicesError, injected
 
 COMMON: dict[str, Any] = {
     "kind": "v/c",
-    "containerEdits": {"env": ["ALL=yes", "ONE=first"]},
+    "containerEdits": {
+        "env": ["ALL=yes", "ONE=first"],
+        "hooks": [{"hookName": "createContainer", "path": "/bin/h", "args": ["h", "create-symlinks"]}],
+    },
     "devices": [
         {"name": "0", "containerEdits": {"env": ["ONE=0=zero"], "deviceNodes": [{"path": "/dev/x0"}]}},
         {
@@ -27,7 +30,8 @@ COMMON: dict[str, Any] = {
 
 def test_edits_of_a_specification_come_once_and_before_those_of_its_devices() -> None:
     nodes = (DeviceNode("/dev/x0", "/dev/x0"), DeviceNode("/dev/x1", "/dev/y1", "r"))
-    expected = Allocation({"ALL": "yes", "ONE": "0=zero"}, (Mount("/c", "/h", True),), nodes)
+    hooks = (ContainerHook("createContainer", "/bin/h", ("h", "create-symlinks")),)
+    expected = Allocation({"ALL": "yes", "ONE": "0=zero"}, (Mount("/c", "/h", True),), nodes, hooks=hooks)
     assert injected(["v/c=0", "v/c=1", "v/c=0"], [COMMON]) == expected
 
 

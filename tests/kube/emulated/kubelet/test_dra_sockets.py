@@ -185,9 +185,11 @@ def test_a_socket_whose_path_is_too_long_is_reached_by_its_folder() -> None:
 def test_specifications_are_read_from_files_and_broken_ones_are_passed_over(tmp_path: Path) -> None:
     async def story(registry: GrpcDraRegistry, changed: asyncio.Event) -> None:
         folder = tmp_path / "cdi"
-        (folder / "b.yaml").write_text("kind: v/c\ndevices: [{name: '1'}]\n")
-        (folder / "a.json").write_text(json.dumps({"kind": "v/c", "devices": [{"name": "0"}]}))
+        whole = {"cdiVersion": "0.6.0", "kind": "v/c", "devices": [{"name": "0"}]}
+        (folder / "b.yaml").write_text("cdiVersion: 0.6.0\nkind: v/c\ndevices: [{name: '1'}]\n")
+        (folder / "a.json").write_text(json.dumps(whole))
         (folder / "c.json").write_text("{")
+        (folder / "e.json").write_text(json.dumps({**whole, "containerEdits": {"mounts": [{"hostPath": "/h"}]}}))
         (folder / "d.txt").write_text("kind: v/d\n")
         assert [spec["devices"][0]["name"] for spec in registry.specs()] == ["0", "1"]
 

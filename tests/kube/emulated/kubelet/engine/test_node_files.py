@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mews.kube.deviceplugin.port import DeviceNode, Mount
+from mews.kube.deviceplugin.port import ContainerHook, DeviceNode, Mount
 from mews.kube.emulated.kubelet.engine.node_files import additions_of
 from mews.kube.emulated.kubelet.errors import StartError
-from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 
 

@@ -1,0 +1,1 @@
+"""Drivers that others wrote, unmodified, on emulated nodes."""

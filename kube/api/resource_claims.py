@@ -26,6 +26,30 @@ def names_claims(pod: Object) -> bool:
     return bool(pod["spec"].get("resourceClaims"))
 
 
+def uses_claims(pod: Object) -> bool:
+    """Whether a pod names claims, or has one that stands for its extended resources."""
+    return names_claims(pod) or bool(extended_claim_name(pod))
+
+
+def extended_claim_name(pod: Object) -> str:
+    """The claim that stands for a pod's extended resources (KEP-5004), "" where there is none."""
+    noted = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    return str(noted.get("resourceClaimName") or "")
+
+
+def extended_mappings(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Which container has which request of that claim for which resource."""
+    noted = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    return noted.get("requestMappings") or ()
+
+
+def claim_entries(pod: Object) -> Iterator[Mapping[str, Any]]:
+    """The entries of ``spec.resourceClaims``, and one for the claim of the extended resources."""
+    yield from pod["spec"].get("resourceClaims") or ()
+    if name := extended_claim_name(pod):
+        yield {"resourceClaimName": name}
+
+
 def claim_name(pod: Object, entry: Mapping[str, Any]) -> str | None:
     """The name of the claim behind an entry of ``spec.resourceClaims``; None where none was needed.
 
@@ -42,7 +66,7 @@ def claim_name(pod: Object, entry: Mapping[str, Any]) -> str | None:
 
 def known_claim_names(pod: Object) -> Iterator[str]:
     """The names of a pod's claims as far as they are known."""
-    for entry in pod["spec"].get("resourceClaims") or ():
+    for entry in claim_entries(pod):
         try:
             name = claim_name(pod, entry)
         except ClaimNotMadeError:

@@ -13,6 +13,11 @@ class UnresolvableDevicesError(Exception):
     """No specification has these devices; the text is the runtime's."""
 
 
+JOINED = "mews.dev/joined"
+"""An annotation of a specification: variables whose values are joined by commas over a container's devices. In the
+emulator such a variable stands for device nodes, of which a container has those of all its devices."""
+
+
 def device_id(kind: str, name: str) -> str:
     """``vendor/class=name``."""
     return f"{kind}={name}"
@@ -36,10 +41,11 @@ def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
     mounts: list[Mount] = []
     nodes: list[DeviceNode] = []
     hooks: list[ContainerHook] = []
+    joined = {name for spec, _ in known.values() for name in (spec.get("annotations") or {}).get(JOINED, "").split(",")}
     for edits in _edits(wanted, known):
         for variable in edits.get("env") or ():
             name, _, value = str(variable).partition("=")
-            envs[name] = value
+            envs[name] = f"{envs[name]},{value}" if name in joined and name in envs else value
         for mount in edits.get("mounts") or ():
             read_only = "ro" in (mount.get("options") or ())
             mounts.append(Mount(str(mount["containerPath"]), str(mount["hostPath"]), read_only))

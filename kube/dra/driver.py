@@ -32,7 +32,7 @@ from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import PluginError
-from mews.kube.dra.cdi import device_id
+from mews.kube.dra.cdi import JOINED, device_id
 from mews.kube.dra.port import CdiSpec, ClaimReference, DraLink, PreparedClaim, PreparedDevice
 from mews.kube.pulse import Pulse
 
@@ -63,7 +63,8 @@ class DraDriver(Protocol):
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
         """Have the devices of a claim ready. The answer: ``containerEdits`` for each container that uses the claim, and
-        ``devices``, name -> ``containerEdits`` of one device alone; either may be left out.
+        ``devices``, name -> ``containerEdits`` of one device alone; either may be left out. ``joined`` names the
+        variables whose values a container gets of all its devices, by commas.
 
         Raises DriverError.
         """
@@ -205,7 +206,7 @@ class DriverComponent:
             for result in results
         ]
         common = edits.get("containerEdits") or {}
-        noted = {"claim": uid}
+        noted = {"claim": uid, **({JOINED: ",".join(edits["joined"])} if edits.get("joined") else {})}
         return {
             "cdiVersion": "0.6.0",
             "kind": self._kind,

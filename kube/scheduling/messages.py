@@ -15,6 +15,7 @@ TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_CLAIMS = "no new claims to deallocate"
 STILL = "still not schedulable"
 DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
 NO_STATE = "not found"
 """What upstream's dynamicresources says when PreFilter never got to it (measured: "missing claim")."""
 

@@ -38,7 +38,7 @@ class GpuDraDriver:
         return devices_of(reading.gpus, known, described.driver_version)
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
-        """The UUIDs of the claim's GPUs, with what every container with a GPU needs.
+        """Each GPU's UUID, with what every container with a GPU needs.
 
         Raises DriverError for a GPU that is gone.
         """
@@ -53,7 +53,7 @@ class GpuDraDriver:
         if gone:
             raise DriverError(f"requested device is not allocatable: {', '.join(gone)}")
         uuids = {device_name(gpu): gpu.uuid for gpu in reading.gpus}
-        env = {**self._extras.envs, VISIBLE: ",".join(uuids[name] for name in names)}
+        env = self._extras.envs
         mounts = [
             {
                 "hostPath": each.host_path,
@@ -62,7 +62,11 @@ class GpuDraDriver:
             }
             for each in self._extras.mounts
         ]
-        return {"containerEdits": {"env": [f"{name}={value}" for name, value in env.items()], "mounts": mounts}}
+        return {
+            "containerEdits": {"env": [f"{name}={value}" for name, value in env.items()], "mounts": mounts},
+            "devices": {name: {"env": [f"{VISIBLE}={uuids[name]}"]} for name in names},
+            "joined": [VISIBLE],
+        }
 
     async def unprepare(self, claim: ClaimReference) -> None:
         """Nothing of it is left on the GPU."""

@@ -22,9 +22,9 @@ from mews.kube.api.resource_claims import (
     is_generated,
     is_reserved_for,
     known_claim_names,
-    names_claims,
     not_made_for,
     owns,
+    uses_claims,
 )
 from mews.kube.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from mews.kube.client.port import Patch
@@ -71,7 +71,7 @@ class ResourceClaims:
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
-        if pod is None or not names_claims(pod):
+        if pod is None or not (uses_claims(pod) or (old is not None and uses_claims(old))):
             return
         if old is not None:
             for key in _claim_keys(old):

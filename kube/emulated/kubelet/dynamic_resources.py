@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.kube.api.objects import Object
-from mews.kube.api.resource_claims import names_claims
+from mews.kube.api.resource_claims import uses_claims
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.dra.errors import DraError
@@ -17,7 +17,7 @@ _RETRY_FROM_S, _RETRY_FOR_S = 10.0, 5.0
 
 async def prepared(tools: Tools, pod: Object) -> bool:
     """Whether the devices of all claims are prepared; where not an event says why."""
-    if not names_claims(pod):
+    if not uses_claims(pod):
         return True
     try:
         await tools.dra.prepare(pod)
@@ -30,7 +30,7 @@ async def prepared(tools: Tools, pod: Object) -> bool:
 
 async def unprepared(tools: Tools, pod: Object) -> None:
     """Return once the claims of a pod whose containers have ended are given up, however often that takes."""
-    if not names_claims(pod):
+    if not uses_claims(pod):
         return
     delay_s = _FIRST_RETRY_S
     while True:
@@ -49,7 +49,7 @@ def with_claims(tools: Tools, pod: Object, container: str, given: Allocation) ->
 
     Raises StartError.
     """
-    if not names_claims(pod):
+    if not uses_claims(pod):
         return given
     more = tools.dra.allocation(pod, container)
     return Allocation(

@@ -20,11 +20,17 @@ class DeviceFeatures(Struct, frozen=True):
     taint_rules: str = ""
     binding_conditions: bool = False
     consumable_capacity: bool = False
+    extended_resource: bool = False
 
     @property
     def settled(self) -> bool:
         """Whether pools are judged as from 1.36 on."""
         return self.minor >= 36
+
+    @property
+    def names_classes(self) -> bool:
+        """Whether each class has a resource of its own name, and an extended resource of amount zero is none."""
+        return self.minor >= 35
 
 
 DEFAULT_FEATURES = DeviceFeatures()

@@ -26,4 +26,5 @@ def features_of(release: ClusterRelease) -> DeviceFeatures:
         taint_rules=rules if followed else "",
         binding_conditions=gates.on("DRADeviceBindingConditions") and gates.on("DRAResourceClaimDeviceStatus"),
         consumable_capacity=gates.on("DRAConsumableCapacity"),
+        extended_resource=gates.on("DRAExtendedResource"),
     )

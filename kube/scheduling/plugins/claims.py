@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, uid_of
+from mews.kube.api.objects import Object, is_deleting, key_of, name_of, uid_of
 from mews.kube.api.resource_claims import (
     DELETE_PROTECTION,
     ClaimNotMadeError,
@@ -27,6 +27,7 @@ from mews.kube.api.resource_claims import (
     not_made_for,
 )
 from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
+from mews.kube.clock import rest
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.devices.errors import AllocationError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
@@ -52,6 +53,16 @@ from mews.kube.scheduling.plugins.binding_conditions import (
     has_conditions,
     is_late,
     is_ready,
+)
+from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs, requested_classes
+from mews.kube.scheduling.plugins.extended_resources import (
+    LOOK_S,
+    SEEN_WITHIN_S,
+    ExtendedResources,
+    OnNode,
+    SpecialClaim,
+    SpecialClaimWriter,
+    needs_devices,
 )
 from mews.kube.scheduling.podinfo import PodInfo
 
@@ -79,10 +90,11 @@ class _Books(Struct):
 
 
 class _Claims(Struct):
-    """What this attempt knows: the claims, the allocator where one has to be allocated, what it found by node, which
-    allocated claims no node so far could use, and what Reserve took."""
+    """What this attempt knows: the claims, that for extended resources apart, the allocator where one has to be
+    allocated, what it found by node, which allocated claims no node so far could use, and what Reserve took."""
 
     claims: list[Object] = field(default_factory=list)
+    special: SpecialClaim | None = None
     allocator: Allocator | None = None
     on_node: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unavailable: dict[int, None] = field(default_factory=dict)
@@ -97,17 +109,20 @@ class DynamicResources:
     def __init__(self, handle: Handle, features: DeviceFeatures = DEFAULT_FEATURES) -> None:
         self._handle = handle
         self._features = features
-        self._claims = handle.late_informer(RESOURCE_CLAIMS, _needs_claims)
-        self._classes = handle.late_informer(DEVICE_CLASSES, _needs_claims)
-        self._slices = handle.late_informer(RESOURCE_SLICES, _needs_claims)
-        self._rules = self._taint_rules(handle)
+        needs = needs_devices if features.extended_resource else _needs_claims
+        self._claims = handle.late_informer(RESOURCE_CLAIMS, needs)
+        self._classes = handle.late_informer(DEVICE_CLASSES, needs)
+        self._slices = handle.late_informer(RESOURCE_SLICES, needs)
+        self._rules = self._taint_rules(handle, needs)
+        self._extended = ExtendedResources(handle, features)
+        self._special = SpecialClaimWriter(handle.context.kube)
         self._known: _Books | None = None
 
-    def _taint_rules(self, handle: Handle) -> Informer | None:
+    def _taint_rules(self, handle: Handle, needs: Callable[[PodInfo], bool]) -> Informer | None:
         """DeviceTaintRules, None where they do not act."""
         if not self._features.taint_rules:
             return None
-        return handle.late_informer(taint_rules_of(self._features.taint_rules), _needs_claims)
+        return handle.late_informer(taint_rules_of(self._features.taint_rules), needs)
 
     @property
     def _books(self) -> _Books:
@@ -177,20 +192,21 @@ class DynamicResources:
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Refuse a pod whose claims are in use, being allocated or ask for a class that is not there."""
         found = state.data[self.name] = _Claims()
-        if not _needs_claims(pod):
+        special = self._extended.special(pod, lambda: self._books.ledger.claims())
+        if not _needs_claims(pod) and special is None:
             return SKIP
         try:
             claims = list(self._claims_of(pod))
         except _NoClaimError as missing:
             return unresolvable(str(missing))
-        if not claims:
+        if not claims and special is None:
             return SKIP
         for claim in claims:
             if refusal := self._refusal(pod, claim):
                 return unresolvable(refusal)
-        if any(allocation_of(claim) is None for claim in claims):
+        if special is not None or any(allocation_of(claim) is None for claim in claims):
             found.allocator = self._allocator()
-        found.claims = claims
+        found.claims, found.special = claims, special
         return SUCCESS
 
     def _refusal(self, pod: PodInfo, claim: Object) -> str:
@@ -199,7 +215,7 @@ class DynamicResources:
             return "" if mine or can_be_reserved(claim) else "resourceclaim in use"
         if self._books.ledger.is_in_flight(uid_of(claim)):
             return f"resource claim {key_of(claim)} is in the process of being allocated"
-        for request, device_class in _requests(claim):
+        for request, device_class in requested_classes(claim):
             if self._classes.get(device_class) is None:
                 return f"request {request}: device class {device_class} does not exist"
         return ""
@@ -223,6 +239,12 @@ class DynamicResources:
         from mews.kube.scheduling.devices.inventory import NodePlace, selected
 
         found: _Claims = state.data[self.name]
+        special: OnNode | None = None
+        if found.special is not None:
+            refusal = self._extended.judge(found.special, pod, node, alone=not found.claims)
+            special = found.special.on_node.get(node.name)
+            if refusal is not None or (special is None and not found.claims):
+                return refusal or SUCCESS
         place = NodePlace(node.name, node.labels)
         unavailable = []
         for index, claim in enumerate(found.claims):
@@ -231,7 +253,7 @@ class DynamicResources:
                 unavailable.append(index)
         if found.allocator is not None:
             try:
-                given = found.allocator.allocate(place, [each for each in found.claims if allocation_of(each) is None])
+                given = found.allocator.allocate(place, _waiting(found, special))
             except AllocationError as failed:
                 return error(str(failed))
             if given is None:
@@ -258,7 +280,7 @@ class DynamicResources:
         found: _Claims | None = state.data.get(self.name)
         if found is None:
             return PostFilterResult(error(messages.NO_STATE))
-        if not found.claims:
+        if not found.claims and found.special is None:
             return PostFilterResult(unschedulable(messages.NO_CLAIMS) if self._features.minor < 37 else unschedulable())
         free = [
             found.claims[index]
@@ -269,6 +291,9 @@ class DynamicResources:
             chosen = free[0] if len(free) == 1 else self._handle.context.rng.choice(free)
             self._handle.spawn(self._books.writer.deallocate(chosen))
             return PostFilterResult(unschedulable(messages.DEALLOCATED))
+        if found.special is not None and found.special.left:
+            self._handle.spawn(self._special.delete(found.special.claim))
+            return PostFilterResult(unschedulable(messages.DELETED))
         return PostFilterResult(unschedulable(messages.STILL) if self._features.minor < 37 else unschedulable())
 
     # ---------------------------------------------------------------------------------------------------------- binding
@@ -278,10 +303,11 @@ class DynamicResources:
         found: _Claims | None = state.data.get(self.name)
         if found is None or found.allocator is None:
             return SUCCESS
+        special = found.special.on_node.get(node) if found.special is not None else None
         if node not in found.on_node:
-            return error("claim allocation not found for node")
-        waiting = [claim for claim in found.claims if allocation_of(claim) is None]
-        for claim, allocation in zip(waiting, found.on_node[node], strict=True):
+            is_needed = special is not None or any(allocation_of(claim) is None for claim in found.claims)
+            return error("claim allocation not found for node") if is_needed else SUCCESS
+        for claim, allocation in zip(_waiting(found, special), found.on_node[node], strict=True):
             metadata = dict(claim["metadata"])
             metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
             status = {**(claim.get("status") or {}), "allocation": allocation}
@@ -303,11 +329,23 @@ class DynamicResources:
                     self._books.ledger.wrote(await self._books.writer.unreserve(claim, pod))
                 except (ApiError, Unavailable) as failed:
                     self._handle.context.log.warning("unreserve of claim %s: %s", key_of(claim), failed)
+        if found.special is not None:
+            await self._give_up(found, found.special)
+
+    async def _give_up(self, found: _Claims, special: SpecialClaim) -> None:
+        """Take back what a claim for extended resources holds, and delete it where it was made."""
+        if found.reserved.pop(uid_of(special.claim), None) is not None:
+            self._books.ledger.end(special.claim, None)
+        if special.made is not None:
+            try:
+                await self._special.delete(special.made)
+            except (ApiError, Unavailable) as failed:
+                self._handle.context.log.warning("delete of claim %s: %s", key_of(special.made), failed)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """Have every claim allocated and reserved, then wait for the conditions of its devices."""
         found: _Claims | None = state.data.get(self.name)
-        if found is None or not found.claims:
+        if found is None or not (found.claims or found.special):
             return SUCCESS
         for index, claim in enumerate(found.claims):
             if is_reserved_for(claim, pod.uid):
@@ -325,11 +363,34 @@ class DynamicResources:
                 elif written is not None:
                     self._books.ledger.wrote(written)
             found.claims[index] = written
-        if self._features.binding_conditions and any(has_conditions(claim) for claim in found.claims):
-            return await self._devices_ready(found, pod, node)
+        claims = list(found.claims)
+        if found.special is not None and (special := found.special.on_node.get(node)) is not None:
+            try:
+                claims.append(await self._make(found, found.special, special, pod))
+            except (ApiError, Unavailable) as failed:
+                return error(str(failed))
+        if self._features.binding_conditions and any(has_conditions(claim) for claim in claims):
+            return await self._devices_ready(claims, pod, node)
         return SUCCESS
 
-    async def _devices_ready(self, found: _Claims, pod: PodInfo, node: str) -> Status:
+    async def _make(self, found: _Claims, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
+        """Make the claim for extended resources, allocated and reserved, and name it in the pod's status.
+
+        Raises ApiError, Unavailable.
+        """
+        special.made = await self._special.make(here.claim)
+        allocation = found.reserved[uid_of(special.claim)]
+        special.made = await self._books.writer.bind(special.made, pod, allocation)
+        await self._special.note(pod, special.made, here.mappings)
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + SEEN_WITHIN_S
+        while not self._books.ledger.has_seen(special.made) and loop.time() < ends_s:
+            await rest(LOOK_S)
+        del found.reserved[uid_of(special.claim)]
+        self._books.ledger.end(special.claim, special.made)
+        return special.made
+
+    async def _devices_ready(self, claims: list[Object], pod: PodInfo, node: str) -> Status:
         """Look at the claims now and every five seconds until their devices are ready, fail, or are late."""
         note = f"waiting for binding conditions for device on node {node}"
         self._handle.events.record(
@@ -339,11 +400,11 @@ class DynamicResources:
         ends_s = loop.time() + TIMEOUT_S
         while True:
             ready = True
-            for index, known in enumerate(found.claims):
+            for index, known in enumerate(claims):
                 claim = self._books.ledger.claim(key_of(known))
                 if claim is None:
                     return error(messages.not_found("resourceclaim.resource.k8s.io", name_of(known)))
-                found.claims[index] = claim
+                claims[index] = claim
                 try:
                     ready = is_ready(claim, minor=self._features.minor)
                 except BindingFailedError as failed:
@@ -372,8 +433,9 @@ class DynamicResources:
         added = Action.ADD | Action.UPDATE
         rules = () if self._rules is None else (Wake(taint_rules_of(self._features.taint_rules)),)
         return (
-            Wake(NODES, added, _differs),
+            Wake(NODES, added, node_differs),
             Wake(RESOURCE_CLAIMS, added, self._helps),
+            *((Wake(RESOURCE_CLAIMS, Action.DELETE, had_devices),) if self._features.minor >= 37 else ()),
             Wake(DEVICE_CLASSES, added),
             Wake(RESOURCE_SLICES, added),
             *rules,
@@ -394,17 +456,7 @@ def _needs_claims(pod: PodInfo) -> bool:
     return names_claims(pod.pod)
 
 
-def _requests(claim: Object) -> Iterator[tuple[str, str]]:
-    """(request, device class) of a claim."""
-    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-        if "exactly" in request:
-            yield str(request["name"]), str(request["exactly"]["deviceClassName"])
-        for part in request.get("firstAvailable") or ():
-            yield f"{request['name']}/{part['name']}", str(part["deviceClassName"])
-
-
-def _differs(pod: PodInfo, old: Object | None, new: Object | None) -> bool:
-    if old is None or new is None:
-        return new is not None
-    before, after = (each.get("status") or {} for each in (old, new))
-    return labels_of(old) != labels_of(new) or before.get("allocatable") != after.get("allocatable")
+def _waiting(found: _Claims, special: OnNode | None) -> list[Object]:
+    """The claims that are to be allocated on a node, that for extended resources last."""
+    claims = [claim for claim in found.claims if allocation_of(claim) is None]
+    return claims if special is None else [*claims, special.claim]

@@ -45,11 +45,22 @@ class DeviceLedger:
         self._in_flight[uid_of(claim)] = claim
         self._count(uid_of(claim), claim)
 
+    def has_seen(self, claim: Object) -> bool:
+        """Whether the cache has the claim, in whatever state."""
+        known = self._informer.at(key_of(claim))
+        return known is not None and uid_of(known) == uid_of(claim)
+
+    def claims(self) -> list[Object]:
+        """All claims, each as ``claim`` has it."""
+        return self._assumed.items()
+
     def end(self, claim: Object, written: Object | None) -> None:
-        """The allocation is written, or given up."""
+        """The allocation is written, or given up. What was made for it meanwhile has a uid of its own."""
         self._in_flight.pop(uid_of(claim), None)
         if written is not None:
             self.wrote(written)
+            if uid_of(written) != uid_of(claim):
+                self._count(uid_of(claim), None)
         else:
             self._count(uid_of(claim), self._current(key_of(claim), uid_of(claim)))
 

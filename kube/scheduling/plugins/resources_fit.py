@@ -8,8 +8,10 @@ from types import MappingProxyType
 
 from mews.kube.api.objects import Object, is_terminal, node_name_of
 from mews.kube.api.resources import NODES, PODS
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import SUCCESS, Action, Code, CycleState, Handle, Status, Wake
 from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins.extended_resources import ExtendedResources
 from mews.kube.scheduling.podinfo import Amounts, PodInfo, amounts, pod_info
 from mews.kube.scheduling.scores import MAX_SCORE
 
@@ -59,6 +61,9 @@ def shortages(requests: Amounts, node: NodeInfo) -> Status:
 class NodeResourcesFit:
     """Refuses nodes without room; scores by what would be allocated.
 
+    Extended resources that a node has no device plugin for, and a device class stands behind, are DynamicResources'
+    business where ``devices`` has them.
+
     ``ignored_resource_groups``: extended resources of these groups (``falcon.com``) are another plugin's business.
     ``resources`` are the scored ones with their weights; extended ones count only for pods that ask for them.
     """
@@ -73,10 +78,12 @@ class NodeResourcesFit:
         ignored_resource_groups: Sequence[str] = (),
         strategy: Strategy = Strategy.LEAST_ALLOCATED,
         resources: Mapping[str, int] = CPU_AND_MEMORY,
+        devices: DeviceFeatures = DEFAULT_FEATURES,
     ) -> None:
         self._ignored = frozenset(ignored_resource_groups)
         self._strategy = _SCORERS[strategy]
         self._resources = tuple(resources.items())
+        self._extended = ExtendedResources(handle, devices)
 
     def _counted(self, pod: PodInfo) -> Amounts:
         if not self._ignored:
@@ -94,7 +101,12 @@ class NodeResourcesFit:
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unschedulable with all that is short."""
-        return shortages(state.data[self.name], node)
+        return shortages(self._of_node(state.data[self.name], node.allocatable), node)
+
+    def _of_node(self, requests: Amounts, allocatable: Amounts) -> Amounts:
+        """What of it a node must have by itself."""
+        left = self._extended.left_to_devices(requests, allocatable)
+        return {r: n for r, n in requests.items() if r not in left} if left else requests
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """The weighted mean over the scored resources the node has."""
@@ -122,15 +134,18 @@ class NodeResourcesFit:
             Wake(PODS, Action.DELETE),
             Wake(PODS, Action.UPDATE, _shrunk),
             Wake(NODES, Action.ADD | Action.UPDATE, self._more_room),
+            *self._extended.wakes_on(),
         )
 
     def _more_room(self, pod: PodInfo, old: Object | None, new: Object | None) -> bool:
-        wanted = self._counted(pod)
         after = _allocatable(new)
+        wanted = self._of_node(self._counted(pod), after)
         if any(value > after.get(resource, 0) for resource, value in wanted.items()) or after.get("pods", 0) < 1:
             return False
         before = _allocatable(old)
-        return old is None or any(after.get(r, 0) > before.get(r, 0) for r in (*wanted, "pods"))
+        if old is None or len(wanted) < len(self._counted(pod)):
+            return True
+        return any(after.get(r, 0) > before.get(r, 0) for r in (*wanted, "pods"))
 
 
 def _allocatable(node: Object | None) -> Amounts:

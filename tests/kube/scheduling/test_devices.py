@@ -25,6 +25,7 @@ NEW = DeviceFeatures(
     taint_rules="v1",
     binding_conditions=True,
     consumable_capacity=True,
+    extended_resource=True,
 )
 EAST = NodePlace("east", {"zone": "e"})
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mews.kube.api.extended_resources import is_extended_resource
 from mews.kube.api.objects import containers_of, init_containers_of, requests_of, uid_of
 from mews.kube.api.pod_requests import request_of
 from mews.kube.api.quantities import whole
+from mews.kube.api.resource_claims import extended_mappings
 from mews.kube.emulated.kubelet.devices.errors import AdmissionRejected
-from mews.kube.emulated.kubelet.devices.naming import is_extended_resource
 
 Pod = Mapping[str, Any]
 
@@ -43,6 +44,7 @@ def check_fit(
 
 
 def extended_resources(pod: Pod) -> list[str]:
-    """The extended resources that a pod asks for."""
+    """The extended resources that a pod asks device plugins for: not those that a claim stands for (KEP-5004)."""
     named = [name for c in (*init_containers_of(pod), *containers_of(pod)) for name in requests_of(c)]
-    return [name for name in dict.fromkeys(named) if is_extended_resource(name)]
+    of_claim = {mapping["resourceName"] for mapping in extended_mappings(pod)}
+    return [name for name in dict.fromkeys(named) if is_extended_resource(name) and name not in of_claim]

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from mews.kube.api.extended_resources import is_extended_resource
 from mews.kube.api.objects import containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.api.quantities import whole
 from mews.kube.clock import Pace
@@ -31,7 +32,6 @@ from mews.kube.emulated.kubelet.devices.connections import Connections
 from mews.kube.emulated.kubelet.devices.endpoint import ResourceEndpoint
 from mews.kube.emulated.kubelet.devices.errors import AllocationFailed, PreStartFailed
 from mews.kube.emulated.kubelet.devices.merge import merged
-from mews.kube.emulated.kubelet.devices.naming import is_extended_resource
 from mews.kube.emulated.kubelet.devices.order import shuffled
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 

@@ -11,7 +11,10 @@ from mews.kube.api.objects import Object, containers_of, init_containers_of, nam
 from mews.kube.api.resource_claims import (
     ClaimNotMadeError,
     allocation_of,
+    claim_entries,
     claim_name,
+    extended_claim_name,
+    extended_mappings,
     is_generated,
     is_reserved_for,
     not_made_for,
@@ -107,7 +110,7 @@ class DraManager:
 
     async def _claims(self, pod: Object) -> Any:
         """Every claim of the pod from the API, judged; nothing is changed by that."""
-        for entry in pod["spec"].get("resourceClaims") or ():
+        for entry in claim_entries(pod):
             try:
                 name = claim_name(pod, entry)
             except ClaimNotMadeError as missing:
@@ -247,16 +250,11 @@ class DraManager:
             raise StartError("CreateContainerError", text) from failed
 
     def _ids(self, pod: Object, container: str) -> Iterator[str]:
-        entries = {entry["name"]: entry for entry in pod["spec"].get("resourceClaims") or ()}
-        for wanted in _wanted(pod, container):
-            name = claim_name(pod, entries[wanted["name"]])
-            if name is None:
-                continue
+        for name, request in _wanted(pod, container):
             info = self._cache.get(namespace_of(pod), name)
             if info is None:
                 text = f"internal error: unable to get claim info for ResourceClaim {name}"
                 raise StartError("CreateContainerConfigError", text)
-            request = str(wanted.get("request") or "")
             for driver in sorted(info.drivers):
                 for device in info.drivers[driver] or ():
                     if not request or not device.requests or request in device.requests:
@@ -266,11 +264,18 @@ class DraManager:
         self._store.save(self._cache.text())
 
 
-def _wanted(pod: Object, container: str) -> Sequence[Mapping[str, Any]]:
+def _wanted(pod: Object, container: str) -> Iterator[tuple[str, str]]:
+    """The claims that a container names or has for its extended resources, each with its request; "" for all."""
+    entries = {entry["name"]: entry for entry in pod["spec"].get("resourceClaims") or ()}
     for each in (*init_containers_of(pod), *containers_of(pod)):
         if each["name"] == container:
-            return (each.get("resources") or {}).get("claims") or ()
-    return ()
+            for wanted in (each.get("resources") or {}).get("claims") or ():
+                name = claim_name(pod, entries[wanted["name"]])
+                if name is not None:
+                    yield name, str(wanted.get("request") or "")
+    for mapping in extended_mappings(pod):
+        if mapping["containerName"] == container:
+            yield extended_claim_name(pod), str(mapping["requestName"])
 
 
 def _reference(info: ClaimInfo) -> ClaimReference:

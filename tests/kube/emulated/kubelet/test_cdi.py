@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mews.kube.deviceplugin.port import Allocation, ContainerHook, DeviceNode, Mount
-from mews.kube.dra.cdi import UnresolvableDevicesError, injected
+from mews.kube.dra.cdi import JOINED, UnresolvableDevicesError, injected
 
 COMMON: dict[str, Any] = {
     "kind": "v/c",
@@ -38,3 +38,9 @@ def test_edits_of_a_specification_come_once_and_before_those_of_its_devices() ->
 def test_a_device_that_no_specification_has_is_named() -> None:
     with pytest.raises(UnresolvableDevicesError, match=r"unresolvable CDI devices v/c=2, v/d=0$"):
         injected(["v/c=0", "v/c=2", "v/d=0"], [COMMON])
+
+
+def test_variables_that_stand_for_devices_are_joined_over_those_of_a_container() -> None:
+    edits = [{"name": str(n), "containerEdits": {"env": [f"SEEN=gpu-{n}", f"LAST={n}"]}} for n in range(3)]
+    spec = {"kind": "v/c", "annotations": {JOINED: "SEEN"}, "devices": edits}
+    assert injected(["v/c=0", "v/c=2"], [spec]).envs == {"SEEN": "gpu-0,gpu-2", "LAST": "2"}

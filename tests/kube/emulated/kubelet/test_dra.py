@@ -25,7 +25,7 @@ from mews.kube.api.resources import (
     RESOURCE_SLICES,
     SERVICE_ACCOUNTS,
 )
-from mews.kube.client.port import DeleteOptions
+from mews.kube.client.port import DeleteOptions, Patch
 from mews.kube.clock import Pace, rest, stream
 from mews.kube.component import Context
 from mews.kube.dra.driver import DriverComponent, DriverError
@@ -41,6 +41,7 @@ from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import Machine
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease, cluster_release
 
 NODE, DRIVER = "n1", "fan.example.com"
 
@@ -74,9 +75,9 @@ class Fans:
 class Node:
     """A node with a kubelet and a driver; claims are allocated by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: ClusterRelease = STANDARD) -> None:
         self.clock = virtual_clock()
-        self.kube = InProcessKube(fresh_store(self.clock.now, stream(1, "store"), attended=True))
+        self.kube = InProcessKube(fresh_store(self.clock.now, stream(1, "store"), attended=True, release=release))
         self.dra, self.state, self.fans = LocalDraNode(), MemoryDraState(), Fans()
         pace = Pace()
         self.lines: list[tuple[str, dict[str, Any]]] = []
@@ -164,9 +165,9 @@ class Node:
         await self.kube.delete(PODS, name, namespace="default", options=DeleteOptions(grace_period_s=grace_s))
 
 
-def play(story: Callable[[Node], Awaitable[None]]) -> None:
+def play(story: Callable[[Node], Awaitable[None]], release: ClusterRelease = STANDARD) -> None:
     async def main() -> None:
-        node = Node()
+        node = Node(release)
         await node.kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
         await node.kube.create(DEVICE_CLASSES, {"metadata": {"name": "k"}, "spec": {}})
         node.start_kubelet()
@@ -206,6 +207,37 @@ def test_a_container_that_names_one_request_gets_its_devices_alone() -> None:
         assert node.env() == [{"FANS": "on", "R1": "fan-1"}]
 
     play(story)
+
+
+def test_each_container_gets_the_devices_of_its_own_extended_resources() -> None:
+    async def story(node: Node) -> None:
+        limits = {"limits": {"example.com/fan": "1"}}
+        containers = [{"name": name, "image": "mews/gpu-hold", "resources": limits} for name in ("a", "b")]
+        containers.append({"name": "without", "image": "mews/gpu-hold"})
+        body = {"metadata": {"name": "p"}, "spec": {"containers": containers}}
+        pod = await node.kube.create(PODS, body, namespace="default")
+        await node.claim("c", devices=("fan-0", "fan-1"), pods=[pod])
+        mappings = [
+            {"containerName": name, "resourceName": "example.com/fan", "requestName": f"r{n}"}
+            for n, name in enumerate(("a", "b"))
+        ]
+        noted = {"requestMappings": mappings, "resourceClaimName": "c"}
+        await node.kube.patch(
+            PODS,
+            "p",
+            {"status": {"extendedResourceClaimStatus": noted}},
+            kind=Patch.MERGE,
+            namespace="default",
+            subresource="status",
+        )
+        await node.kube.bind("default", "p", NODE)
+        await rest(95)
+        assert node.env() == [{"FANS": "on", "R0": "fan-0"}, {"FANS": "on", "R1": "fan-1"}, {}]
+        await node.delete("p")
+        await rest(60)
+        assert node.fans.calls == [("prepare", "c"), ("unprepare", "c")]
+
+    play(story, cluster_release("1.37"))
 
 
 def test_two_pods_share_a_claim_that_is_prepared_once() -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mews.kube.api.extended_resources import is_extended_resource
 from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
 from mews.kube.emulated.kubelet.devices.choice import Need, begin, complete
 from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
 from mews.kube.emulated.kubelet.devices.merge import merged
-from mews.kube.emulated.kubelet.devices.naming import is_extended_resource
 from mews.kube.emulated.kubelet.devices.order import shuffled
 
 TOO_FEW = "requested number of devices unavailable for example.com/r."

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, uid_of
@@ -54,6 +54,7 @@ from mews.kube.scheduling.plugins.binding_conditions import (
     is_late,
     is_ready,
 )
+from mews.kube.scheduling.plugins.claim_attempt import ClaimAttempt
 from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs, requested_classes
 from mews.kube.scheduling.plugins.extended_resources import (
     LOOK_S,
@@ -87,18 +88,6 @@ class _Books(Struct):
     ledger: DeviceLedger
     inventory: DeviceInventory
     writer: ClaimWriter
-
-
-class _Claims(Struct):
-    """What this attempt knows: the claims, that for extended resources apart, the allocator where one has to be
-    allocated, what it found by node, which allocated claims no node so far could use, and what Reserve took."""
-
-    claims: list[Object] = field(default_factory=list)
-    special: SpecialClaim | None = None
-    allocator: Allocator | None = None
-    on_node: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    unavailable: dict[int, None] = field(default_factory=dict)
-    reserved: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class DynamicResources:
@@ -191,7 +180,7 @@ class DynamicResources:
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
         """Refuse a pod whose claims are in use, being allocated or ask for a class that is not there."""
-        found = state.data[self.name] = _Claims()
+        found = state.data[self.name] = ClaimAttempt()
         special = self._extended.special(pod, lambda: self._books.ledger.claims())
         if not _needs_claims(pod) and special is None:
             return SKIP
@@ -238,7 +227,7 @@ class DynamicResources:
         """Refuse nodes that an allocation excludes, or on which the claims that have none cannot get one."""
         from mews.kube.scheduling.devices.inventory import NodePlace, selected
 
-        found: _Claims = state.data[self.name]
+        found: ClaimAttempt = state.data[self.name]
         special: OnNode | None = None
         if found.special is not None:
             refusal = self._extended.judge(found.special, pod, node, alone=not found.claims)
@@ -253,7 +242,7 @@ class DynamicResources:
                 unavailable.append(index)
         if found.allocator is not None:
             try:
-                given = found.allocator.allocate(place, _waiting(found, special))
+                given = found.allocator.allocate(place, found.waiting(special))
             except AllocationError as failed:
                 return error(str(failed))
             if given is None:
@@ -277,7 +266,7 @@ class DynamicResources:
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
         """Unschedulable, and free a claim that no node could use; upstream's error "not found" where an earlier
         plugin's PreFilter refused the pod outright."""
-        found: _Claims | None = state.data.get(self.name)
+        found: ClaimAttempt | None = state.data.get(self.name)
         if found is None:
             return PostFilterResult(error(messages.NO_STATE))
         if not found.claims and found.special is None:
@@ -300,14 +289,14 @@ class DynamicResources:
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """Count the devices as taken from now on."""
-        found: _Claims | None = state.data.get(self.name)
+        found: ClaimAttempt | None = state.data.get(self.name)
         if found is None or found.allocator is None:
             return SUCCESS
         special = found.special.on_node.get(node) if found.special is not None else None
         if node not in found.on_node:
             is_needed = special is not None or any(allocation_of(claim) is None for claim in found.claims)
             return error("claim allocation not found for node") if is_needed else SUCCESS
-        for claim, allocation in zip(_waiting(found, special), found.on_node[node], strict=True):
+        for claim, allocation in zip(found.waiting(special), found.on_node[node], strict=True):
             metadata = dict(claim["metadata"])
             metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
             status = {**(claim.get("status") or {}), "allocation": allocation}
@@ -317,7 +306,7 @@ class DynamicResources:
 
     async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """Give back what is not written, and the reservation of what is; an allocation stays for the next attempt."""
-        found: _Claims | None = state.data.get(self.name)
+        found: ClaimAttempt | None = state.data.get(self.name)
         if found is None:
             return
         for claim in found.claims:
@@ -332,7 +321,7 @@ class DynamicResources:
         if found.special is not None:
             await self._give_up(found, found.special)
 
-    async def _give_up(self, found: _Claims, special: SpecialClaim) -> None:
+    async def _give_up(self, found: ClaimAttempt, special: SpecialClaim) -> None:
         """Take back what a claim for extended resources holds, and delete it where it was made."""
         if found.reserved.pop(uid_of(special.claim), None) is not None:
             self._books.ledger.end(special.claim, None)
@@ -344,7 +333,7 @@ class DynamicResources:
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
         """Have every claim allocated and reserved, then wait for the conditions of its devices."""
-        found: _Claims | None = state.data.get(self.name)
+        found: ClaimAttempt | None = state.data.get(self.name)
         if found is None or not (found.claims or found.special):
             return SUCCESS
         for index, claim in enumerate(found.claims):
@@ -373,7 +362,7 @@ class DynamicResources:
             return await self._devices_ready(claims, pod, node)
         return SUCCESS
 
-    async def _make(self, found: _Claims, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
+    async def _make(self, found: ClaimAttempt, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
         """Make the claim for extended resources, allocated and reserved, and name it in the pod's status.
 
         Raises ApiError, Unavailable.
@@ -454,9 +443,3 @@ class DynamicResources:
 
 def _needs_claims(pod: PodInfo) -> bool:
     return names_claims(pod.pod)
-
-
-def _waiting(found: _Claims, special: OnNode | None) -> list[Object]:
-    """The claims that are to be allocated on a node, that for extended resources last."""
-    claims = [claim for claim in found.claims if allocation_of(claim) is None]
-    return claims if special is None else [*claims, special.claim]

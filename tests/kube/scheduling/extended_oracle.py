@@ -154,7 +154,7 @@ def ours(cases: Sequence[ExtendedCase], release: ClusterRelease) -> list[Extende
         clock = virtual_clock()
         kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True, release=release))
         context = Context(kube, clock, stream(1, "scheduler"), logging.getLogger("scheduler"))
-        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release.gates)))
+        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release)))
         return await judged(kube, clock, [Scheduler(context, SchedulerConfig((profile,)))], cases)
 
     return run_virtual(main)

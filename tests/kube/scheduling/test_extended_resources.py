@@ -21,7 +21,6 @@ from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.releases.cluster_release import cluster_release
-from mews.kube.releases.feature_gates import FeatureGates
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.devices.class_resources import ClassResources
 from mews.kube.scheduling.devices.extended_requests import drafted
@@ -34,8 +33,8 @@ from tests.kube.scheduling.test_devices import DRIVER, device, offer
 
 _LOG = logging.getLogger("test")
 GPU, NIC = "example.com/gpu", "example.com/nic"
-NEW = features_of(FeatureGates("1.37"))
-OLD = features_of(FeatureGates("1.34", {"DRAExtendedResource": True}))
+NEW = features_of(cluster_release("1.37"))
+OLD = features_of(cluster_release("1.34", {"DRAExtendedResource": True}))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,7 @@ def play(story: Callable[[Cluster], Awaitable[None]], *, offered: int = 1) -> No
         await raise_stage(kube, clock, name="east", labels={})
         run = ["resourceclaim-controller", "garbage-collector-controller"]
         context = [Context(kube, clock, stream(1, name), _LOG) for name in ("controllers", "scheduler")]
-        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release.gates)))
+        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release)))
         parts = (
             ControllerManager(context[0], Pace(), controllers=run),
             Scheduler(context[1], SchedulerConfig((profile,))),

@@ -1,0 +1,31 @@
+"""What one attempt to schedule a pod knows of its claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resource_claims import allocation_of
+
+if TYPE_CHECKING:
+    from mews.kube.scheduling.devices.allocator import Allocator
+    from mews.kube.scheduling.plugins.extended_resources import OnNode, SpecialClaim
+
+
+class ClaimAttempt(Struct):
+    """The claims, that for extended resources apart, the allocator where one has to be allocated, what it found by
+    node, which allocated claims no node so far could use, and what Reserve took."""
+
+    claims: list[Object] = field(default_factory=list)
+    special: SpecialClaim | None = None
+    allocator: Allocator | None = None
+    on_node: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    unavailable: dict[int, None] = field(default_factory=dict)
+    reserved: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def waiting(self, special: OnNode | None) -> list[Object]:
+        """The claims that are to be allocated on a node, that for extended resources last."""
+        claims = [claim for claim in self.claims if allocation_of(claim) is None]
+        return claims if special is None else [*claims, special.claim]

@@ -324,7 +324,7 @@ class ChassisDeviceManager:
         allocatable = {
             gpuid for entry in healthy if entry.resource == self._config.resource for gpuid in entry.device_ids
         }
-        unused = self._released(self._book.unused(allocatable))
+        unused = self._released(self._still_here(self._book.unused(allocatable)))
         before, off = set(self._book.consents), None if self._lent is None else set(unused)
         if self._handover is not None:
             self._handover.may_go(unused)
@@ -335,18 +335,30 @@ class ChassisDeviceManager:
                 record(self._context.log, "consented", device=gpuid, request=self._book.consents[gpuid].request)
             self._changed.beat()
 
+    def _still_here(self, unused: Mapping[str, str]) -> dict[str, str]:
+        """Those on this node's ports, and those that it has consented to. Any other is waited for until a reading that
+        began after the request: it may have come since what was read before. Then it is refused: Reconfig-Mgr has read
+        an old listing, and the device is on another host."""
+        since, consents = self._asked_in, self._book.consents
+        self._asked_in = {pair: since.get(pair, self._book.round) for pair in unused.items()}
+        here = {}
+        for gpuid, request in sorted(unused.items()):
+            given = consents.get(gpuid)
+            if gpuid in self._on_ports or (given is not None and given.request == request):
+                here[gpuid] = request
+            elif self._read_in > self._asked_in[gpuid, request]:
+                self._refuse(gpuid, "it is not on this host")
+        return here
+
     def _released(self, unused: Mapping[str, str]) -> dict[str, str]:
         """Those that nobody uses parts of (GPUID -> request); what their holder keeps is refused."""
         if self._lent is None:
             return dict(unused)
-        since = self._asked_in
-        self._asked_in = {pair: since.get(pair, self._book.round) for pair in unused.items()}
         free = set()
         for gpuid, request in sorted(unused.items()):
             device = self._on_ports.get(gpuid)
             if device is None:
-                if self._read_in > self._asked_in[gpuid, request]:  # It may have come since what was read before.
-                    free.add(gpuid)
+                free.add(gpuid)
             elif not device.uuid:
                 self._refuse(gpuid, "its UUID is not known")
             elif (answer := self._lent.answer(device.uuid, request)) is None:

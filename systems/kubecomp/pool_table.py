@@ -70,7 +70,11 @@ class PoolTable:
             pod.node,
             holdings={node: believed or _holdings(report, now_s, timing) for node, report in reports.items()},
             claims={} if believed else {node: list(self._view.claims(node)) for node in self.nodes},
-            excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
+            excluded={
+                *excluded,
+                *_elsewhere(shown, reports),
+                *(g for each in reports.values() for g in each.unhealthy),
+            },
             out_of_reach={device.gpuid for device in shown if device.chassis not in cabled},
         )
 
@@ -97,3 +101,9 @@ class PoolTable:
 def _holdings(report: NodeReport, now_s: float, timing: Timing) -> NodeHoldings:
     held = {gpuid: pod for gpuid, pod in report.held.items() if rules.in_use(report, gpuid, now_s=now_s, timing=timing)}
     return NodeHoldings(held, fresh=not rules.in_use(report, "", now_s=now_s, timing=timing))
+
+
+def _elsewhere(shown: Iterable[PoolDevice], reports: Mapping[str, NodeReport]) -> set[str]:
+    """What a node announces that the last readings show somewhere else: these are old, or its report is."""
+    at = {gpuid: node for node, report in reports.items() for gpuid in report.announced}
+    return {device.gpuid for device in shown if at.get(device.gpuid, device.node) != device.node}

@@ -69,3 +69,21 @@ def test_a_manager_that_the_api_has_told_to_come_later_is_late() -> None:
     played(
         {"at": 0, "since": FIVE, "restart": "reconfig-manager"}, {"at": 0, "since": "it runs", "fault": later}, seed=1
     )
+
+
+def test_a_host_does_not_agree_to_give_up_a_gpu_that_is_elsewhere() -> None:
+    trainer = {"name": "main", "image": "mews/gpu-hold", "resources": {"limits": {"falcon.com/gpu": "5"}}}
+    spec = {"schedulerName": "kubecomp-scheduler", "restartPolicy": "Never", "containers": [trainer]}
+    again = {"kind": "Pod", "metadata": {"name": "trainer"}, "spec": {**spec, "terminationGracePeriodSeconds": 1}}
+    moved, gone = "one GPU moved, and only one", {"kind": "Pod", "name": "trainer", "wait": False, "missingOk": True}
+    run = played(
+        {
+            "at": 2.0,
+            "since": "nothing moves afterwards",
+            "fault": {"chassis": "A", "add": {"kind": "stale-list", "count": 30}},
+        },
+        {"at": 1.0, "since": moved, "delete": {**gone, "gracePeriod": 0}},
+        {"at": 6.0, "since": moved, "apply": again},
+    )
+    assert not [line for line in run.lines if line.event == "xid"]
+    assert any(line.event == "refused" and line.fields["gpuid"] == "0-000500" for line in run.lines)

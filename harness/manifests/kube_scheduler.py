@@ -10,15 +10,24 @@ from urllib.parse import urlsplit
 
 
 def configuration(
-    kubeconfig: str, extenders: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] = MappingProxyType({})
+    kubeconfig: str,
+    extenders: Sequence[Mapping[str, Any]],
+    connection: Mapping[str, Any] = MappingProxyType({}),
+    plugin_args: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """A KubeSchedulerConfiguration of one scheduler that is alone; ``connection`` is more of its clientConnection."""
+    """A KubeSchedulerConfiguration of one scheduler that is alone; ``connection`` is more of its clientConnection,
+    ``plugin_args`` the arguments of plugins by name."""
+    profile = {
+        "schedulerName": "default-scheduler",
+        "pluginConfig": [{"name": name, "args": dict(args)} for name, args in plugin_args.items()],
+    }
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": kubeconfig, **connection},
         "leaderElection": {"leaderElect": False},
         "extenders": [dict(extender) for extender in extenders],
+        **({"profiles": [profile]} if plugin_args else {}),
     }
 
 

@@ -100,8 +100,8 @@ class KubeletOptions(Model):
 
 
 class DefaultSchedulerOptions(Model):
-    """Options of NodeResourcesFit; ``scoring: random`` takes any node that fits. With any of them it is ours that runs,
-    where Kubernetes' own would."""
+    """Options of NodeResourcesFit; ``scoring: random`` takes any node that fits. With any of these it is ours that
+    runs, where Kubernetes' own would. Both take ``device_binding_timeout_s`` (their DynamicResourcesArgs)."""
 
     scoring: Literal["default", "random"] = "default"
     strategy: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
@@ -113,9 +113,19 @@ class DefaultSchedulerOptions(Model):
         default=None, description="by default ours on embedded, kube-scheduler on control-plane"
     )
 
+    device_binding_timeout_s: Annotated[float, Field(ge=1)] | None = Field(
+        default=None,
+        description="seconds that a pod's devices may take to meet their binding conditions, 600 by default; needs the "
+        "feature DRADeviceBindingConditions",
+    )
+
     def given(self) -> dict[str, Any]:
         """What was said of ours, without the defaults."""
-        return self.model_dump(exclude_unset=True, exclude={"program"})
+        return self.model_dump(exclude_unset=True, exclude={"program", "device_binding_timeout_s"})
+
+    def for_program(self) -> dict[str, Any]:
+        """What was said, without the defaults, for whoever chooses the program."""
+        return self.model_dump(exclude_none=True, exclude_unset=True)
 
     @model_validator(mode="after")
     def _program_takes_none(self) -> Self:
@@ -210,6 +220,16 @@ class Stack(Model):
                 cluster_release(self.kubernetes, gates, runtime)
             except ReleaseError as error:
                 raise ValueError(f"{key}: {error}") from error
+        return self
+
+    @model_validator(mode="after")
+    def _devices_have_conditions(self) -> Self:
+        options = self.default_scheduler
+        if options is not None and options.device_binding_timeout_s is not None:
+            gate = "DRADeviceBindingConditions"
+            if not self.release.gates.on(gate):
+                where = "defaultScheduler.deviceBindingTimeoutS"
+                raise ValueError(f"{where}: needs the feature {gate}, off in Kubernetes {self.kubernetes}")
         return self
 
     @property

@@ -305,7 +305,7 @@ async def _cut_at(stage: StepContext, action: ComponentAction, timeout_s: float)
 
 
 async def _start(stage: StepContext, step: Step) -> None:
-    await stage.cluster.start(_component(stage, step.start).component)
+    await _started(stage, _component(stage, step.start).component)
 
 
 async def _restart(stage: StepContext, step: Step) -> None:
@@ -313,7 +313,14 @@ async def _restart(stage: StepContext, step: Step) -> None:
     if action.at is not None:
         await _cut_at(stage, action, _timeout_s(stage, step))
     await stage.cluster.kill(action.component)
-    await stage.cluster.start(action.component)
+    await _started(stage, action.component)
+
+
+async def _started(stage: StepContext, component: str) -> None:
+    try:
+        await stage.cluster.start(component)
+    except ValueError as error:  # Its host may be switched off.
+        raise StepFailed(Failure(f"{component} to start", str(error))) from error
 
 
 async def _exec(stage: StepContext, step: Step) -> Any:

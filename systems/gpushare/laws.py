@@ -364,6 +364,7 @@ class CalledWhenRoom(Invariant[RunState]):
     number = 47
     name = "an extender that begins anew calls the pods that wait and fit"
     ours_alone = True
+    of_time = True
     events = frozenset(
         {("api", GPUS), ("api", UNHEALTHY), ("api", WITHHELD), ("api", "condition"), *PromiseBooks.events}
         | {("component", event) for event in ("started", "killed", "crashed")}

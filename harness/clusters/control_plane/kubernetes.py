@@ -19,6 +19,8 @@ from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
+_OF_SCHEDULER = {"program", "device_binding_timeout_s"}
+"""The options of the default scheduler that kube-scheduler has, too."""
 _OF_ENDPOINTS = ("endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller")
 
 
@@ -101,8 +103,10 @@ class KubernetesControlPlane:
         self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
     ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
-        if component == "default-scheduler" and options in ({}, {"program": "kube-scheduler"}):
-            return kube_scheduler(self._folder, self._admin, extenders=extenders, release=self._release)
+        if component == "default-scheduler" and options.get("program") != "ours" and options.keys() <= _OF_SCHEDULER:
+            return kube_scheduler(
+                self._folder, self._admin, extenders=extenders, release=self._release, options=options
+            )
         if component != "controller-manager" or options.get("program") == "ours":
             return None
         # An Endpoints object must not name loopback addresses, which is what the pods have.

@@ -131,7 +131,12 @@ class EmbeddedControlPlane:
 
             self.write_kubeconfig(kubeconfig)
             return kube_scheduler(
-                self._folder, kubeconfig, extenders=extenders, content_type=_JSON, release=self._release
+                self._folder,
+                kubeconfig,
+                extenders=extenders,
+                content_type=_JSON,
+                release=self._release,
+                options=options,
             )
         if component == "controller-manager" and asked_for == "kube-controller-manager":
             from mews.harness.clusters.programs.controllers import kube_controller_manager

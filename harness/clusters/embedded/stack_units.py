@@ -247,8 +247,7 @@ class StackUnits:
         plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
         extenders = [*self._own_extenders(), *self.replacements.extenders()]
         if plugin is None:
-            wanted = {} if options.program is None else {"program": options.program}
-            real = self.ports.program(DEFAULT_SCHEDULER, {**options.given(), **wanted}, extenders=extenders)
+            real = self.ports.program(DEFAULT_SCHEDULER, options.for_program(), extenders=extenders)
             if real is not None:
                 return Unit(DEFAULT_SCHEDULER, self.run.journal, real)
         if options.program == "kube-scheduler":
@@ -312,6 +311,8 @@ def default_profile(options: DefaultSchedulerOptions, devices: DeviceFeatures = 
     scoring = given.pop("scoring", "default")
     if "strategy" in given:
         given["strategy"] = Strategy(given["strategy"])
+    if options.device_binding_timeout_s is not None:
+        devices = replace(devices, binding_timeout_s=options.device_binding_timeout_s)
     plugins = default_plugins(**given, devices=devices)
     if scoring == "random":
         return any_node_profile(DEFAULT_SCHEDULER, plugins)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mews.harness.clusters.process import ProcessComponent
@@ -27,16 +28,20 @@ def kube_scheduler(
     extenders: Sequence[Mapping[str, Any]] = (),
     content_type: str | None = None,
     release: ClusterRelease = STANDARD,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Program | None:
     """The program with a configuration of its own in a folder, or None where it is not found.
 
-    ``content_type``: of a server that does not take protobuf; ``release``: of that release, with its features.
+    ``content_type``: of a server that does not take protobuf; ``release``: of that release, with its features;
+    ``options``: of the stack's default scheduler, of which those that this program has are taken.
     """
     path = of_release(SCHEDULER, release.name)
     if path is None:
         return None
     forms = {} if content_type is None else {"contentType": content_type, "acceptContentTypes": content_type}
-    content = configuration(str(kubeconfig), extenders, {"qps": _QPS, "burst": _BURST, **forms})
+    timeout_s = options.get("device_binding_timeout_s")
+    plugin_args = {} if timeout_s is None else {"DynamicResources": {"bindingTimeout": f"{timeout_s:g}s"}}
+    content = configuration(str(kubeconfig), extenders, {"qps": _QPS, "burst": _BURST, **forms}, plugin_args)
     config = folder / "kube-scheduler.json"
     write_own(config, json.dumps(content))
     return program(

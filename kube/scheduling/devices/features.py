@@ -10,6 +10,7 @@ class DeviceFeatures(Struct, frozen=True):
 
     ``taint_rules`` is the API version whose DeviceTaintRules act, "" where none do. ``minor`` decides what no gate
     does: from 1.36 on incomplete and invalid pools are passed over, and results carry the requests' tolerations.
+    ``binding_timeout_s`` is how long devices may take to meet their binding conditions (DynamicResourcesArgs).
     """
 
     minor: int = 34
@@ -21,6 +22,7 @@ class DeviceFeatures(Struct, frozen=True):
     binding_conditions: bool = False
     consumable_capacity: bool = False
     extended_resource: bool = False
+    binding_timeout_s: float = 600.0
 
     @property
     def settled(self) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 from mews.kube.api.objects import Object, condition_of, name_of, seconds
 from mews.kube.api.resource_claims import allocation_of, results_of
 
-TIMEOUT_S = 600.0
 """From the allocation on (BindingTimeoutDefaultSeconds)."""
 POLL_S = 5.0
 """Between two looks at a claim that is not ready."""
@@ -52,10 +51,10 @@ def _failure(claim: Object, condition: Mapping[str, Any], minor: int) -> str:
     return f"claim {name_of(claim)} binding failed: {described}"
 
 
-def is_late(claim: Object, now_s: float) -> bool:
+def is_late(claim: Object, now_s: float, timeout_s: float) -> bool:
     """Whether the devices had long enough."""
     stamp = (allocation_of(claim) or {}).get("allocationTimestamp")
-    return stamp is not None and has_conditions(claim) and seconds(str(stamp)) + TIMEOUT_S < now_s
+    return stamp is not None and has_conditions(claim) and seconds(str(stamp)) + timeout_s < now_s
 
 
 def _is_true(status: Mapping[str, Any], kind: str) -> bool:

@@ -48,7 +48,6 @@ from mews.kube.scheduling.framework import (
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins.binding_conditions import (
     POLL_S,
-    TIMEOUT_S,
     BindingFailedError,
     has_conditions,
     is_late,
@@ -261,7 +260,7 @@ class DynamicResources:
             ready = is_ready(claim, minor=self._features.minor)
         except BindingFailedError:
             return True
-        return not ready and is_late(claim, self._handle.context.clock.now())
+        return not ready and self._is_late(claim)
 
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
         """Unschedulable, and free a claim that no node could use; upstream's error "not found" where an earlier
@@ -386,7 +385,7 @@ class DynamicResources:
             pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
         )
         loop = asyncio.get_running_loop()
-        ends_s = loop.time() + TIMEOUT_S
+        ends_s = loop.time() + self._features.binding_timeout_s
         while True:
             ready = True
             for index, known in enumerate(claims):
@@ -398,7 +397,7 @@ class DynamicResources:
                     ready = is_ready(claim, minor=self._features.minor)
                 except BindingFailedError as failed:
                     return error(str(failed))
-                if not ready and is_late(claim, self._handle.context.clock.now()):
+                if not ready and self._is_late(claim):
                     return error(self._late(claim))
                 if not ready:
                     break
@@ -408,6 +407,9 @@ class DynamicResources:
                 timeout = "device binding timeout"
                 return error(timeout if self._features.minor < 36 else f"{timeout}: context deadline exceeded")
             await asyncio.sleep(min(POLL_S, ends_s - loop.time()))
+
+    def _is_late(self, claim: Object) -> bool:
+        return is_late(claim, self._handle.context.clock.now(), self._features.binding_timeout_s)
 
     def _late(self, claim: Object) -> str:
         if self._features.minor < 36:

@@ -11,6 +11,7 @@ import pytest
 import mews.scenarios
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
+from mews.harness.report.run import Run
 from mews.harness.scenario.loader import load_scenario
 
 FOLDER = Path(mews.scenarios.__file__).parent
@@ -18,6 +19,7 @@ OLD = {"kind": "stale-reads", "expires_s": 90}
 LOST = {"kind": "lost-answer", "resource": "pods"}
 OUT_OF_ORDER = {"kind": "unordered-watches", "expires_s": 90}
 CONTROLLERS = "controller-manager"
+MARKED = "one is marked for deletion once its toleration ends, and stays until the kubelet is back"
 
 
 def fault(since: str, component: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +58,14 @@ def fault(since: str, component: str, spec: dict[str, Any]) -> dict[str, Any]:
             id="a kubelet begins anew by what it was told before",
         ),
         pytest.param(
+            "gpushare/23-pool-arrives",
+            [
+                {"at": 10, "restart": "gpushare-extender"},
+                fault("another one finds no room", "gpushare-extender", {"kind": "server-error", "count": 20}),
+            ],
+            id="an extender begins anew while the API refuses it",
+        ),
+        pytest.param(
             "api/01-answer-lost",
             [
                 {"at": 0, "kill": "kubelet/host-2"},
@@ -66,8 +76,20 @@ def fault(since: str, component: str, spec: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_no_law_is_broken(name: str, disruptions: list[dict[str, Any]]) -> None:
-    (path,) = FOLDER.glob(f"{name}*.yaml")
-    settings = [f"disruptions={json.dumps(disruptions)}", "judgedBy=laws", "tail=60"]
-    run = Engine(RunOptions()).run(load_scenario(path, settings), 1)
+    run = played(name, disruptions)
     assert run.result.verdict == "passed", run.result.reason
     assert [line for line in run.lines if (line.layer, line.event) == ("fault", "fired")]
+
+
+@pytest.mark.parametrize("judged_by", ["laws", "checks"])
+def test_a_kubelet_is_not_started_while_its_host_is_off(judged_by: str) -> None:
+    run = played("kubelet/13-host-power", [{"at": 0, "since": MARKED, "restart": "kubelet/host-1"}], judged_by)
+    why = "component 'kubelet/host-1': its host is switched off"
+    assert run.result.verdict == ("passed" if judged_by == "laws" else "failed"), run.result.reason
+    assert any(line.event == "failed" and why in line.fields["reason"] for line in run.lines)
+
+
+def played(name: str, disruptions: list[dict[str, Any]], judged_by: str = "laws") -> Run:
+    (path,) = FOLDER.glob(f"{name}*.yaml")
+    settings = [f"disruptions={json.dumps(disruptions)}", f"judgedBy={judged_by}", "tail=60"]
+    return Engine(RunOptions()).run(load_scenario(path, settings), 1)

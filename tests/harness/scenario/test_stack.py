@@ -17,6 +17,7 @@ from mews.harness.commands.up import (
 )
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.manifests.kube_scheduler import configuration
 from mews.harness.options import RunOptions
 from mews.harness.scenario.accounts.clusters import left_out
 from mews.harness.scenario.errors import ScenarioError
@@ -309,6 +310,18 @@ def test_a_scenario_gives_kube_scheduler_no_options_of_ours():
         ScenarioError, match="program: kube-scheduler does not take options of our scheduler, such as strategy"
     ):
         read("{defaultScheduler: {program: kube-scheduler, strategy: MostAllocated}}")
+
+
+def test_both_schedulers_take_the_time_that_devices_have_and_1_34_has_none(tmp_path):
+    program = "program: kube-scheduler, deviceBindingTimeoutS: 30"
+    options = read(f'{{kubernetes: "1.37", defaultScheduler: {{{program}}}}}').stack.default_scheduler
+    assert (options.given(), options.for_program()["device_binding_timeout_s"]) == ({}, 30)
+    arguments = {"DynamicResources": {"bindingTimeout": "30s"}}
+    (profile,) = configuration("k", [], {}, arguments)["profiles"]
+    assert profile["pluginConfig"] == [{"name": "DynamicResources", "args": {"bindingTimeout": "30s"}}]
+    says = r"deviceBindingTimeoutS: needs the feature DRADeviceBindingConditions, off in Kubernetes 1\.34"
+    with pytest.raises(ScenarioError, match=says):
+        read("{defaultScheduler: {deviceBindingTimeoutS: 30}}")
 
 
 def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -13,11 +13,9 @@ from mews.emulator.chassis.inventory import ChassisSpec, Hardware
 from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault, is_short
 from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan
 from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
-from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.model import Scenario
-from mews.kube.system.configured import ConfiguredSystem
 
 MOST = 6
 """Choices in one world."""
@@ -61,9 +59,6 @@ class Menu(Struct, frozen=True):
     components: tuple[str, ...]
     clients: tuple[str, ...]
     objects: tuple[Mapping[str, Any], ...]
-    again: tuple[Mapping[str, Any], ...]
-    """Those of ``objects`` that may be made once more: none where two schedulers give the same devices, one of which
-    cannot see soon enough what the other has given. The scenario's own order of steps keeps them apart."""
     moments: Moments
     without: tuple[str, ...] = ()
 
@@ -74,10 +69,7 @@ class Menu(Struct, frozen=True):
         known = KnownNames(scenario, hardware, {})
         components = tuple(name for name in known.components if name not in _NEVER_KILLED)
         clients = tuple(name for name in known.clients if name not in _NEVER_KILLED)
-        pods = _pods(scenario)
-        alone = _given_alone(known.systems)
-        again = () if any(_is_asked_of_others(pod, alone) for pod in pods) else pods
-        return cls(scenario, hardware, components, clients, pods, again, moments, tuple(without))
+        return cls(scenario, hardware, components, clients, _pods(scenario), moments, tuple(without))
 
     def kinds(self) -> list[str]:
         """What may be drawn."""
@@ -88,8 +80,7 @@ class Menu(Struct, frozen=True):
             *faults,
             *(f"api-fault {kind}" for kind in API_KINDS),
             *(["edit", "edit"] if pooled else ()),
-            *(["delete", "force-delete"] * 2 if self.objects else ()),
-            *(["replace", "copy"] * 2 if self.again else ()),
+            *(["delete", "force-delete", "replace", "copy"] * 2 if self.objects else ()),
         ]
         return [kind for kind in found if not any(kind == no or kind.startswith(f"{no} ") for no in self.without)]
 
@@ -137,22 +128,6 @@ def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
     for step in scenario.steps:
         made += [*(step.apply or ()), *(step.create or ())]
     return tuple(obj for obj in made if obj.get("kind") == "Pod" and obj.get("metadata", {}).get("name"))
-
-
-def _given_alone(systems: Iterable[ConfiguredSystem]) -> Mapping[str, frozenset[str]]:
-    """Resource -> the schedulers that alone may be asked for it while these run."""
-    found: dict[str, frozenset[str]] = {}
-    for each in systems:
-        own = frozenset(c.scheduler(each.configuration) for _, c in each.components() if c.scheduler is not None)
-        found |= dict.fromkeys(each.system.gives_alone(each.options), own)
-    return found
-
-
-def _is_asked_of_others(pod: Mapping[str, Any], alone: Mapping[str, frozenset[str]]) -> bool:
-    scheduler = pod["spec"].get("schedulerName", DEFAULT_SCHEDULER)
-    containers = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
-    asked = {name for each in containers for name in (each.get("resources") or {}).get("limits") or ()}
-    return any(resource in asked and scheduler not in own for resource, own in alone.items())
 
 
 def _kill(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
@@ -205,7 +180,7 @@ def _force_delete(menu: Menu, _: str, rng: random.Random, moment: Entry) -> Draw
 
 def _replace(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     """Deleted, by force or not, and made anew under the same name."""
-    obj = rng.choice(menu.again)
+    obj = rng.choice(menu.objects)
     force = {"gracePeriod": 0} if rng.random() < 0.7 else {}
     again = {**moment, "at": round(moment["at"] + rng.choice((0.0, 0.5, 5.0)), 3)}
     delete = {**moment, "delete": {**_target(obj), **force, "wait": not force}}
@@ -214,7 +189,7 @@ def _replace(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisr
 
 def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     """One more pod like one of the scenario's."""
-    obj = copy.deepcopy(dict(rng.choice(menu.again)))
+    obj = copy.deepcopy(dict(rng.choice(menu.objects)))
     obj["metadata"] = {**obj["metadata"], "name": f"{obj['metadata']['name']}-copy-{rng.randint(1, 3)}"}
     return DrawnDisruption("copy", ({**moment, "apply": obj},), passing=False)
 

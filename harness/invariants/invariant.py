@@ -17,13 +17,15 @@ from mews.kube.system.system import Pooled
 class JudgedSystems(Struct, frozen=True):
     """What the systems of a run declare to its judge: what they pool, to which schedulerNames they answer, which of
     their pods hold which devices, which announced devices are parts of which others (``parts_known``: why containers
-    may be told of others, by design), and their own laws."""
+    may be told of others, by design), why their pods may have devices that kubelets give to others
+    (``outside_known``), and their own laws."""
 
     pooled: tuple[Pooled, ...] = ()
     schedulers: tuple[str, ...] = ()
     holds: tuple[Holds, ...] = ()
     part_of: tuple[Callable[[str], str], ...] = ()
     parts_known: str = ""
+    outside_known: str = ""
     stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
     other_units: Mapping[str, str] = field(default_factory=dict)
     invariants: tuple[Invariant[Any], ...] = ()

@@ -41,9 +41,9 @@ def _on_a_busy_machine(bounds: Bounds) -> float | None:
 
 class Oracle:
     """``await start()`` once the cluster runs, ``await finish()`` before it is closed. Violations are written to the
-    journal as they are found. ``named``: invariants that a scenario wants beside those that are always judged.
-    ``looks_every_s``: nodes and pods are looked at no more often, for clusters that stay up with many of them, and
-    ``remember`` makes where they are kept."""
+    journal as they are found. ``named``: invariants that a scenario wants beside those that are always judged;
+    ``by_laws``: the scenario's steps judge nothing. ``looks_every_s``: nodes and pods are looked at no more often, for
+    clusters that stay up with many of them, and ``remember`` makes where they are kept."""
 
     def __init__(
         self,
@@ -51,12 +51,13 @@ class Oracle:
         *,
         bounds: Bounds | None = None,
         named: Sequence[str] = (),
+        by_laws: bool = False,
         looks_every_s: float = 0.0,
         remember: Callable[[], MutableMapping[str, Object]] = dict,
     ) -> None:
         self._cluster = cluster
         self._journal = cluster.journal
-        systems = judged_systems(cluster.systems, cluster.components())
+        systems = judged_systems(cluster.systems, cluster.components(), by_laws=by_laws)
         systems = replace(systems, invariants=(*systems.invariants, *made(named)))
         bounds = bounds or Bounds(systems=bounds_of(cluster.systems))
         if cluster.time == "wall":

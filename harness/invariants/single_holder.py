@@ -43,8 +43,15 @@ def _given_twice(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach
             if device in common and _same_thing(device, mine, other, state):
                 has = f"{other.pod} on {other.host} has it"
                 what = f"device {device} was given to {mine.pod} on {mine.host} while {has}"
-                yield Breach((device, mine.uid, other.uid), what, mine.line, device)
+                known = _known(mine, other, state)
+                yield Breach((device, mine.uid, other.uid), what, mine.line, device, known=known)
     yield from _given_both_ways(mine, state)
+
+
+def _known(mine: ObservedHolding, other: ObservedHolding, state: ObservedState) -> str:
+    """Why one of them has by a system what the other has by a kubelet, where that system is not to blame."""
+    by_system = [(each.uid, each.container, each.resource) in state.world.declared for each in (mine, other)]
+    return "" if by_system[0] == by_system[1] else state.systems.outside_known
 
 
 def _given_both_ways(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach]:

@@ -9,8 +9,11 @@ from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.kube.system.configured import ConfiguredSystem
 
 
-def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[str]) -> JudgedSystems:
-    """What these systems declare; only schedulers that are among the running components are counted on."""
+def judged_systems(
+    systems: Iterable[ConfiguredSystem], components: Collection[str], *, by_laws: bool = False
+) -> JudgedSystems:
+    """What these systems declare; only schedulers that are among the running components are counted on. ``by_laws``:
+    laws alone judge, and nothing depends on the order of the steps."""
     systems = tuple(systems)
     schedulers = [DEFAULT_SCHEDULER] if DEFAULT_SCHEDULER in components else []
     for each in systems:
@@ -25,6 +28,7 @@ def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[s
         holds=tuple(rule for rule in holds if rule is not None),
         part_of=tuple(each.system.part_of for each in systems if each.system.part_of is not None),
         parts_known=next(filter(None, (each.system.parts_known(each.configuration) for each in systems)), ""),
+        outside_known=next(filter(None, (each.system.outside_known(each.options) for each in systems if by_laws)), ""),
         stands_for={name: others for each in systems for name, others in each.system.stands_for.items()},
         other_units={name: other for each in systems for name, other in each.system.other_units.items()},
         invariants=tuple(

@@ -132,7 +132,8 @@ class _Run:
         async with self._judged():
             await demand(self._scenario, self._cluster)
             bounds = bounds_for(self._scenario, self._cluster)
-            oracle = Oracle(self._cluster, bounds=bounds, named=self._scenario.invariants)
+            by_laws = self._scenario.judged_by != "checks"
+            oracle = Oracle(self._cluster, bounds=bounds, named=self._scenario.invariants, by_laws=by_laws)
             await oracle.start()
             try:
                 async with self._judged():

@@ -123,8 +123,9 @@ class System(Struct, frozen=True):
     ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none;
     ``parts_known(configuration)``: why a container may be given parts of other devices than it is told, where the
     published system has that by design, "" where that is no excuse.
-    ``gives_alone(options)``: resources that no other scheduler may be asked for while it runs, and nothing refuses
-    such pods: devices would be given twice.
+    ``outside_known(options)``: why a device may be given to a pod of this system and by a kubelet to another, where the
+    published system leaves it to its users to keep them apart, "" where that is no excuse. It excuses worlds in which
+    the steps of a scenario do not keep them apart (``judgedBy: laws``), and no scenario as it stands.
     ``stands_for``: resources of which so much is so much of each of some others, for the pods that ask for them.
     ``other_units``: resources that are another one in other units, by the ratio of what a node has of both.
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
@@ -166,7 +167,7 @@ class System(Struct, frozen=True):
     holds: Callable[[Any], Holds | None] = lambda configuration: None
     part_of: Callable[[str], str] | None = None
     parts_known: Callable[[Any], str] = lambda configuration: ""
-    gives_alone: Callable[[Any], Sequence[str]] = lambda options: ()
+    outside_known: Callable[[Any], str] = lambda options: ""
     stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
     other_units: Mapping[str, str] = field(default_factory=dict)
     lends: Callable[[Any], Sequence[str]] | None = None

@@ -41,7 +41,6 @@ from mews.systems.koordinator.names import (
     GPU_PRODUCT,
     GROUP,
     MEMORY,
-    NVIDIA,
     POD_GROUPS,
     RATIO,
     SCHEDULER,
@@ -86,6 +85,11 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
     )
 
 
+OUTSIDE = (
+    "NVIDIA's device plugin knows of no device that koord-scheduler has given, and koord-scheduler only of those that "
+    "koordlet has reported; without the webhook nothing keeps their pods apart"
+)
+"""Contract koordinator.md section 2."""
 _KOORDLETS = ("report_s", "poll_s", "names", "kinds", "adopt", "adopt_env", "hook_failure_policy", "device_plugin")
 
 
@@ -99,12 +103,6 @@ def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> No
             raise ValueError(f"{to_camel(name)}: no node has a koordlet (nodes: []): must be left out")
     if "poll_s" in options.model_fields_set and options.poll_s > options.report_s:
         raise ValueError(f"pollS: {options.poll_s:g}: must not be above reportS, {options.report_s:g}")
-
-
-def _gives_alone(options: KoordinatorOptions) -> Sequence[str]:
-    """NVIDIA's device plugin knows of no device that koord-scheduler has given. The webhook refuses pods that ask it
-    (contract koordinator.md section 2)."""
-    return (NVIDIA,) if options.device_plugin and not options.webhook else ()
 
 
 def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
@@ -305,7 +303,7 @@ SYSTEM = System(
     # unlisted: a report, and what it takes to notice; the others: writes that follow one another
     bounds={"unlisted_s": 15.0, "unbound_s": 15.0, "gang_s": 15.0},
     holds=_holds,
-    gives_alone=_gives_alone,
+    outside_known=lambda options: OUTSIDE if options.device_plugin and not options.webhook else "",
     stands_for={WHOLE: (CORE, RATIO)},
     other_units={MEMORY: RATIO},
     lends=_nodes,

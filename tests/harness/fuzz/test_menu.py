@@ -127,13 +127,3 @@ def test_faults_of_the_api_are_left_out_by_word_and_by_kind():
 def test_what_is_no_kind_cannot_be_left_out():
     with pytest.raises(BadInput, match=r"--without kil: must be one of kill, .*did you mean kill\?"):
         kinds_of(["kil"])
-
-
-@pytest.mark.parametrize(("webhook", "made"), [("false", False), ("true", True)])
-def test_where_two_schedulers_give_the_same_devices_no_pods_are_made_again(webhook, made):
-    scenario = load_scenario(shipped("scenario", "koordinator/21-adopted"), [f"stack.koordinator.webhook={webhook}"])
-    menu = Menu.of(scenario, MOMENTS)
-    assert [pod["metadata"]["name"] for pod in menu.objects] == ["theirs", "three", "two"]
-    assert menu.again == (menu.objects if made else ())
-    assert ({"copy", "replace"} <= set(menu.kinds())) == made
-    assert "force-delete" in menu.kinds()

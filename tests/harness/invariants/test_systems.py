@@ -81,6 +81,17 @@ def test_what_a_kubelet_gives_is_not_to_be_held_by_annotation_already():
     assert stream.numbers() == [3]
 
 
+@pytest.mark.parametrize("by_laws", [True, False])
+def test_what_a_system_leaves_its_users_to_keep_apart_is_known_where_no_step_keeps_it_apart(by_laws):
+    published = (replace(CONFIGURED[0], system=replace(TOY, outside_known=lambda options: "by design")),)
+    stream = Stream({"a": "1", "b": "1"}, judged_systems(published, ["toy-scheduler"], by_laws=by_laws), bad_s=10.0)
+    looked_at(stream, pod("p", ["0-a"]))
+    stream.allocate("host-1", "q", ["a"])
+    assert ([each.invariant for each in stream.judge.known], stream.numbers()) == (([3], []) if by_laws else ([], [3]))
+    looked_at(stream, pod("p", ["0-a"]), pod("r", ["0-a"]))
+    assert stream.numbers()[-1] == 3
+
+
 def test_a_pod_that_ended_is_gone_or_waits_for_a_node_holds_nothing():
     stream = toy_stream()
     looked_at(stream, pod("p", ["0-a"]), pod("ended", ["0-a"], phase="Succeeded"), pod("waits", ["0-a"], node=""))

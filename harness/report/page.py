@@ -20,7 +20,17 @@ from msgspec import Struct
 from mews.harness.terminal import escaped, escaped_json
 
 SCRIPTS = (
-    *("units.js", "lane.js", "model.js", "causes.js", "paint.js", "controls.js", "timeline.js", "details.js"),
+    *(
+        "units.js",
+        "lane.js",
+        "claims.js",
+        "model.js",
+        "causes.js",
+        "paint.js",
+        "controls.js",
+        "timeline.js",
+        "details.js",
+    ),
     *("plots.js", "theme.js"),
 )
 """What every page has, in their order."""

@@ -75,6 +75,28 @@ def test_lanes_show_who_had_a_gpu_when_and_a_click_on_the_pods_bar_leads_to_the_
     assert chrome.complaints() == []
 
 
+def test_a_claim_has_a_lane_with_its_devices_and_pods_and_its_pods_say_what_they_have(chrome: Browser, tmp_path: Path):
+    opened(chrome, tmp_path, [run_of("dra/02-two-pods-share-a-claim")])
+    [claim] = chrome.js(
+        "return mewsPicture.model.group('claims').map(({ label, segments, marks }) => ({ label, segments, marks }))"
+    )
+    assert claim["label"] == "shared"
+    assert chrome.js("return LANE_GROUPS.filter((name) => !Timeline.TITLES[name])") == ["steps"]
+    states = [(one["state"], one["label"], one["host"]) for one in claim["segments"]]
+    assert ("prepared", "gpu.nvidia.com/n1/gpu-0 · left, right", "n1") in states
+    assert states[0][0] == "allocated"
+    assert states[-1][1].endswith("gpu-0 · right")
+    assert claim["segments"][-1]["to"] is not None
+    chrome.click_at(*bar(chrome, "pods", "running"))
+    chrome.until("!document.querySelector('.detail').hidden")
+    assert "shared: gpu.nvidia.com/n1/gpu-0" in chrome.text(".detail")
+    assert any("claim-reserved" in text for text in chrome.js(ITEMS))
+    assert chrome.complaints() == []
+
+
+ITEMS = "return [...document.querySelectorAll('.item')].map((one) => one.textContent)"
+
+
 def test_wheel_and_keys_zoom_and_a_filter_leaves_the_lanes_with_such_lines(chrome: Browser, tmp_path: Path):
     opened(chrome, tmp_path, [run_of("demo")])
     x, y = bar(chrome, "pods", "running")

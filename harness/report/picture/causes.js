@@ -69,6 +69,7 @@ const Causes = (() => {
     const facts = [["state", lane.last()?.label || lane.segments[lane.segments.length - 1]?.label || pod.phase], ["asks for", requests],
       ["scheduler", pod.scheduler || ""], ["waited for a node", `${Units.span(waited)}${pod.bound === null && pod.ended === null ? ", and still does" : ""}`],
       ["node", pod.node || ""], ["devices", gpus.map((gpu) => gpu.gpuid).join(", ")],
+      ["claims", [...pod.claims].map(([name, devices]) => `${name.replace(/^default\//, "")}: ${devices.join(", ")}`).join("; ")],
       ["ran", pod.running === null ? "" : Units.span((pod.ended ?? model.end) - pod.running)]];
     const sections = [];
     const why = reasons(model, pod);
@@ -78,7 +79,7 @@ const Causes = (() => {
     if (waitedFor.length || (waited > 0 && offered)) sections.push({ title: "What it waited for", items: [...waitedFor, ...(offered ? [offered] : [])] });
     const meanwhile = faultsMeanwhile(model, pod.created, pod.ended ?? model.end, gpuids);
     if (meanwhile.length) sections.push({ title: "Faults meanwhile", items: meanwhile });
-    const own = (line) => !line.uid || line.uid === pod.uid;
+    const own = (line) => !line.uid || Boolean(line.claim) || line.uid === pod.uid;
     sections.push(events(model, pod.lane, own));
     const links = waitedFor.filter((one) => pod.boundLine >= 0).map((one) => [one.line, pod.boundLine]);
     for (const gpu of gpus) {

@@ -1,11 +1,11 @@
 "use strict";
-// One lane of the picture: a GPU, a pod, a node, a component, … over time.
+// One lane of the picture: a GPU, a pod, a claim, a node, a component, … over time.
 //
 // It has `segments` ({from, to, state, label, host, line}; `to` null while it lasts), a GPU's `holds` as well
 // ({from, to, pod, uid, line, row}), and `marks` ({t, line, tone}): one for each line of the journal that is about it.
 // `line` is an index into `model.lines`.
 
-const LANE_GROUPS = ["steps", "faults", "invariants", "gpus", "pods", "nodes", "components", "others"];
+const LANE_GROUPS = ["steps", "faults", "invariants", "gpus", "pods", "claims", "nodes", "components", "others"];
 const LAYERS = ["chassis", "host", "kubelet", "api", "scheduler", "component", "fault", "step", "invariant"];
 
 class Lane {

@@ -157,6 +157,12 @@ class PodTable {
     this.element = el("section", { class: "pods", "aria-label": "pods" }, el("h2", {}, "Pods ", this.counted), this.search, this.body);
   }
 
+  /** Its devices, and its claims. */
+  static has(pod) {
+    const gpus = pod.gpus.size ? [Units.count([...pod.gpus.values()].filter((gpu) => gpu.holders.has(pod.uid)).length, "GPU")] : [];
+    return [...gpus, ...[...pod.claims.keys()].map((name) => `claim ${name.replace(/^default\//, "")}`)].join(" · ");
+  }
+
   refresh(model) {
     this.model = model;
     this.timer ??= setTimeout(() => { this.timer = null; this.draw(); }, 250);
@@ -173,7 +179,7 @@ class PodTable {
     const rows = shown.slice(0, PodTable.MOST).map(({ pod, segment }) => {
       const reason = segment.state === "pending" || segment.state === "failed" ? segment.label : pod.node ? `${segment.state === "running" ? "" : `${segment.state} `}on ${pod.node}` : segment.label;
       const row = el("button", { type: "button", class: `podrow ${segment.state}`, onclick: () => this.onselect(pod) },
-        el("i", { "aria-hidden": "true" }), el("b", {}, pod.name.replace(/^default\//, "")), el("span", { class: "gpus" }, pod.gpus.size ? Units.count([...pod.gpus.values()].filter((gpu) => gpu.holders.has(pod.uid)).length, "GPU") : ""), el("span", { class: "reason" }, reason));
+        el("i", { "aria-hidden": "true" }), el("b", {}, pod.name.replace(/^default\//, "")), el("span", { class: "gpus" }, PodTable.has(pod)), el("span", { class: "reason" }, reason));
       const number = this.model.hosts.get(pod.node);
       if (number !== undefined) row.style.setProperty("--own", `var(--host-${number % 8})`);
       return row;

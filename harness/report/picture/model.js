@@ -13,6 +13,7 @@ class JournalModel {
     this.byUuid = new Map();
     this.pods = new Map();      // uid -> {lane, name, …}
     this.podNames = new Map();  // namespace/name -> the latest
+    this.claims = new ClaimLanes(this);
     this.nodes = new Map();
     this.chassis = new Map();   // name -> {ports: {port: host}, up}
     this.faults = new Map();
@@ -227,7 +228,7 @@ class JournalModel {
     const lane = this.lane("pods", name, name.replace(/^default\//, ""), "");
     if (lane.order === "") lane.order = String(this.pods.size).padStart(7, "0");
     pod = { uid: uid || name, name, lane, node: null, phase: "Pending", reason: "", created: line.t, bound: null, running: null,
-      ended: null, deleting: false, gone: false, gpus: new Map(), requests: {}, boundLine: -1, createdLine: index };
+      ended: null, deleting: false, gone: false, gpus: new Map(), claims: new Map(), requests: {}, boundLine: -1, createdLine: index };
     this.pods.set(pod.uid, pod);
     this.podNames.set(name, pod);
     return pod;
@@ -267,6 +268,7 @@ class JournalModel {
     const node = this._node(name);
     const tone = line.event === "rejected" || line.event === "hook-failed" ? "bad" : "plain";
     this.mark(node.lane, line, index, tone);
+    if (line.claim) { this.claims.take(line, index, name); return; }
     if (!line.pod) { if (line.event === "checkpoint") this._checkpoint(line, index); return; }
     const pod = this._pod(line.pod, line.uid, line, index);
     this.mark(pod.lane, line, index, tone);
@@ -302,6 +304,7 @@ class JournalModel {
     const [kind, ...rest] = line.actor.split("/");
     if (line.event === "event" && line.object) this._event(line, index);
     else if (kind === "pod" && rest.length === 2) this._podLine(rest.join("/"), line, index);
+    else if (kind === "claim" && line.claim) this.claims.take(line, index);
     else if (kind === "node" && rest.length === 1) this._nodeLine(rest[0], line, index);
     else this._other(line, index);
   }

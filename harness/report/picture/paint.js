@@ -224,6 +224,8 @@ class TimelinePaint {
       case "attaching": case "detaching": case "starting": return { colour: own, stripes: true, outline: true };
       case "draining": return { colour: c.warn, stripes: true, outline: true };
       case "lost": case "stuck": return { colour: c.bad, stripes: true, outline: true };
+      case "allocated": return { colour: c.accent, tint: 0.14, edge: true };
+      case "prepared": return { colour: own, tint: 0.3, edge: true };
       case "pending": return { colour: c.warn, tint: 0.22, edge: true };
       case "running": return { colour: own, solid: true };
       case "terminating": return { colour: c.faint, stripes: true };

@@ -6,7 +6,7 @@ class Timeline {
   static STEPS = 24;
   static GROUP = 28;
   static LANE = 26;
-  static TITLES = { faults: "Faults", invariants: "Invariants", gpus: "GPUs", pods: "Pods", nodes: "Nodes and chassis", components: "Components", others: "Other objects" };
+  static TITLES = { faults: "Faults", invariants: "Invariants", gpus: "GPUs", pods: "Pods", claims: "Resource claims", nodes: "Nodes and chassis", components: "Components", others: "Other objects" };
 
   /** `onselect` is called with {lane, segment?, hold?, line?} or null; the element is the caller's to place. */
   constructor(model, { onselect = () => {}, follow = false } = {}) {
@@ -169,7 +169,7 @@ class Timeline {
 
   /** The thing of a line, on the most telling of its lanes. */
   thingOf(index) {
-    const lanes = this.model.lanesOf(index), order = ["invariants", "faults", "gpus", "pods", "nodes", "components", "others", "steps"];
+    const lanes = this.model.lanesOf(index), order = ["invariants", "faults", "gpus", "pods", "claims", "nodes", "components", "others", "steps"];
     lanes.sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group));
     return { lane: lanes[0], line: index };
   }

@@ -18,7 +18,7 @@ PLUGIN_PATH = "/sampledeviceplugin"
 """Where the suite's device plugin is in its image."""
 IMAGES = ("--images", str(HERE / "dra-images.yaml"))
 _GATES = ("DRAConsumableCapacity", "DRADeviceTaints", "DRAExtendedResource", "DRAPartitionableDevices")
-_VERSIONS = ("v1beta2", "v1alpha3")
+_VERSIONS = ("v1beta1", "v1beta2", "v1alpha3")
 SWITCHED = (
     *("--feature-gates", ",".join(f"{gate}=true" for gate in _GATES)),
     *("--runtime-config", ",".join(f"resource.k8s.io/{version}=true" for version in _VERSIONS)),

@@ -91,7 +91,7 @@ def stands_for(claim: Object, pod: Object | None, claims: Iterable[Object]) -> b
     if pod is None or not owns(uid_of(pod), claim):
         return False
     if named := extended_claim_name(pod):
-        return named == claim["metadata"].get("name")
+        return named == name_of(claim)
     return not any(
         pod_name_of(other) and owns(uid_of(pod), other) and _order(other) < _order(claim) for other in claims
     )

@@ -85,6 +85,7 @@ def test_a_claim_uses_what_its_classes_stand_for_but_not_what_its_pod_is_counted
         ("requests.example.com/other", False),
         ("example.com/gpu", False),
         ("requests.cpu", False),
+        ("requests.gpu", False),
         ("pods", False),
     ],
 )
@@ -200,6 +201,16 @@ def test_a_claim_counts_as_the_extended_resource_of_its_class() -> None:
         assert await cluster.recounted() == {EXPLICIT: "3", IMPLICIT: "2"}
         with pytest.raises(Forbidden, match=f"exceeded quota: q, requested: {EXPLICIT}=2, used: {EXPLICIT}=3"):
             await cluster.claim("b", 2)
+
+    play(story)
+
+
+def test_a_quota_that_comes_later_counts_pods_and_claims() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.pod("1")
+        await cluster.claim("a", 2)
+        await cluster.quota(**{EXPLICIT: "4"})
+        assert await cluster.used() == {EXPLICIT: "3"}
 
     play(story)
 

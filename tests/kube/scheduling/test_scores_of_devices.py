@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -23,8 +24,11 @@ from mews.kube.scheduling.devices.allocator import Taken
 from mews.kube.scheduling.devices.class_counts import counted
 from mews.kube.scheduling.devices.gated_features import features_of
 from mews.kube.scheduling.devices.inventory import DeviceId, DeviceInventory, NodePlace
+from mews.kube.scheduling.framework import CycleState, Handle
+from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import default_plugins
-from mews.kube.scheduling.plugins.resources_fit import Strategy
+from mews.kube.scheduling.plugins.resources_fit import NodeResourcesFit, Strategy
+from mews.kube.scheduling.podinfo import pod_info
 from mews.kube.scheduling.scheduler import Scheduler
 from tests.kube.emulated.controllers.puppet import raise_stage
 from tests.kube.scheduling.test_devices import DRIVER, device, offer
@@ -32,7 +36,13 @@ from tests.kube.scheduling.test_extended_resources import GPU, NEW, Cluster, Ref
 
 _LOG = logging.getLogger("test")
 EAST = NodePlace("east", {"zone": "a"})
-IN_ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
+
+
+def in_zone(zone: str) -> dict[str, Any]:
+    return {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]}
+
+
+IN_ZONE_A, IN_ZONE_B = in_zone("a"), in_zone("b")
 ALL: Object = {"metadata": {"name": "k"}, "spec": {}}
 
 
@@ -55,6 +65,7 @@ A, B = device("a", attributes={"big": True}), device("b", attributes={"big": Fal
         ([offer(A, B)], 2),
         ([offer(A, B, allNodes=True)], 2),
         ([offer(A, nodeSelector=IN_ZONE_A)], 1),
+        ([offer(A, nodeSelector=IN_ZONE_B)], 0),
         ([offer(A, nodeName="west")], 0),
         ([offer(A), offer(B, name="t", pool="q", nodeName="west")], 1),
         ([offer({**A, "nodeName": "east"}, {**B, "nodeName": "west"}, perDeviceNodeSelection=True)], 1),
@@ -132,6 +143,18 @@ def placed(strategy: Strategy, resources: dict[str, int], release: ClusterReleas
 )
 def test_nodes_are_chosen_by_the_devices_that_are_taken(strategy: Strategy, expected: list[str]) -> None:
     assert placed(strategy, {GPU: 1000}, cluster_release("1.37"))[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_a_node_without_the_resource_and_without_devices_is_scored_by_the_rest(strategy: Strategy) -> None:
+    handle = cast(Handle, SimpleNamespace())
+    fit = NodeResourcesFit(
+        handle, strategy=strategy, resources={GPU: 1, "cpu": 1}, ignored_resource_groups=["example.com"]
+    )
+    asking = {"name": "m", "resources": {"requests": {GPU: "1"}}}
+    pod = pod_info({"metadata": {"name": "p"}, "spec": {"containers": [asking]}})
+    empty = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "200m", "pods": "9"}}}
+    assert fit.score(CycleState(), pod, NodeInfo("n", empty)) == 50
 
 
 def test_1_34_does_not_count_devices_in_scores() -> None:

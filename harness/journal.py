@@ -55,6 +55,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                claim-prepared    claim (namespace/name), uid, driver, devices [pool/device], alone
                                                  [those that no other claim may have]
                                claim-unprepared  claim, uid, driver
+                               device-health     driver, device (pool/device), health: a driver reports another one
     api        pod/default/a   created           uid, scheduler, node, phase, requests {resource: number}, annotated
                                                  [name]: of the annotations that it came with, if any
                                bound             uid, node

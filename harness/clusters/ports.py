@@ -148,6 +148,10 @@ class KubeletsPort(Protocol):
         """The drivers of dynamic resource allocation of a node."""
         ...
 
+    def dra_health_state(self, host: str) -> DraStateStore:
+        """Where the node's kubelet keeps what it knows of the health of devices."""
+        ...
+
     def dra_state(self, host: str) -> DraStateStore:
         """Where that node's kubelet keeps the claims it has prepared."""
         ...

@@ -63,6 +63,7 @@ WORDS: Mapping[tuple[str, str], Fields] = {
     ("kubelet", "checkpoint"): _fields("entries"),
     ("kubelet", "claim-prepared"): _fields("claim", "uid", "driver", "devices", "alone"),
     ("kubelet", "claim-unprepared"): _fields("claim", "uid", "driver"),
+    ("kubelet", "device-health"): _fields("driver", "device", "health"),
     ("fault", "added"): _fields("fault", "kind", "spec", "count", may=("hinders_s",)),
     ("fault", "fired"): _fields(
         "fault",

@@ -6,11 +6,13 @@ that ends in good order takes it away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 
 from mews.harness.ports.fence import Fenced
 from mews.kube.deviceplugin.port import PluginError
-from mews.kube.dra.port import CdiSpec, ClaimReference, DraPlugin, PreparedClaim
+from mews.kube.dra.port import CdiSpec, ClaimReference, DeviceHealth, PreparedClaim, ServedPlugin
 
 
 class LocalDraNode:
@@ -70,10 +72,48 @@ class LocalDraNode:
 class LocalDraSocket:
     """One endpoint: calls reach the driver for as long as it lives."""
 
-    def __init__(self, driver: str, plugin: DraPlugin) -> None:
+    def __init__(self, driver: str, plugin: ServedPlugin) -> None:
         self.driver = driver
-        self.connected = True
         self._plugin = plugin
+        self._gone = asyncio.Event()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the driver lives."""
+        return not self._gone.is_set()
+
+    @property
+    def reports_health(self) -> bool:
+        """Whether the driver does."""
+        return self._plugin.reports_health
+
+    async def watch_health(self) -> AsyncIterator[tuple[DeviceHealth, ...]]:
+        """NodeWatchResources, until the driver is gone."""
+        async with aclosing(self._plugin.watch_health()) as stream:  # type: ignore[type-var]  # each is a generator
+            while True:
+                devices = await self._step(stream)
+                if devices is None:
+                    return
+                yield devices
+
+    async def _step(self, stream: AsyncIterator[tuple[DeviceHealth, ...]]) -> tuple[DeviceHealth, ...] | None:
+        async def take() -> tuple[DeviceHealth, ...] | None:
+            return await anext(stream, None)
+
+        self._check()
+        tasks = asyncio.ensure_future(take()), asyncio.ensure_future(self._gone.wait())
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self._check()
+            return tasks[0].result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def drop(self) -> None:
+        """Nobody answers any more."""
+        self._gone.set()
 
     async def prepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, PreparedClaim]:
         """NodePrepareResources."""
@@ -108,7 +148,7 @@ class _LocalEndpoint:
 
     async def close(self) -> None:
         """Stop serving in good order: the socket is taken away."""
-        self.socket.connected = False
+        self.socket.drop()
         self._node.take(self._path, self.socket)
 
 
@@ -124,7 +164,7 @@ class LocalDraLink:
         """The node's CDI folder."""
         return self._node
 
-    async def serve(self, driver: str, plugin: DraPlugin) -> _LocalEndpoint:
+    async def serve(self, driver: str, plugin: ServedPlugin) -> _LocalEndpoint:
         """Serve on the driver's socket."""
         path = f"{driver}-reg.sock"
         endpoint = _LocalEndpoint(self._node, path, LocalDraSocket(driver, plugin))
@@ -135,5 +175,5 @@ class LocalDraLink:
     def kill(self) -> None:
         """The process is gone: nobody answers, and the socket's file stays."""
         for endpoint in self._served:
-            endpoint.socket.connected = False
+            endpoint.socket.drop()
         self._node.changed()

@@ -1,6 +1,7 @@
 """What an object uses of a namespace's quotas, by the one rule that admission and the quota controller share.
 
-Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core (pods, services, persistent_volume_claims), pkg/quota/v1/generic.
+Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core (pods, services, persistent_volume_claims, resource_claims) and
+pkg/quota/v1/generic.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from mews.kube.api.claim_quota import devices_by_class
 from mews.kube.api.objects import Object, is_terminal
 from mews.kube.api.pod_requests import amounts_named, limits_of, overhead_of, pod_amount, pod_limit
 from mews.kube.api.quantities import canonical, parse
@@ -24,6 +26,8 @@ _ONE = Decimal(1)
 def usage_of(group: str, plural: str, obj: Object) -> dict[str, Decimal]:
     """What an object uses; every kind counts as ``count/<plural>.<group>``."""
     found = {f"count/{plural}.{group}" if group else f"count/{plural}": _ONE}
+    if (group, plural) == ("resource.k8s.io", "resourceclaims"):
+        return {**found, **devices_by_class(obj)}
     if group:
         return found
     if plural in _COUNTED_BY_NAME:

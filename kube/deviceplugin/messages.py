@@ -9,8 +9,10 @@ from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as plugin
 from mews.kube.deviceplugin.pb import podresources_v1_pb2 as resources
 from mews.kube.deviceplugin.port import (
     Allocation,
+    ClaimDevice,
     ContainerDevices,
     DeviceNode,
+    DynamicResource,
     Mount,
     PluginDevice,
     PluginOptions,
@@ -79,8 +81,13 @@ def allocate_value(message: Any) -> tuple[Allocation, ...]:
 
 def pod_message(pod: PodDevices) -> Any:
     """Build a PodResources message."""
+    claims = dict(pod.claims)
     containers = [
-        resources.ContainerResources(name=name, devices=[devices_message(d) for d in devices])
+        resources.ContainerResources(
+            name=name,
+            devices=[devices_message(d) for d in devices],
+            dynamic_resources=[_claim_message(claim) for claim in claims.get(name, ())],
+        )
         for name, devices in pod.containers
     ]
     return resources.PodResources(name=pod.name, namespace=pod.namespace, containers=containers)
@@ -89,7 +96,34 @@ def pod_message(pod: PodDevices) -> Any:
 def pod_value(message: Any) -> PodDevices:
     """The PodDevices of a PodResources."""
     containers = tuple((c.name, tuple(devices_value(d) for d in c.devices)) for c in message.containers)
-    return PodDevices(message.name, message.namespace, containers)
+    claims = tuple(
+        (c.name, tuple(_claim_value(claim) for claim in c.dynamic_resources))
+        for c in message.containers
+        if c.dynamic_resources
+    )
+    return PodDevices(message.name, message.namespace, containers, claims)
+
+
+def _claim_message(claim: DynamicResource) -> Any:
+    devices = [
+        resources.ClaimResource(
+            cdi_devices=[resources.CDIDevice(name=each) for each in device.cdi_ids],
+            driver_name=device.driver,
+            pool_name=device.pool,
+            device_name=device.device,
+            share_id=device.share or None,
+        )
+        for device in claim.devices
+    ]
+    return resources.DynamicResource(claim_name=claim.claim, claim_namespace=claim.namespace, claim_resources=devices)
+
+
+def _claim_value(message: Any) -> DynamicResource:
+    devices = tuple(
+        ClaimDevice(d.driver_name, d.pool_name, d.device_name, tuple(c.name for c in d.cdi_devices), d.share_id)
+        for d in message.claim_resources
+    )
+    return DynamicResource(message.claim_name, message.claim_namespace, devices)
 
 
 def devices_message(devices: ContainerDevices) -> Any:

@@ -161,12 +161,32 @@ class ContainerDevices(Struct, frozen=True):
     numa_nodes: tuple[int, ...] = ()
 
 
+class ClaimDevice(Struct, frozen=True):
+    """A device of a claim, and the CDI devices that stand for it. ``share``: which of its shares."""
+
+    driver: str
+    pool: str
+    device: str
+    cdi_ids: tuple[str, ...] = ()
+    share: str = ""
+
+
+class DynamicResource(Struct, frozen=True):
+    """A claim that a container uses, with all its devices."""
+
+    claim: str
+    namespace: str
+    devices: tuple[ClaimDevice, ...] = ()
+
+
 class PodDevices(Struct, frozen=True):
-    """One pod of podresources v1 List: its main containers and sidecars with their devices, one entry per device."""
+    """One pod of podresources v1 List: its main containers and sidecars with their devices, one entry per device.
+    ``claims``: the claims of those containers that have any."""
 
     name: str
     namespace: str
     containers: tuple[tuple[str, tuple[ContainerDevices, ...]], ...]
+    claims: tuple[tuple[str, tuple[DynamicResource, ...]], ...] = ()
 
 
 class PodResources(Protocol):

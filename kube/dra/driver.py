@@ -17,13 +17,23 @@
 
 ``DriverComponent(context, Fans(), link=node.dra, node=node.name)`` serves it, publishes its devices as one slice of a
 pool named after the node, writes the CDI file of each claim, and answers a claim that is prepared again as before.
+
+A driver that knows how its devices are has one method more::
+
+        async def health(self):
+            return {"fan-0": unwell("it does not turn"), "fan-1": WELL}
+
+It is asked after each look at the devices; the kubelet shows the answer in the status of the pods that use them.
+Taints belong to ``devices``; a cluster that knows none drops them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, uid_of
@@ -33,7 +43,16 @@ from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.dra.cdi import JOINED, device_id
-from mews.kube.dra.port import CdiSpec, ClaimReference, DraLink, PreparedClaim, PreparedDevice
+from mews.kube.dra.port import (
+    HEALTHY,
+    UNHEALTHY,
+    CdiSpec,
+    ClaimReference,
+    DeviceHealth,
+    DraLink,
+    PreparedClaim,
+    PreparedDevice,
+)
 from mews.kube.pulse import Pulse
 
 Result = Mapping[str, Any]
@@ -43,6 +62,9 @@ _NOTED = ("request", "pool", "device", "shareID", "adminAccess")
 _REPAIR_S = 3.7
 """Measured: a slice that somebody deleted is there again after so long."""
 _RETRY_S = 1.0
+_REPORT_S = 10.0
+"""Health that stays as it is is reported again so often: a kubelet believes a report for thirty seconds."""
+_Devices = list[dict[str, Any]]
 
 
 class DriverError(Exception):
@@ -78,6 +100,30 @@ class DraDriver(Protocol):
         ...
 
 
+class Condition(Struct, frozen=True):
+    """How one device is."""
+
+    healthy: bool
+    message: str = ""
+
+
+WELL = Condition(healthy=True)
+
+
+def unwell(message: str) -> Condition:
+    """A device that is broken, and why."""
+    return Condition(healthy=False, message=message)
+
+
+@runtime_checkable
+class HealthyDriver(Protocol):
+    """A driver that knows how its devices are."""
+
+    async def health(self) -> Mapping[str, Condition]:
+        """Each device's condition, by name; nobody knows of those that are left out."""
+        ...
+
+
 class DriverComponent:
     """Component: one incarnation of a driver on one node. What it prepared it knows by the CDI files."""
 
@@ -90,6 +136,10 @@ class DriverComponent:
         self._node = node
         self._poll_s = poll_s
         self._changed = Pulse()
+        self._health: tuple[DeviceHealth, ...] = ()
+        self._health_changed = Pulse()
+        self._published: tuple[_Devices, _Devices] = ([], [])
+        """What was written last, and what the API made of it: it drops fields, and sets the times of taints."""
         self._prepared: dict[str, PreparedClaim] = {}
         self._admins: dict[str, None] = {}
         """Claims with administrators' access: they keep no device from others."""
@@ -107,6 +157,7 @@ class DriverComponent:
                 self._slices.on_change(self._slice_changed)
                 while True:
                     await self._publish()
+                    await self._examine()
                     await self._changed.wait(self._poll_s)
             finally:
                 await endpoint.close()
@@ -128,13 +179,15 @@ class DriverComponent:
         try:
             devices = [dict(each) for each in await self._driver.devices()]
             known = list(self._slices.items())
-            if known and known[0]["spec"].get("devices", []) == devices:
+            if known and known[0]["spec"].get("devices", []) in (devices, *self._shown_of(devices)):
                 return
             if known:
-                changed = {**known[0], "spec": {**known[0]["spec"], "devices": devices}}
-                await self._context.kube.replace(RESOURCE_SLICES, changed)
+                timed = _with_times(devices, known[0]["spec"].get("devices", []))
+                changed = {**known[0], "spec": {**known[0]["spec"], "devices": timed}}
+                answer = await self._context.kube.replace(RESOURCE_SLICES, changed)
             else:
-                await self._context.kube.create(RESOURCE_SLICES, await self._slice(devices))
+                answer = await self._context.kube.create(RESOURCE_SLICES, await self._slice(devices))
+            self._published = (devices, answer["spec"].get("devices", []))
             record(self._context.log, "slice-published", driver=self._driver.name, devices=len(devices))
         except (ApiError, Unavailable, DriverError) as failed:
             self._context.log.info("devices of %s not published: %s", self._driver.name, failed)
@@ -147,6 +200,41 @@ class DriverComponent:
         pool = {"name": self._node, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": self._driver.name, "nodeName": self._node, "pool": pool, "devices": devices}
         return {"metadata": metadata, "spec": spec}
+
+    def _shown_of(self, devices: _Devices) -> tuple[_Devices, ...]:
+        written, shown = self._published
+        return (shown,) if written == devices else ()
+
+    # --------------------------------------------------------------------------------------------------------- health
+
+    @property
+    def reports_health(self) -> bool:
+        """Whether the driver has a method for that."""
+        return isinstance(self._driver, HealthyDriver)
+
+    async def watch_health(self) -> AsyncIterator[tuple[DeviceHealth, ...]]:
+        """NodeWatchResources: whenever a device's health changes, and from time to time."""
+        while True:
+            yield self._health
+            await self._health_changed.wait(_REPORT_S)
+
+    async def _examine(self) -> None:
+        if not isinstance(self._driver, HealthyDriver):
+            return
+        try:
+            conditions = await self._driver.health()
+        except DriverError as failed:
+            self._context.log.info("health of %s not known: %s", self._driver.name, failed)
+            return
+        health = tuple(
+            DeviceHealth(self._node, name, HEALTHY if each.healthy else UNHEALTHY, each.message)
+            for name, each in sorted(conditions.items())
+        )
+        if health != self._health:
+            self._health = health
+            broken = [each.device for each in health if each.health == UNHEALTHY]
+            record(self._context.log, "health-changed", driver=self._driver.name, unhealthy=broken)
+            self._health_changed.beat()
 
     # -------------------------------------------------------------------------------------------------------- the calls
 
@@ -257,3 +345,25 @@ class DriverComponent:
 
     def _file(self, uid: str) -> str:
         return f"k8s.{self._driver.name}-claim_{uid}.json"
+
+
+def _with_times(devices: _Devices, before: _Devices) -> _Devices:
+    """Taints that were there before keep the time at which they were added (copyTaintTimeAdded of
+    d/resourceslice/resourceslicecontroller.go)."""
+    times = {
+        (device["name"], taint["key"], taint.get("value"), taint["effect"]): taint["timeAdded"]
+        for device in before
+        for taint in device.get("taints") or ()
+        if taint.get("timeAdded")
+    }
+    return [_with_times_of_taints(device, times) for device in devices]
+
+
+def _with_times_of_taints(device: dict[str, Any], times: Mapping[tuple[Any, ...], str]) -> dict[str, Any]:
+    if not device.get("taints"):
+        return device
+    timed = []
+    for taint in device["taints"]:
+        added = times.get((device["name"], taint["key"], taint.get("value"), taint["effect"]))
+        timed.append(taint if added is None else {"timeAdded": added, **taint})
+    return {**device, "taints": timed}

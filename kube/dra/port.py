@@ -6,7 +6,7 @@ driver's registration as the kubelet sees it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -42,6 +42,19 @@ class PreparedClaim(Struct, frozen=True):
     error: str = ""
 
 
+HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
+
+
+class DeviceHealth(Struct, frozen=True):
+    """How a device is, and why. After ``timeout_s`` without another report nobody knows; 0: the kubelet's default."""
+
+    pool: str
+    device: str
+    health: str = UNKNOWN
+    message: str = ""
+    timeout_s: float = 0.0
+
+
 class DraPlugin(Protocol):
     """What the kubelet calls. Both may raise PluginError, which fails all claims of the call."""
 
@@ -52,6 +65,23 @@ class DraPlugin(Protocol):
     async def unprepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, str]:
         """NodeUnprepareResources: uid -> why not, "" for done; done, too, for a claim that is not known."""
         ...
+
+
+class HealthReporter(Protocol):
+    """What reports how its devices are (k8s.io/kubelet/pkg/apis/dra-health/v1). A driver need not."""
+
+    @property
+    def reports_health(self) -> bool:
+        """Whether ``watch_health`` may be called."""
+        ...
+
+    def watch_health(self) -> AsyncIterator[tuple[DeviceHealth, ...]]:
+        """NodeWatchResources: each item names all devices. PluginError("Unimplemented", …) ends it for good."""
+        ...
+
+
+class ServedPlugin(DraPlugin, HealthReporter, Protocol):
+    """What a driver serves on its socket."""
 
 
 class CdiFolder(Protocol):
@@ -78,12 +108,12 @@ class DraLink(Protocol):
         """Where it leaves its specifications."""
         ...
 
-    async def serve(self, driver: str, plugin: DraPlugin) -> Endpoint:
+    async def serve(self, driver: str, plugin: ServedPlugin) -> Endpoint:
         """Serve on a socket and have it registered, in place of a leftover."""
         ...
 
 
-class DraSocket(DraPlugin, Protocol):
+class DraSocket(ServedPlugin, Protocol):
     """One endpoint of a driver; calls raise PluginError("Unavailable", …) once nobody is there."""
 
     @property

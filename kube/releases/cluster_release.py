@@ -12,9 +12,6 @@ from mews.kube.releases.errors import ReleaseError
 from mews.kube.releases.feature_gates import FeatureGates, feature_gates
 from mews.kube.releases.release_data import DEFAULT, git_version, known_release, merged, read
 
-_CONVERTED = frozenset(("resource.k8s.io/v1beta1",))
-"""API versions whose objects have another shape than the stored ones, which nothing here converts."""
-
 
 class ClusterRelease(Struct, frozen=True):
     """``runtime`` says of API versions (``resource.k8s.io/v1beta2``) whether they are served, where that is not the
@@ -76,4 +73,4 @@ def _runtime(name: str, given: Mapping[str, bool]) -> dict[str, bool]:
 def offered_versions(name: str) -> tuple[str, ...]:
     """The API versions of a release that are not served by default and can be switched on."""
     default = read(name, "release.json")["served"]
-    return tuple(sorted(version for version in merged(name, "kinds.json") if version not in {*default, *_CONVERTED}))
+    return tuple(sorted(version for version in merged(name, "kinds.json") if version not in default))

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.dra.driver import DriverError, Result
+from mews.kube.dra.driver import Condition, DriverError, Result
 from mews.kube.dra.port import ClaimReference
 from mews.kube.system.facility import ContainerExtras
-from mews.kube.system.nvml import NvmlError, NvmlPort
+from mews.kube.system.nvml import NvmlError, NvmlPort, NvmlReading
 from mews.systems.dra.config import DRIVER
+from mews.systems.dra.health import GpuConditions
 from mews.systems.dra.policy import device_name, devices_of, missing
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -29,13 +30,19 @@ class GpuDraDriver:
     async def devices(self) -> Sequence[Mapping[str, Any]]:
         """All GPUs that answer."""
         try:
-            reading, described = await self._nvml.read(), await self._nvml.describe()
+            reading, described = await self._read(), await self._nvml.describe()
         except NvmlError as failed:
             raise DriverError(str(failed)) from failed
         finally:
-            await self._nvml.close()
+            await self._let_go()
         known = {each.uuid: each for each in described.gpus}
         return devices_of(reading.gpus, known, described.driver_version)
+
+    async def _read(self) -> NvmlReading:
+        return await self._nvml.read()
+
+    async def _let_go(self) -> None:
+        await self._nvml.close()
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
         """Each GPU's UUID, with what every container with a GPU needs.
@@ -43,11 +50,11 @@ class GpuDraDriver:
         Raises DriverError for a GPU that is gone.
         """
         try:
-            reading = await self._nvml.read()
+            reading = await self._read()
         except NvmlError as failed:
             raise DriverError(str(failed)) from failed
         finally:
-            await self._nvml.close()
+            await self._let_go()
         names = [str(result["device"]) for result in results]
         gone = missing(names, reading.gpus)
         if gone:
@@ -70,3 +77,32 @@ class GpuDraDriver:
 
     async def unprepare(self, claim: ClaimReference) -> None:
         """Nothing of it is left on the GPU."""
+
+
+class WatchedGpuDraDriver(GpuDraDriver):
+    """Also a ``HealthyDriver``. The library stays open, as it reports only those XIDs that come while it is."""
+
+    def __init__(self, nvml: NvmlPort, extras: ContainerExtras) -> None:
+        super().__init__(nvml, extras)
+        self._health = GpuConditions()
+
+    async def devices(self) -> Sequence[Mapping[str, Any]]:
+        """Those that answer, with the taints of the broken ones.
+
+        Raises DriverError.
+        """
+        devices = await super().devices()
+        taints = self._health.taints()
+        return [{**each, "taints": taints[each["name"]]} if each["name"] in taints else each for each in devices]
+
+    async def health(self) -> Mapping[str, Condition]:
+        """How the GPUs were at the last look."""
+        return self._health.conditions()
+
+    async def _read(self) -> NvmlReading:
+        reading = await super()._read()
+        self._health.observe(reading)
+        return reading
+
+    async def _let_go(self) -> None:
+        """It stays open."""

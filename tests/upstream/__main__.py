@@ -19,7 +19,7 @@ from typing import Any
 
 from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
 from tests.upstream import dra
-from tests.upstream.building import E2E, NotBuilt
+from tests.upstream.building import DEVICE_PLUGIN, E2E, NotBuilt
 from tests.upstream.specs import SLOW, Outcome, listed, play, reasons, sample
 from tests.upstream.up import cluster
 
@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="keep the suite's logs and reports there")
     chosen = parser.parse_args()
     try:
-        program = E2E.built()
+        program, plugin = E2E.built(), DEVICE_PLUGIN.built()
     except NotBuilt as error:
         say(f"not run: {error}")
         return 0
@@ -54,7 +54,7 @@ def main() -> int:
     failed = False
     names = chosen.list.split(",")
     with tempfile.TemporaryDirectory() as folder:
-        judge = Judging(program, chosen, (chosen.out or Path(folder)).absolute(), waiting)
+        judge = Judging(program, plugin, chosen, (chosen.out or Path(folder)).absolute(), waiting)
         plain = [name for name in names if name != dra.LIST]
         if plain:
             with cluster(["--cluster", chosen.cluster]) as ready:
@@ -72,6 +72,7 @@ class Judging:
     """What all lists are played with; ``chosen`` are the options."""
 
     program: Path
+    plugin: Path
     chosen: argparse.Namespace
     out: Path
     waiting: Mapping[str, str]
@@ -97,7 +98,7 @@ def _judge_dra(judge: Judging) -> bool:
     if lacking:
         say(f"{dra.LIST}: specs with sockets not run: no mount namespaces here: {lacking}")
     failed = False
-    for setting in dra.settings(judge.specs(dra.LIST)):
+    for setting in dra.settings(judge.specs(dra.LIST), judge.plugin):
         with cluster(["--cluster", judge.chosen.cluster, *setting.options], files=setting.files) as ready:
             failed |= judge.play(dra.LIST, setting.specs, ready)
     return failed

@@ -133,6 +133,13 @@ def _test_binary(package: str, *flags: str) -> tuple[str, ...]:
 _VERSION = f"-s -w -X k8s.io/component-base/version.gitVersion={KUBERNETES}"
 E2E = Judge("e2e.test", HERE / "module", _test_binary("k8s.io/kubernetes/test/e2e", "-ldflags", _VERSION))
 
+DEVICE_PLUGIN = Judge(
+    "sample-device-plugin",
+    HERE / "module",
+    ("build", "-ldflags", "-s -w", "-o", "{out}", "k8s.io/kubernetes/test/images/sample-device-plugin"),
+)
+"""The device plugin of the suite's image of that name."""
+
 OPERATOR = Judge("operator.test", HERE / "operator", _test_binary("./internal/controller"))
 CLIENT = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/client")
 CACHE = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/cache")

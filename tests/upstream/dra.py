@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, namespaces_lacking
 from tests.upstream.specs import HERE
 
 LIST = "dra.txt"
 FILES: Mounts = ((HERE / "hostpathplugin.py", "/hostpathplugin"),)
+PLUGIN_PATH = "/sampledeviceplugin"
+"""Where the suite's device plugin is in its image."""
 IMAGES = ("--images", str(HERE / "dra-images.yaml"))
-_GATES = ("DRAConsumableCapacity", "DRADeviceTaints", "DRAPartitionableDevices")
-_VERSIONS = ("v1beta2", "v1alpha3")
+_GATES = ("DRAConsumableCapacity", "DRADeviceTaints", "DRAExtendedResource", "DRAPartitionableDevices")
+_VERSIONS = ("v1beta1", "v1beta2", "v1alpha3")
 SWITCHED = (
     *("--feature-gates", ",".join(f"{gate}=true" for gate in _GATES)),
     *("--runtime-config", ",".join(f"resource.k8s.io/{version}=true" for version in _VERSIONS)),
@@ -31,11 +34,12 @@ class Setting:
     specs: Sequence[str]
 
 
-def settings(specs: Sequence[str]) -> list[Setting]:
-    """One for the features that are on by default, one for those that are not; without what cannot run here."""
+def settings(specs: Sequence[str], plugin: Path | None = None) -> list[Setting]:
+    """One for the features that are on by default, one for those that are not; without what cannot run here.
+    ``plugin``: the suite's device plugin."""
     if namespaces_lacking():
         specs = [spec for spec in specs if not _has_sockets(spec)]
-    files = () if namespaces_lacking() else FILES
+    files = () if namespaces_lacking() else (*FILES, *(((plugin, PLUGIN_PATH),) if plugin else ()))
     usual, switched = [s for s in specs if not _is_switched(s)], [s for s in specs if _is_switched(s)]
     found = [Setting(IMAGES, files, usual), Setting((*IMAGES, *SWITCHED), files, switched)]
     return [setting for setting in found if setting.specs]

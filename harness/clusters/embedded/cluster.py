@@ -389,10 +389,10 @@ class EmbeddedCluster:
         kubelets = self.ports.kubelets
         return Machine(
             spec=self._node_spec(number, host), containerd=containerd, folder=kubelets.folder(host.name),
-            checkpoint=JournaledCheckpoint(kubelets.checkpoint(host.name), note),
-            dra=kubelets.dra(host.name), dra_state=kubelets.dra_state(host.name), images=self._images, pace=self.pace,
-            overhead=self._overhead(host.name), note=note, hooks=self._hooks(host.name),
-            faults=self._scenario.stack.kubelet.faults,
+            checkpoint=JournaledCheckpoint(kubelets.checkpoint(host.name), note), dra=kubelets.dra(host.name),
+            dra_state=kubelets.dra_state(host.name), dra_health_state=kubelets.dra_health_state(host.name), note=note,
+            images=self._images, pace=self.pace, overhead=self._overhead(host.name), hooks=self._hooks(host.name),
+            faults=self._scenario.stack.kubelet.faults, gates=self._scenario.stack.release.gates,
         )  # fmt: skip
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:

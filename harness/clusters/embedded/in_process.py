@@ -118,6 +118,7 @@ class InProcessKubelets:
         self._hooks = {host.name: LocalHooks() for host in hardware.hosts}
         self._dra = {host.name: LocalDraNode() for host in hardware.hosts}
         self._dra_states = {host.name: MemoryDraState() for host in hardware.hosts}
+        self._dra_health_states = {host.name: MemoryDraState() for host in hardware.hosts}
 
     def folder(self, host: str) -> LocalKubeletFolder:
         """The node's folder."""
@@ -134,6 +135,10 @@ class InProcessKubelets:
     def dra_state(self, host: str) -> MemoryDraState:
         """In memory; it outlives the kubelet."""
         return self._dra_states[host]
+
+    def dra_health_state(self, host: str) -> MemoryDraState:
+        """In memory; it outlives the kubelet."""
+        return self._dra_health_states[host]
 
     def dra_link(self, host: str) -> LocalDraLink:
         """A link of one driver incarnation."""

@@ -15,7 +15,7 @@ from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
 from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
-from mews.kube.emulated.kubelet.dra.state_store import FileDraState
+from mews.kube.emulated.kubelet.dra.state_store import HEALTH_FILE_NAME, FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.emulated.kubelet.node_folders import CDI
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
@@ -108,6 +108,10 @@ class ServedKubelets:
     def dra_state(self, host: str) -> FileDraState:
         """The file in the node's folder, as on a real node."""
         return FileDraState(self.node_folder(host))
+
+    def dra_health_state(self, host: str) -> FileDraState:
+        """The file in the node's folder, as on a real node."""
+        return FileDraState(self.node_folder(host), HEALTH_FILE_NAME)
 
     def dra_link(self, host: str) -> LocalDraLink:
         """A link of one driver incarnation."""

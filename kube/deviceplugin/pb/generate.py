@@ -8,7 +8,7 @@ from pathlib import Path
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 HERE = Path(__file__).parent
-FILES = ("deviceplugin_v1beta1", "podresources_v1", "runtimehook_v1alpha1", "cri_v1", "dra_v1")
+FILES = ("deviceplugin_v1beta1", "podresources_v1", "runtimehook_v1alpha1", "cri_v1", "dra_v1", "dra_health_v1")
 
 
 def compiled(name: str) -> bytes:

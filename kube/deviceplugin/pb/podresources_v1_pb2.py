@@ -23,14 +23,15 @@ COMPILED = (
     b'ology"2\n\x0cTopologyInfo\x12"\n\x05nodes\x18\x01 \x03(\x0b2\x0c.v1.NUMANodeR\x05nodes"\x1a\n\x08NUM'
     b'ANode\x12\x0e\n\x02ID\x18\x01 \x01(\x03R\x02ID"\x9b\x01\n\x0fDynamicResource\x12\x1d\n\nclaim_name\x18\x02 \x01(\tR\tc'
     b"laimName\x12'\n\x0fclaim_namespace\x18\x03 \x01(\tR\x0eclaimNamespace\x12:\n\x0fclaim_resou"
-    b'rces\x18\x04 \x03(\x0b2\x11.v1.ClaimResourceR\x0eclaimResourcesJ\x04\x08\x01\x10\x02"\x9e\x01\n\rClaimRes'
+    b'rces\x18\x04 \x03(\x0b2\x11.v1.ClaimResourceR\x0eclaimResourcesJ\x04\x08\x01\x10\x02"\xcb\x01\n\rClaimRes'
     b'ource\x12.\n\x0bcdi_devices\x18\x01 \x03(\x0b2\r.v1.CDIDeviceR\ncdiDevices\x12\x1f\n\x0bdriver_'
     b'name\x18\x02 \x01(\tR\ndriverName\x12\x1b\n\tpool_name\x18\x03 \x01(\tR\x08poolName\x12\x1f\n\x0bdevice_na'
-    b'me\x18\x04 \x01(\tR\ndeviceName"\x1f\n\tCDIDevice\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name2\xfb\x01\n\x12PodRes'
-    b'ourcesLister\x12C\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodRe'
-    b'sourcesResponse"\x00\x12^\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableRes'
-    b'ourcesRequest\x1a .v1.AllocatableResourcesResponse"\x00\x12@\n\x03Get\x12\x1a.v1.Ge'
-    b'tPodResourcesRequest\x1a\x1b.v1.GetPodResourcesResponse"\x00b\x06proto3'
+    b'me\x18\x04 \x01(\tR\ndeviceName\x12\x1e\n\x08share_id\x18\x05 \x01(\tH\x00R\x07shareId\x88\x01\x01B\x0b\n\t_share_i'
+    b'd"\x1f\n\tCDIDevice\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name2\xfb\x01\n\x12PodResourcesLister\x12C\n\x04Lis'
+    b't\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse"\x00\x12^'
+    b'\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.'
+    b'AllocatableResourcesResponse"\x00\x12@\n\x03Get\x12\x1a.v1.GetPodResourcesReques'
+    b't\x1a\x1b.v1.GetPodResourcesResponse"\x00b\x06proto3'
 )
 
 _messages = messages(COMPILED)

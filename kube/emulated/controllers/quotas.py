@@ -5,18 +5,30 @@ Admission counts what comes in; this counts anew when a quota changes and when s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
+from mews.kube.api.claim_quota import (
+    REQUESTS,
+    ClassResources,
+    class_resources,
+    extended_usage,
+    is_used_by_claims,
+    pod_name_of,
+    stands_for,
+)
 from mews.kube.api.errors import NotFound
-from mews.kube.api.objects import Object, is_terminal, key_of, namespace_of
+from mews.kube.api.extended_resources import may_be_a_class
+from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of
 from mews.kube.api.quota_usage import amount_text, is_binary, is_used_by_pods, matches_scopes, usage_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
+    DEVICE_CLASSES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICES,
@@ -77,8 +89,9 @@ class QuotaController:
         if known is None:
             return
         hard, namespace = known["spec"].get("hard") or {}, namespace_of(known)
-        resources = {name: await self._counted_in(name) for name in hard}
-        for resource in dict.fromkeys(each for each in resources.values() if each is not None):
+        classes = await self._classes(hard)
+        resources = {name: await self._counted_in(name, classes) for name in hard}
+        for resource in _all_of(resources):
             if resource not in self._watched:
                 self._watched[resource] = None
                 informer = self._informers.of(resource)
@@ -88,7 +101,7 @@ class QuotaController:
             # The quota is read before what it counts: whatever admission counts in between is a conflict.
             quota = await self._kube.get(RESOURCE_QUOTAS, known["metadata"]["name"], namespace=namespace)
             hard = quota["spec"].get("hard") or {}
-            used = await self._used(quota, resources)
+            used = await self._used(quota, resources, classes)
             status = {"hard": dict(hard), "used": used} if hard else {}
             if status != (quota.get("status") or {}):
                 await self._kube.replace(
@@ -97,24 +110,54 @@ class QuotaController:
         except NotFound:
             return
 
-    async def _used(self, quota: Object, resources: Mapping[str, Resource | None]) -> dict[str, str]:
+    async def _classes(self, hard: Mapping[str, str]) -> ClassResources:
+        """What device classes stand for, asked where a quota may count that."""
+        if not any(may_be_a_class(name.removeprefix(REQUESTS)) for name in hard if name.startswith(REQUESTS)):
+            return {}
+        return class_resources((await self._kube.list(DEVICE_CLASSES)).items)
+
+    async def _used(
+        self, quota: Object, resources: Mapping[str, Sequence[Resource]], classes: ClassResources
+    ) -> dict[str, str]:
         namespace, totals, binary = namespace_of(quota), dict[str, Decimal](), dict[str, bool]()
-        for resource in dict.fromkeys(each for each in resources.values() if each is not None):
-            for obj in (await self._kube.list(resource, namespace=namespace)).items:
+        for resource in _all_of(resources):
+            objects = (await self._kube.list(resource, namespace=namespace)).items
+            extended = await self._extended_usages(namespace, objects, classes) if resource == RESOURCE_CLAIMS else {}
+            for obj in objects:
                 if not matches_scopes(quota["spec"], resource.plural, obj):
                     continue
-                for name, amount in usage_of(resource.group, resource.plural, obj).items():
+                usage = usage_of(resource.group, resource.plural, obj) | extended.get(key_of(obj), {})
+                for name, amount in usage.items():
                     if not totals.get(name):
                         binary[name] = is_binary(obj, name)
                     totals[name] = totals.get(name, Decimal()) + amount
         return {
             name: amount_text(totals.get(name, Decimal()), binary=binary.get(name, False))
             for name, each in resources.items()
-            if each is not None
+            if each
         }
 
-    async def _counted_in(self, name: str) -> Resource | None:
-        """The resource whose objects use what a quota names; None for what nothing uses."""
+    async def _extended_usages(
+        self, namespace: str, claims: Sequence[Object], classes: ClassResources
+    ) -> dict[str, dict[str, Decimal]]:
+        """What claims use of extended resources, without what their pods are counted for."""
+        if not classes:
+            return {}
+        pods = {name_of(pod): pod for pod in (await self._kube.list(PODS, namespace=namespace)).items}
+        found = {}
+        for claim in claims:
+            pod = pods.get(pod_name_of(claim))
+            counted = usage_of("", PODS.plural, pod) if pod is not None and stands_for(claim, pod, claims) else {}
+            found[key_of(claim)] = extended_usage(claim, classes, counted)
+        return found
+
+    async def _counted_in(self, name: str, classes: ClassResources) -> Sequence[Resource]:
+        """The resources whose objects use what a quota names, none for what nothing uses."""
+        plain = await self._plain(name)
+        claims = [RESOURCE_CLAIMS] if is_used_by_claims(name, classes) else []
+        return [*([] if plain is None else [plain]), *claims]
+
+    async def _plain(self, name: str) -> Resource | None:
         if name.startswith("count/"):
             plural, _, group = name.removeprefix("count/").partition(".")
             if (group, plural) not in self._served:
@@ -124,3 +167,7 @@ class QuotaController:
         if is_used_by_pods(name):
             return PODS
         return PERSISTENT_VOLUME_CLAIMS if ".storageclass.storage.k8s.io/" in name else _BY_NAME.get(name)
+
+
+def _all_of(resources: Mapping[str, Sequence[Resource]]) -> list[Resource]:
+    return list(dict.fromkeys(each for found in resources.values() for each in found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from mews.kube.api.objects import (
@@ -147,6 +147,12 @@ class Kubelet:
     def allocatable(self) -> Mapping[str, Any]:
         """``status.allocatable`` of the Node as last seen."""
         return self._agent.allocatable()
+
+    def health_changed(self, uids: Collection[str]) -> None:
+        """The health of devices of these pods is another now."""
+        for uid in uids:
+            if uid in self._workers:
+                self._workers[uid].health_changed()
 
     def _active(self) -> Iterator[Object]:
         if not self._looks:

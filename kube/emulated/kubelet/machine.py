@@ -21,6 +21,7 @@ from mews.kube.emulated.kubelet.kubelet import Kubelet
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.timings import MEASURED, Timings
+from mews.kube.releases.feature_gates import FeatureGates
 from mews.kube.system.profile import Overhead
 
 __all__ = ["KubeletFolder", "KubeletProcess", "Machine"]
@@ -41,6 +42,8 @@ class Machine(Struct, frozen=True):
     timings: Timings = MEASURED
     dra: DraRegistry = field(default_factory=NoDrivers)
     dra_state: DraStateStore = field(default_factory=MemoryDraState)
+    dra_health_state: DraStateStore = field(default_factory=MemoryDraState)
+    gates: FeatureGates = FeatureGates()
     hooks: ContainerHooks | None = None
     """In the place of a CRI proxy; it outlives kubelets."""
     faults: tuple[str, ...] = ()
@@ -87,8 +90,6 @@ class KubeletProcess:
             note=self._note,
             faults=machine.faults,
         )
-        resources = ManagerPodResources(devices, find_pod=lambda namespace, name: kubelet.known_pod(namespace, name))
-
         dra = DraManager(
             self._context,
             machine.pace,
@@ -97,6 +98,12 @@ class KubeletProcess:
             node=machine.spec.name,
             active_pods=lambda: kubelet.active_pods(),
             note=self._note,
+            gates=machine.gates,
+            health_store=machine.dra_health_state,
+            wake=lambda uids: kubelet.health_changed(uids),
+        )
+        resources = ManagerPodResources(
+            devices, find_pod=lambda namespace, name: kubelet.known_pod(namespace, name), claims=dra
         )
 
         async def open_sockets() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from mews.kube.api.objects import Object, init_containers_of, is_deleting, is_terminal, key_of, seconds, uid_of
+from mews.kube.api.resource_claims import uses_claims
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
 from mews.kube.emulated.kubelet.container_resources import resources_now
@@ -48,6 +49,7 @@ class PodWorker:
         self._relist: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._retry: asyncio.Task[None] | None = None
+        self._resync: asyncio.Task[None] | None = None
         self._resize = PodResize(tools, fits)
         self._prober = Prober(tools, pod, spawn=spawn, changed=self._wake.set)
         self._starter = Starter(
@@ -103,6 +105,7 @@ class PodWorker:
                 self._wake.clear()
                 if not self.ended:
                     await self._sync()
+                    self._sync_again()
                 elif is_deleting(self.pod):
                     await self._remove()
                 if not self._gone:
@@ -110,7 +113,7 @@ class PodWorker:
             await self._clean()
         finally:
             self._prober.close()
-            for timer in (self._relist, self._deadline, self._retry):
+            for timer in (self._relist, self._deadline, self._retry, self._resync):
                 if timer is not None:
                     timer.cancel()
 
@@ -225,6 +228,18 @@ class PodWorker:
             delay_s = self._tools.span_s(self._tools.timings.retry)
             self._retry = asyncio.get_running_loop().create_task(self._wake_after(delay_s))
 
+    def _sync_again(self) -> None:
+        """A pod is synced about once a minute. Only one whose devices' health is shown has news that wake nobody: a
+        report that has become too old."""
+        shown = self._tools.dra.shows_health and uses_claims(self.pod) and not self.ended
+        if shown and (self._resync is None or self._resync.done()):
+            delay_s = self._tools.span_s(self._tools.timings.resync)
+            self._resync = asyncio.get_running_loop().create_task(self._wake_after(delay_s))
+
+    def health_changed(self) -> None:
+        """The health of one of its devices is another now."""
+        self._wake.set()
+
     async def _wake_after(self, delay_s: float) -> None:
         await rest(delay_s)
         self._wake.set()
@@ -234,7 +249,8 @@ class PodWorker:
         before = tools.status.known(self.pod)
         now = tools.context.clock.now()
         state = self.state()
-        tools.status.publish(self.pod, status_of(state, now=now, host_ip=tools.host_ip, before=before))
+        status = status_of(state, now=now, host_ip=tools.host_ip, before=before)
+        tools.status.publish(self.pod, tools.dra.with_health(self.pod, status))
         self._prober.see(state.instances, state.ip)
 
     async def _end(self) -> None:

@@ -41,6 +41,8 @@ class Timings(Struct, frozen=True):
     """The terminal phase of a deleted pod -> DELETE with grace 0."""
     retry: Span = Span(10.0, 12.5, 15.0)
     """A sync that failed -> the next one (backOffPeriod with jitter, pkg/kubelet/pod_workers.go)."""
+    resync: Span = Span(60.0, 75.0, 90.0)
+    """A sync -> the next one of a pod to which nothing happens (workerResyncIntervalJitterFactor)."""
     relist_s: float = 1.0
     """The kubelet looks at its containers once in that time (PLEG)."""
     backoff_first_s: float = 10.0

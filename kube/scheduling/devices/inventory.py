@@ -5,7 +5,7 @@ Source: structured/internal/incubating/pools_incubating.go (1.34) and stable/poo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mews.kube.api.objects import Object, name_of
@@ -181,6 +181,14 @@ class DeviceInventory:
         found = self._gather(place)
         self._pools[place.name] = (place.labels, found)
         return found
+
+    def devices(self, place: NodePlace) -> Iterator[OfferedDevice]:
+        """The devices of all slices that the node can reach, of whatever generation and in whatever pool."""
+        for each in (*self._on_node.get(place.name, {}).values(), *self._anywhere.values()):
+            if each.per_device:
+                yield from (device for device in each.devices if chosen(device.spec, place))
+            elif chosen(each.spec, place):
+                yield from each.devices
 
     def _gather(self, place: NodePlace) -> list[Pool]:
         near = {**self._on_node.get(place.name, {}), **self._anywhere}

@@ -22,8 +22,9 @@ from mews.kube.clock import rest
 from mews.kube.scheduling.devices.class_resources import ClassResources, resource_of
 from mews.kube.scheduling.devices.extended_requests import Drafted, drafted
 from mews.kube.scheduling.devices.features import DeviceFeatures
-from mews.kube.scheduling.framework import Action, Handle, Status, Wake, unresolvable
+from mews.kube.scheduling.framework import Action, CycleState, Handle, Status, Wake, unresolvable
 from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins.claim_attempt import ClaimAttempt
 from mews.kube.scheduling.podinfo import Amounts, PodInfo
 from mews.kube.scheduling.podstatus import FIELD_MANAGER
 
@@ -90,6 +91,22 @@ class ExtendedResources:
         return [
             resource for resource in requests if not allocatable.get(resource) and self.class_of(resource) is not None
         ]
+
+    def devices(self, state: CycleState, resource: str, node: NodeInfo) -> tuple[int, int]:
+        """How many devices stand for the resource on a node, and how many are taken; none before 1.35, or where the pod
+        gets none."""
+        attempt: ClaimAttempt | None = state.data.get("DynamicResources")
+        class_name = self.class_of(resource) if self._features.names_classes else None
+        if attempt is None or attempt.allocator is None or class_name is None:
+            return 0, 0
+        from mews.kube.scheduling.devices.class_counts import counted
+        from mews.kube.scheduling.devices.inventory import NodePlace
+
+        allocator = attempt.allocator
+        device_class = allocator.class_of(class_name)
+        if device_class is None:
+            return 0, 0
+        return counted(allocator.inventory, allocator.taken, device_class, NodePlace(node.name, node.labels))
 
     def special(self, pod: PodInfo, claims: Callable[[], Sequence[Object]]) -> SpecialClaim | None:
         """The claim of a pod that asks for such a resource: the one that is left of an attempt, or a new draft."""

@@ -109,11 +109,11 @@ class NodeResourcesFit:
         return {r: n for r, n in requests.items() if r not in left} if left else requests
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The weighted mean over the scored resources the node has."""
+        """The weighted mean over the scored resources the node has, be it as devices of a class."""
         total = weights = 0
         for resource, weight in self._resources:
             capacity = node.allocatable.get(resource, 0)
-            if not capacity:
+            if not capacity and resource in ("cpu", "memory"):
                 continue
             if resource == "cpu":
                 requested = node.scoring_cpu + pod.scoring_cpu
@@ -124,6 +124,11 @@ class NodeResourcesFit:
                 if not asked:
                     continue
                 requested = node.requested.get(resource, 0) + asked
+                if not capacity:
+                    capacity, taken = self._extended.devices(state, resource, node)
+                    requested = taken + asked
+                if not capacity:
+                    continue
             total += weight * self._strategy(requested, capacity)
             weights += weight
         return total // weights if weights else 0

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount, PluginError, PluginOptions
+from mews.kube.deviceplugin.port import (
+    Allocation,
+    ClaimDevice,
+    ContainerDevices,
+    DeviceNode,
+    DynamicResource,
+    Mount,
+    PluginError,
+    PluginOptions,
+    PodDevices,
+)
 from mews.kube.emulated.kubelet.devices.wire import decode, encode
 
 RICH = Allocation(
@@ -29,7 +39,9 @@ def short() -> Path:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("name", ["deviceplugin_v1beta1", "podresources_v1", "runtimehook_v1alpha1"])
+@pytest.mark.parametrize(
+    "name", ["deviceplugin_v1beta1", "podresources_v1", "runtimehook_v1alpha1", "dra_v1", "dra_health_v1"]
+)
 def test_the_committed_modules_are_what_the_proto_files_say(name):
     pytest.importorskip("grpc_tools", reason="needs grpcio-tools to compile the .proto")
     import importlib
@@ -49,6 +61,17 @@ def test_the_hand_written_encoding_is_protobufs(allocation):
     [message] = messages.allocate_message([allocation]).container_responses
     assert decode(message.SerializeToString()) == allocation
     assert type(message).FromString(encode(allocation)) == message
+
+
+def test_podresources_come_back_from_the_wire_with_their_claims():
+    from mews.kube.deviceplugin import messages
+
+    devices = (ClaimDevice("d", "p", "gpu-0", ("v/c=0", "v/c=1"), "share"), ClaimDevice("d", "p", "gpu-1"))
+    claims = (("b", (DynamicResource("c", "ns", devices), DynamicResource("e", "ns"))),)
+    pod = PodDevices("p", "ns", (("a", ()), ("b", (ContainerDevices("r", ("x",), (1,)),))), claims)
+    assert messages.pod_value(messages.pod_message(pod)) == pod
+    shared = messages.pod_message(pod).containers[1].dynamic_resources[0].claim_resources
+    assert [each.HasField("share_id") for each in shared] == [True, False]
 
 
 @pytest.mark.parametrize("data", [b"\x0a\x05ab", b"\x0a", b"\x0b", b"\x80"])

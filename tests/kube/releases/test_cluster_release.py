@@ -202,8 +202,8 @@ def test_a_release_stores_only_what_differs_from_its_base():
         ({"name": "1.33"}, "'1.33': must be a release of Kubernetes: 1.34, 1.35, 1.36, 1.37"),
         ({"runtime": {"apps/v1": False}}, "apps/v1=false: served by default, and nothing here does without it"),
         (
-            {"runtime": {"resource.k8s.io/v1beta1": True}},
-            "resource.k8s.io/v1beta1: no API version that can be switched",
+            {"runtime": {"resource.k8s.io/v1beta3": True}},
+            "resource.k8s.io/v1beta3: no API version that can be switched",
         ),
         ({"gates": {"DRADeviceTaint": True}}, "DRADeviceTaint: no feature gate of Kubernetes 1.34; did you mean"),
     ],

@@ -200,7 +200,7 @@ def play(story: Callable[[Cluster], Awaitable[None]], *, offered: int = 1) -> No
     async def main() -> None:
         clock = virtual_clock()
         kube = Refusing(fresh_store(clock.now, stream(1, "store"), attended=True, release=release))
-        await _furnish(kube, offered)
+        await furnish(kube, offered)
         await raise_stage(kube, clock, name="east", labels={})
         run = ["resourceclaim-controller", "garbage-collector-controller"]
         context = [Context(kube, clock, stream(1, name), _LOG) for name in ("controllers", "scheduler")]
@@ -220,7 +220,7 @@ def play(story: Callable[[Cluster], Awaitable[None]], *, offered: int = 1) -> No
     run_virtual(main)
 
 
-async def _furnish(kube: KubeApi, offered: int) -> None:
+async def furnish(kube: KubeApi, offered: int) -> None:
     await kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
     await kube.create(DEVICE_CLASSES, {"metadata": {"name": "k"}, "spec": {"extendedResourceName": GPU}})
     await kube.create(RESOURCE_SLICES, offer(*(device(f"gpu-{n}") for n in range(offered))))

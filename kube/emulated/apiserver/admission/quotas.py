@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from mews.kube.api.claim_quota import class_resources, extended_usage, pod_name_of, stands_for
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.quantities import parse
 from mews.kube.api.quota_usage import (
@@ -21,7 +22,7 @@ from mews.kube.api.quota_usage import (
     required_by_pod,
     usage_of,
 )
-from mews.kube.api.resources import PODS, RESOURCE_QUOTAS
+from mews.kube.api.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -48,6 +49,8 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
     assert obj is not None
     resource = attributes.kind.resource
     usage = usage_of(resource.group, resource.plural, obj)
+    if (resource.group, resource.plural) == (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural):
+        usage |= _extended_usage(store, attributes.namespace, obj)
     if attributes.old is not None:
         before = usage_of(resource.group, resource.plural, attributes.old)
         usage = {name: usage.get(name, Decimal()) - before.get(name, Decimal()) for name in {**usage, **before}}
@@ -62,6 +65,20 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
         change = _checked(attributes, quota, usage)
         if change is not None and not attributes.request.dry_run:
             attributes.settlements.append(partial(_settle, store, quotas, quota, change))
+
+
+def _extended_usage(store: Store, namespace: str, claim: Object) -> dict[str, Decimal]:
+    """The extended resources that a new claim uses, without what its pod has been counted for."""
+    classes = store.filled(DEVICE_CLASSES.group, DEVICE_CLASSES.plural)
+    if classes is None:
+        return {}
+    resources = class_resources(classes.select(Selection()))
+    name = pod_name_of(claim)
+    pod = store.find(store.kinds.of(PODS), namespace, name) if name else None
+    shelf = store.filled(RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
+    claims = () if shelf is None or pod is None else shelf.select(Selection(namespace))
+    counted = usage_of("", PODS.plural, pod) if pod is not None and stands_for(claim, pod, claims) else {}
+    return extended_usage(claim, resources, counted)
 
 
 def _concerns(kind: Kind, quota: Object, usage: Usage) -> bool:

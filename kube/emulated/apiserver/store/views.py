@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store import resource_beta_views
 from mews.kube.emulated.apiserver.store.admission import PendingCalls
 from mews.kube.emulated.apiserver.store.kinds import Kind
 
@@ -21,7 +22,11 @@ def _same(obj: Object) -> Object:
 
 
 VERSIONED = "versioned"
-"""The view of a kind that is stored in another version of its group, with the same fields."""
+"""The view of a kind that is stored in another version of its group, with the same fields but in ``_CONVERTED``."""
+_CONVERTED: Mapping[str, tuple[Callable[[str, Object], Object], Callable[[str, Object], Object]]] = {
+    "resource.k8s.io/v1beta1": (resource_beta_views.shown, resource_beta_views.stored),
+}
+"""How objects of a version are shown and stored, given the kind's plural."""
 
 
 class KindView(Struct, frozen=True):
@@ -110,12 +115,18 @@ def view_of(kind: Kind) -> KindView:
 
 @cache
 def _versioned(kind: Kind) -> KindView:
-    """Objects of the same shape that bear another version."""
-    group, stored = kind.resource.group, kind.kept_in
-    own = kind.resource.api_version
+    """Objects that bear another version, and have another shape where that version has one."""
+    kept = f"{kind.resource.group}/{kind.kept_in}"
+    own, plural = kind.resource.api_version, kind.plural
+    shown, stored = _CONVERTED.get(own, (_same_shape, _same_shape))
     return KindView(
-        show=lambda obj: {**obj, "apiVersion": own}, store=lambda obj: {**obj, "apiVersion": f"{group}/{stored}"}
+        show=lambda obj: {**shown(plural, obj), "apiVersion": own},
+        store=lambda obj: {**stored(plural, obj), "apiVersion": kept},
     )
+
+
+def _same_shape(plural: str, obj: Object) -> Object:
+    return obj
 
 
 def all_shown(kind: Kind, objects: Iterable[Object]) -> list[Object]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mews.kube.api.objects import containers_of, init_containers_of, is_terminal, uid_of
 from mews.kube.api.quantities import whole
+from mews.kube.api.resource_claims import extended_mappings
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.emulated.kubelet.devices.allocations import DeviceAllocations
 from mews.kube.emulated.kubelet.devices.choice import Choice, Need, begin, complete
@@ -114,9 +115,10 @@ class Admission:
 
     async def _allocate(self, pod: Pod, container: Container, running: Collection[str]) -> None:
         uid, name, limits = uid_of(pod), str(container["name"]), limits_of(container)
+        of_claims = _of_claims(pod, name)
         collected = given = False
         for resource in shuffled(limits, self._rng):
-            if not self._ledger.is_device(resource):
+            if not self._ledger.is_device(resource) or resource in of_claims:
                 continue
             if not collected:
                 self.collect()
@@ -163,6 +165,12 @@ class Admission:
             self._ledger.abandon()
             raise AllocationFailed("no containers return in allocation response ")
         self._ledger.give(pod, need, chosen, responses[0])
+
+
+def _of_claims(pod: Pod, container: str) -> set[str]:
+    """The resources that the container has by a claim, though a plugin may have had them here before
+    (isDRAExtendedResource of pkg/kubelet/cm/devicemanager/manager.go, from 1.35 on)."""
+    return {each["resourceName"] for each in extended_mappings(pod) if each["containerName"] == container}
 
 
 def limits_of(container: Container) -> Mapping[str, Any]:

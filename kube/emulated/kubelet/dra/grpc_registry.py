@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,22 @@ import yaml
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.grpc_client import channel_to, unary_call
+from mews.kube.deviceplugin.grpc_errors import from_rpc, started
+from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.deviceplugin.sockets import LIMIT_BYTES, identify
-from mews.kube.dra.port import CdiSpec, ClaimReference, DraSocket, PreparedClaim, PreparedDevice
+from mews.kube.dra.port import (
+    HEALTHY,
+    UNHEALTHY,
+    UNKNOWN,
+    CdiSpec,
+    ClaimReference,
+    DeviceHealth,
+    DraSocket,
+    PreparedClaim,
+    PreparedDevice,
+)
 from mews.kube.emulated.kubelet.node_folders import placed
 from mews.kube.emulated.kubelet.oci.cdi import CdiError, parse_spec
 from mews.yaml_text import check_extent
@@ -33,6 +45,9 @@ SERVICES: Mapping[str, str] = {
     "v1beta1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
 }
 """What a driver says that it supports -> the service's full name."""
+HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
+"""What a driver says that it supports where it reports health, which is the service's full name; the first is taken."""
+_HEALTH = {1: HEALTHY, 2: UNHEALTHY}
 _TYPE = "DRAPlugin"
 _SCAN_S = 0.5
 _DIAL_S, _INFO_S, _NOTIFY_S = 10.0, 1.0, 5.0
@@ -46,10 +61,11 @@ class _RefusedError(Exception):
 class GrpcDraSocket:
     """A DraSocket over a channel of its own."""
 
-    def __init__(self, driver: str, service: str, channel: grpc.aio.Channel) -> None:
+    def __init__(self, driver: str, service: str, channel: grpc.aio.Channel, health: str = "") -> None:
         self.driver = driver
         self.channel = channel
         self._service = service
+        self._health = health
 
     @property
     def connected(self) -> bool:
@@ -69,6 +85,27 @@ class GrpcDraSocket:
         request = pb.NodeUnprepareResourcesRequest(claims=list(map(_claim, claims)))
         answer = await self._call("NodeUnprepareResources", request, pb.NodeUnprepareResourcesResponse)
         return {uid: each.error for uid, each in answer.claims.items()}
+
+    @property
+    def reports_health(self) -> bool:
+        """Whether the driver said so when it registered."""
+        return bool(self._health)
+
+    async def watch_health(self) -> AsyncIterator[tuple[DeviceHealth, ...]]:
+        """NodeWatchResources."""
+        method = self.channel.unary_stream(
+            f"/{self._health}/NodeWatchResources",
+            request_serializer=health_pb.NodeWatchResourcesRequest.SerializeToString,
+            response_deserializer=health_pb.NodeWatchResourcesResponse.FromString,
+        )
+        call = started(method, health_pb.NodeWatchResourcesRequest())
+        try:
+            async for message in call:
+                yield tuple(map(_health, message.devices))
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc(error) from error
+        finally:
+            call.cancel()
 
     async def _call(self, method: str, request: Any, response: Any) -> Any:
         return await unary_call(self.channel, f"/{self._service}/{method}", request, response)
@@ -180,7 +217,9 @@ class GrpcDraRegistry:
             except _RefusedError as refused:
                 await _notify_plugin(registration, f"RegisterPlugin error -- {refused}")
                 raise
-            socket = GrpcDraSocket(str(info.name), service, _channel(self._placed(str(info.endpoint or path))))
+            health = next((each for each in HEALTH_SERVICES if each in info.supported_versions), "")
+            channel = _channel(self._placed(str(info.endpoint or path)))
+            socket = GrpcDraSocket(str(info.name), service, channel, health)
             try:
                 await _notify_plugin(registration, "")
                 await self._follow(path, socket)
@@ -257,4 +296,12 @@ def _device(device: Any) -> PreparedDevice:
         tuple(device.request_names),
         tuple(device.cdi_device_ids),
         device.share_id,
+    )
+
+
+def _health(device: Any) -> DeviceHealth:
+    timeout_s = max(0.0, float(device.health_check_timeout_seconds))
+    named = device.device
+    return DeviceHealth(
+        named.pool_name, named.device_name, _HEALTH.get(device.health, UNKNOWN), device.message, timeout_s
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.errors import ApiError, Unavailable
@@ -19,29 +19,37 @@ from mews.kube.api.resource_claims import (
     is_reserved_for,
     not_made_for,
     results_of,
+    uses_claims,
 )
 from mews.kube.api.resources import RESOURCE_CLAIMS
 from mews.kube.clock import Pace, rest
 from mews.kube.component import Context
-from mews.kube.deviceplugin.port import Allocation, PluginError
+from mews.kube.deviceplugin.port import Allocation, ClaimDevice, DynamicResource, PluginError
 from mews.kube.dra.cdi import UnresolvableDevicesError, injected
-from mews.kube.dra.port import ClaimReference, DraRegistry, DraSocket
+from mews.kube.dra.port import ClaimReference, DeviceHealth, DraRegistry, DraSocket
 from mews.kube.emulated.kubelet.dra.claim_cache import ClaimInfo, cache_from
 from mews.kube.emulated.kubelet.dra.errors import DraError
+from mews.kube.emulated.kubelet.dra.health_cache import HealthCache
+from mews.kube.emulated.kubelet.dra.health_status import with_health
+from mews.kube.emulated.kubelet.dra.health_streams import HealthStreams
 from mews.kube.emulated.kubelet.dra.plugins import DraPlugins
-from mews.kube.emulated.kubelet.dra.state_store import DraStateStore
+from mews.kube.emulated.kubelet.dra.state_store import DraStateStore, MemoryDraState
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal
+from mews.kube.releases.feature_gates import FeatureGates
 
 CALL_S = 45.0
 """What a driver has for one call."""
 RECONCILE_S = 60.0
 """Between two looks at claims whose pods are gone."""
 NOTHING = Allocation()
+NO_GATES = FeatureGates()
+"""Those of the default release."""
 
 
 class DraManager:
-    """Component: the DRA part of one kubelet. ``active_pods``: those that may hold devices."""
+    """Component: the DRA part of one kubelet. ``active_pods``: those that may hold devices; ``health_store`` keeps what
+    is known of devices' health; ``wake`` is called with the uids of pods whose devices' health is another now."""
 
     def __init__(
         self,
@@ -53,6 +61,9 @@ class DraManager:
         node: str,
         active_pods: Callable[[], Sequence[Object]],
         note: KubeletJournal,
+        gates: FeatureGates = NO_GATES,
+        health_store: DraStateStore | None = None,
+        wake: Callable[[Collection[str]], None] = lambda uids: None,
     ) -> None:
         self._context = context
         self._pace = pace
@@ -60,7 +71,15 @@ class DraManager:
         self._store = store
         self._active_pods = active_pods
         self._note = note
-        self._plugins = DraPlugins(context, pace, registry, node)
+        self._wake = wake
+        self._shows_messages = gates.on("ResourceHealthStatusMessage")
+        self._shows_claims = gates.on("KubeletPodResourcesDynamicResources")
+        self._health: HealthCache | None = None
+        streams = None
+        if gates.on("ResourceHealthStatus"):
+            self._health = HealthCache(context.clock.now, pace, health_store or MemoryDraState(), context.log)
+            streams = HealthStreams(context, pace, self._health, self._health_changed)
+        self._plugins = DraPlugins(context, pace, registry, node, streams)
         self._cache = cache_from(store.load())
         self._filled = asyncio.Event()
 
@@ -263,6 +282,47 @@ class DraManager:
     def _save(self) -> None:
         self._store.save(self._cache.text())
 
+    # --------------------------------------------------------------------------------------------------------- looking
+
+    def dynamic_resources(self, pod: Object, container: str) -> tuple[DynamicResource, ...]:
+        """A container's claims as podresources shows them: none at all where one of them is not known.
+
+        A device shows the CDI devices of those before it, too: so does GetDynamicResources of
+        pkg/kubelet/cm/container_manager_linux.go.
+        """
+        if not self._shows_claims or not uses_claims(pod):
+            return ()
+        try:
+            infos = [self._cache.get(namespace_of(pod), name) for name in _used(pod, container)]
+        except ClaimNotMadeError:
+            return ()
+        known = [info for info in infos if info is not None]
+        return tuple(map(_dynamic, known)) if len(known) == len(infos) else ()
+
+    @property
+    def shows_health(self) -> bool:
+        """Whether pods show the health of their devices."""
+        return self._health is not None
+
+    def with_health(self, pod: Object, status: dict[str, Any]) -> dict[str, Any]:
+        """A pod's status with the health of its devices."""
+        if self._health is None:
+            return status
+        return with_health(pod, status, self._cache, self._health.of, messages=self._shows_messages)
+
+    def _health_changed(self, driver: str, devices: Sequence[DeviceHealth]) -> None:
+        changed = {(each.pool, each.device) for each in devices}
+        for each in devices:
+            self._note("device-health", driver=driver, device=f"{each.pool}/{each.device}", health=each.health)
+        users = {
+            uid: None
+            for info in self._cache.claims.values()
+            for device in info.drivers.get(driver) or ()
+            if (device.pool, device.device) in changed
+            for uid in info.pods
+        }
+        self._wake(tuple(users))
+
 
 def _wanted(pod: Object, container: str) -> Iterator[tuple[str, str]]:
     """The claims that a container names or has for its extended resources, each with its request; "" for all."""
@@ -280,3 +340,29 @@ def _wanted(pod: Object, container: str) -> Iterator[tuple[str, str]]:
 
 def _reference(info: ClaimInfo) -> ClaimReference:
     return ClaimReference(info.namespace, info.uid, info.name)
+
+
+def _used(pod: Object, container: str) -> Iterator[str]:
+    """The claims that a container uses, in the order of the pod's.
+
+    Raises ClaimNotMadeError.
+    """
+    both = (*init_containers_of(pod), *containers_of(pod))
+    resources = next((each.get("resources") or {} for each in both if each["name"] == container), {})
+    wanted = {each["name"] for each in resources.get("claims") or ()}
+    for entry in pod["spec"].get("resourceClaims") or ():
+        name = claim_name(pod, entry) if entry["name"] in wanted else None
+        if name is not None:
+            yield name
+    if any(mapping["containerName"] == container for mapping in extended_mappings(pod)):
+        yield extended_claim_name(pod)
+
+
+def _dynamic(info: ClaimInfo) -> DynamicResource:
+    shown: list[ClaimDevice] = []
+    for driver in sorted(info.drivers):
+        ids: tuple[str, ...] = ()
+        for device in info.drivers[driver] or ():
+            ids += device.cdi_ids
+            shown.append(ClaimDevice(driver, device.pool, device.device, ids, device.share))
+    return DynamicResource(info.name, info.namespace, tuple(shown))

@@ -15,6 +15,7 @@ from mews.kube.clock import Pace, rest
 from mews.kube.component import Context, record
 from mews.kube.dra.port import DraRegistry, DraSocket
 from mews.kube.emulated.kubelet.dra.errors import DraError
+from mews.kube.emulated.kubelet.dra.health_streams import HealthStreams
 
 TICK_S = 1.0
 WIPING_DELAY_S = 30.0
@@ -22,13 +23,16 @@ _FIRST_BACKOFF_S, _LAST_BACKOFF_S = 1.0, 300.0
 
 
 class DraPlugins:
-    """Component: registers drivers until cancelled."""
+    """Component: registers drivers until cancelled. ``health``: None where the kubelet asks nobody for it."""
 
-    def __init__(self, context: Context, pace: Pace, registry: DraRegistry, node: str) -> None:
+    def __init__(
+        self, context: Context, pace: Pace, registry: DraRegistry, node: str, health: HealthStreams | None = None
+    ) -> None:
         self._context = context
         self._pace = pace
         self._registry = registry
         self._node = node
+        self._health = health
         self._phase_s = 0.0
         self._registered: dict[str, DraSocket] = {}
         """Path -> its socket, the newest last."""
@@ -70,15 +74,20 @@ class DraPlugins:
             self._tick = loop.call_at(self._phase_s + passed * tick_s, self._reconcile)
 
     def _reconcile(self) -> None:
+        assert self._tasks is not None
         self._tick = None
         there = self._registry.sockets()
         gone = [path for path, known in self._registered.items() if there.get(path) is not known]
         for path in gone:
             record(self._context.log, "dra-unregistered", driver=self._registered.pop(path).driver, path=path)
+            if self._health is not None:
+                self._health.close(path)
         for path, socket in there.items():
             if path not in self._registered and path not in gone:
                 self._registered[path] = socket
                 record(self._context.log, "dra-registered", driver=socket.driver, path=path)
+                if self._health is not None:
+                    self._health.open(self._tasks, path, socket)
         self._changed()
 
     def _watch_over_slices(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.deviceplugin.port import Allocation
@@ -34,4 +34,13 @@ class Claims(Protocol):
 
         Raises StartError.
         """
+        ...
+
+    @property
+    def shows_health(self) -> bool:
+        """Whether pods show the health of their devices."""
+        ...
+
+    def with_health(self, pod: Object, status: dict[str, Any]) -> dict[str, Any]:
+        """A pod's status with the health of its devices."""
         ...

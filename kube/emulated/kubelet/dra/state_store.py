@@ -1,4 +1,4 @@
-"""Where ``dra_manager_state`` is kept: in memory in virtual time, in a file in wall-clock time."""
+"""Where ``dra_manager_state`` and ``dra_health_state`` are kept: in memory in virtual time, else in files."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ class DraStateStore(Protocol):
         ...
 
 
+HEALTH_FILE_NAME = "dra_health_state"
+
+
 class MemoryDraState:
     """Kept as a value; ``text`` may be set by whoever damages it."""
 
@@ -45,10 +48,10 @@ class MemoryDraState:
 
 
 class FileDraState:
-    """``dra_manager_state`` in the kubelet's folder, 0600, written beside and renamed."""
+    """A file in the kubelet's folder, 0600, written beside and renamed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+    def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
+        self.path = folder / name
 
     def load(self) -> str:
         """The text saved last."""
@@ -61,6 +64,6 @@ class FileDraState:
 
     def save(self, text: str) -> None:
         """Keep this one."""
-        beside = self.path.with_name(f".{FILE_NAME}-{os.getpid()}")
+        beside = self.path.with_name(f".{self.path.name}-{os.getpid()}")
         write_own(beside, text)
         beside.replace(self.path)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
+from mews.kube.deviceplugin.grpc_errors import abort
 from mews.kube.deviceplugin.grpc_server import SocketServer, serve_on, unary
+from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
-from mews.kube.dra.port import ClaimReference, PreparedClaim, PreparedDevice
-from mews.kube.emulated.kubelet.dra.grpc_registry import SERVICES, GrpcDraRegistry
+from mews.kube.deviceplugin.port import PluginError
+from mews.kube.dra.port import ClaimReference, DeviceHealth, PreparedClaim, PreparedDevice
+from mews.kube.emulated.kubelet.dra.grpc_registry import HEALTH_SERVICES, SERVICES, GrpcDraRegistry
 
 pytestmark = pytest.mark.wall
 CLAIM = ClaimReference("default", "u", "c")
@@ -37,6 +41,7 @@ class Driver:
         self.registration = "d-reg.sock"
         self.kind = kind
         self.versions = versions
+        self.serves_health = tuple(each for each in versions if each in HEALTH_SERVICES)
         self.told: list[tuple[bool, str]] = []
         self.servers: list[SocketServer] = []
 
@@ -48,6 +53,10 @@ class Driver:
             "NodeUnprepareResources": unary(self._unprepare, pb.NodeUnprepareResourcesRequest),
         }
         named = [(SERVICES[each], calls) for each in self.versions if each in SERVICES]
+        watch = grpc.unary_stream_rpc_method_handler(
+            self._watch, health_pb.NodeWatchResourcesRequest.FromString, lambda message: message.SerializeToString()
+        )
+        named += [(each, {"NodeWatchResources": watch}) for each in self.serves_health]
         self.servers.append(await serve_on(endpoint, *named))
 
         async def info(_: Any) -> Any:
@@ -74,6 +83,15 @@ class Driver:
         for claim in request.claims:
             answer.claims[claim.uid].devices.append(device)
         return answer
+
+    async def _watch(self, _: Any, context: Any) -> AsyncIterator[Any]:
+        for health, timeout_s in ((1, 0), (2, 60), (0, -5), (7, 0)):
+            device = health_pb.DeviceIdentifier(pool_name="p", device_name="gpu-0")
+            one = health_pb.DeviceHealth(
+                device=device, health=health, message="m", health_check_timeout_seconds=timeout_s
+            )
+            yield health_pb.NodeWatchResourcesResponse(devices=[one])
+        await abort(context, PluginError("Internal", "boom"))
 
     async def _unprepare(self, request: Any) -> Any:
         answer = pb.NodeUnprepareResourcesResponse()
@@ -192,5 +210,51 @@ def test_specifications_are_read_from_files_and_broken_ones_are_passed_over(tmp_
         (folder / "e.json").write_text(json.dumps({**whole, "containerEdits": {"mounts": [{"hostPath": "/h"}]}}))
         (folder / "d.txt").write_text("kind: v/d\n")
         assert [spec["devices"][0]["name"] for spec in registry.specs()] == ["0", "1"]
+
+    play(tmp_path, story)
+
+
+HEALTHS = [("Healthy", 0.0), ("Unhealthy", 60.0), ("Unknown", 0.0), ("Unknown", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("versions", "reports"),
+    [
+        (("v1.DRAPlugin",), False),
+        (("v1.DRAPlugin", "v1alpha1.DRAResourceHealth"), True),
+        (("v1.DRAResourceHealth", "v1.DRAPlugin"), True),
+        (("v1.DRAPlugin", "v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth"), True),
+    ],
+)
+def test_health_is_read_from_a_driver_that_offers_it(tmp_path: Path, versions: tuple[str, ...], reports: bool) -> None:
+    async def story(registry: GrpcDraRegistry, changed: asyncio.Event) -> None:
+        driver = Driver(tmp_path, versions=versions)
+        await driver.serve()
+        await until(changed, lambda: any(each.connected for each in registry.sockets().values()))
+        (socket,) = registry.sockets().values()
+        assert socket.reports_health is reports
+        if reports:
+            expected = [(DeviceHealth("p", "gpu-0", health, "m", timeout_s),) for health, timeout_s in HEALTHS]
+            seen = []
+            with pytest.raises(PluginError, match="rpc error: code = Internal desc = boom"):
+                async for devices in socket.watch_health():
+                    seen.append(devices)
+            assert seen == expected
+        await driver.close()
+
+    play(tmp_path, story)
+
+
+def test_the_newest_health_service_is_asked_and_one_that_is_not_there_is_unimplemented(tmp_path: Path) -> None:
+    async def story(registry: GrpcDraRegistry, changed: asyncio.Event) -> None:
+        driver = Driver(tmp_path, versions=("v1.DRAPlugin", "v1alpha1.DRAResourceHealth", "v1.DRAResourceHealth"))
+        driver.serves_health = ("v1alpha1.DRAResourceHealth",)
+        await driver.serve()
+        await until(changed, lambda: any(each.connected for each in registry.sockets().values()))
+        (socket,) = registry.sockets().values()
+        with pytest.raises(PluginError) as failed:
+            await anext(socket.watch_health())
+        assert failed.value.code == "Unimplemented"
+        await driver.close()
 
     play(tmp_path, story)

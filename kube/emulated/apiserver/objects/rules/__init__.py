@@ -39,6 +39,7 @@ from mews.kube.releases.release_data import DEFAULT
 
 if TYPE_CHECKING:
     from mews.kube.api.objects import Object
+    from mews.kube.api.resources import Resource
     from mews.kube.emulated.apiserver.store.kinds import Kind
 
 _STANDARD = FeatureGates()
@@ -252,10 +253,15 @@ def _later(rules: Rules, kind: Kind) -> Rules:
     return replace(rules, warn=warn, revise=revise or rules.revise, **hooks)
 
 
+def _kept(kind: Kind) -> Resource:
+    """In the version that is stored, which is the one that rules are asked about."""
+    return replace(kind.resource, version=kind.kept_in) if kind.kept_in else kind.resource
+
+
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     """The rules of a built-in kind where those features are on."""
     rules = _of(kind.rules, kind.qualified, kind.resource.group)
-    root = root_of(kind.resource, kind.release)
+    root = root_of(_kept(kind), kind.release)
     drop = None if root is None else dropper(root, gates, DROPS)
     if kind.qualified in GATED_HOOKS:
         gate, hooks = GATED_HOOKS[kind.qualified]

@@ -8,7 +8,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.kube.deviceplugin.port import PluginOptions
-from tests.kube.emulated.kubelet.devices.stand import FakePlugin, Stand, a_pod, container, eight, settle, sidecar
+from tests.kube.emulated.kubelet.devices.stand import FakePlugin, R, Stand, a_pod, container, eight, settle, sidecar
 
 TABLE = [
     ("one container of two", [container("main", 2)], [], ["P(8, [], 2)", "A(d0 d1)", "S(d0 d1)"]),
@@ -179,3 +179,19 @@ def test_devices_of_an_ended_pod_are_found_out_at_the_next_admission_with_device
         await settle()
 
     run_virtual(main)
+
+
+def test_a_container_that_has_the_resource_by_a_claim_gets_none_of_the_plugins_devices():
+    async def main() -> list[str]:
+        stand = await Stand().start()
+        plugin = FakePlugin(eight())
+        await stand.plug(plugin)
+        pod = a_pod("p", container("by-claim", 2), container("other", 1))
+        mapping = {"containerName": "by-claim", "resourceName": R, "requestName": "r"}
+        pod["status"] = {"extendedResourceClaimStatus": {"requestMappings": [mapping], "resourceClaimName": "c"}}
+        await stand.run(pod)
+        (entry,) = await stand.resources.list()
+        assert [(name, len(devices)) for name, devices in entry.containers] == [("by-claim", 0), ("other", 1)]
+        return [call for call in plugin.summary() if call.startswith("A")]
+
+    assert run_virtual(main) == ["A(d0)"]

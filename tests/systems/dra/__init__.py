@@ -1,0 +1,1 @@
+"""The remediation of broken GPUs."""

@@ -12,6 +12,7 @@ from mews.kube.component import Context
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
 from mews.kube.dra.port import DraLink
 from mews.kube.runtimehook.port import HookSocket
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import GpuDriver
@@ -55,7 +56,8 @@ class Ports(Struct, frozen=True):
     outcome. ``node`` is set for a component that each node has. ``measures`` is what ``System.measures`` made: it
     outlives incarnations. ``parts`` holds what the user put in the place of parts of this component, by the names of
     ``Component.parts``: loaded callables; a ``plugin`` is a factory that takes the scheduler's handle alone.
-    ``service`` is what the component answers others on, where it has one (``Component.service``)."""
+    ``service`` is what the component answers others on, where it has one (``Component.service``). ``devices`` is what
+    the cluster's feature gates let a scheduler do with claimed devices."""
 
     context: Context
     chassis: Callable[[float], Mapping[str, ChassisApi]]
@@ -63,6 +65,7 @@ class Ports(Struct, frozen=True):
     measures: Any = None
     parts: Mapping[str, Callable[..., Any]] | None = None
     service: ServicePort | None = None
+    devices: DeviceFeatures = DEFAULT_FEATURES
 
     def part(self, name: str) -> Callable[..., Any] | None:
         """The user's callable in the place of that part, if there is one."""

@@ -12,6 +12,7 @@ from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.component import record
 from mews.kube.scheduling.config import SchedulerProfile
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import (
     SKIP,
     SUCCESS,
@@ -426,12 +427,15 @@ def _use_of(pod: PodInfo, given: Sequence[object]) -> PodUse:
     return PodUse(pod.uid, pod.key, tuple(given), exclusive_of(annotations_of(pod.pod)))  # type: ignore[arg-type]
 
 
-def koordinator_profile(config: KoordinatorConfig, cache: NodeDeviceCache | None = None) -> SchedulerProfile:
+def koordinator_profile(
+    config: KoordinatorConfig, cache: NodeDeviceCache | None = None, devices: DeviceFeatures = DEFAULT_FEATURES
+) -> SchedulerProfile:
     """The scheduler's profile: the default plugins, and DeviceShare, whose word on a node counts most.
 
     DeviceShare binds before the default binder does; NodeResourcesFit leaves it the groups of the devices' resources.
+    ``devices`` is what the cluster's feature gates let it do with claimed devices.
     """
-    *plugins, binder = default_plugins(ignored_resource_groups=COUNTED_GROUPS)
+    *plugins, binder = default_plugins(ignored_resource_groups=COUNTED_GROUPS, devices=devices)
     return SchedulerProfile(
         scheduler_name=config.scheduler_name,
         plugins=(

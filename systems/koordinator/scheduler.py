@@ -11,6 +11,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.component import Context, Runnable
 from mews.kube.leader_election import LeaderElection
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import PluginFactory
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
@@ -26,7 +27,7 @@ SUMMARIES = "/apis/v1/plugins/DeviceShare/nodeDeviceSummaries"
 
 class KoordScheduler:
     """One incarnation. ``service`` is what it answers requests on, None where nobody can ask; ``plugin`` takes
-    DeviceShare's place."""
+    DeviceShare's place; ``devices`` is what the cluster's feature gates let it do with claimed devices."""
 
     def __init__(
         self,
@@ -35,9 +36,10 @@ class KoordScheduler:
         service: ServicePort | None = None,
         *,
         plugin: PluginFactory | None = None,
+        devices: DeviceFeatures = DEFAULT_FEATURES,
     ) -> None:
         self._context, self._config, self._plugin = context, config, plugin
-        self._service = service
+        self._service, self._devices = service, devices
         self.cache = NodeDeviceCache()
         """The books, of this term where a leader is elected; empty while another one leads."""
         self._scheduler = None if config.leader_elect else self._made(context.kube)
@@ -62,9 +64,9 @@ class KoordScheduler:
         """The scheduler of one term: what it must know is in the API."""
         self.cache = NodeDeviceCache()
         profile = (
-            koordinator_profile(self._config, self.cache)
+            koordinator_profile(self._config, self.cache, self._devices)
             if self._plugin is None
-            else _profile_with(self._config, self._plugin)
+            else _profile_with(self._config, self._plugin, self._devices)
         )
         return Scheduler(replace(self._context, kube=kube), SchedulerConfig((profile,)))
 
@@ -99,8 +101,9 @@ class _Term:
             self._holder.cache = NodeDeviceCache()
 
 
-def _profile_with(config: KoordinatorConfig, plugin: PluginFactory) -> SchedulerProfile:
-    return SchedulerProfile(config.scheduler_name, (*default_plugins(ignored_resource_groups=COUNTED_GROUPS), plugin))
+def _profile_with(config: KoordinatorConfig, plugin: PluginFactory, devices: DeviceFeatures) -> SchedulerProfile:
+    fitting = default_plugins(ignored_resource_groups=COUNTED_GROUPS, devices=devices)
+    return SchedulerProfile(config.scheduler_name, (*fitting, plugin))
 
 
 def _json(status: int, body: object) -> ServiceReply:

@@ -108,7 +108,7 @@ def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> No
 def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
     from mews.systems.koordinator.scheduler import KoordScheduler
 
-    return KoordScheduler(ports.context, config, ports.service, plugin=ports.part("plugin"))
+    return KoordScheduler(ports.context, config, ports.service, plugin=ports.part("plugin"), devices=ports.devices)
 
 
 def _koordlet(ports: Ports, config: KoordinatorConfig) -> Runnable:

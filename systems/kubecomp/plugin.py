@@ -22,6 +22,7 @@ from mews.kube.clock import rest
 from mews.kube.component import record
 from mews.kube.pulse import Pulse
 from mews.kube.scheduling.config import SchedulerProfile, Ties
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import (
     SKIP,
     SUCCESS,
@@ -389,13 +390,14 @@ def kubecomp_profile(
     metrics: KubeCompMetrics | None = None,
     now: Callable[[], float] = loop_time,
     score: NodeScore | None = None,
+    devices: DeviceFeatures = DEFAULT_FEATURES,
 ) -> SchedulerProfile:
     """The scheduler profile of contract section 1: the default plugins and FalconResources beside them.
 
     With ``scoring: profile`` the default plugins score too, so that of nodes that equation 1 finds equal the less
     loaded is taken; with ``alone`` FalconResources alone scores. NodeResourcesFit leaves the pooled resource's group
     alone; every node is looked at. ``policy`` and ``strict_fcfs`` override the configuration's; ``score`` takes the
-    place of equation 1.
+    place of equation 1; ``devices`` is what the cluster's feature gates let it do with claimed devices.
     """
     changed = replace(
         config,
@@ -406,7 +408,7 @@ def kubecomp_profile(
     return SchedulerProfile(
         scheduler_name=config.scheduler_name,
         plugins=(
-            *default_plugins(ignored_resource_groups=(config.resource_group,)),
+            *default_plugins(ignored_resource_groups=(config.resource_group,), devices=devices),
             partial(FalconResources, config=changed, metrics=metrics, now=now, score=score),
         ),
         score_weights={NAME: 1} if config.scoring == "alone" else None,
@@ -415,9 +417,11 @@ def kubecomp_profile(
     )
 
 
-def profile_with(config: KubeCompConfig, plugin: PluginFactory) -> SchedulerProfile:
+def profile_with(
+    config: KubeCompConfig, plugin: PluginFactory, devices: DeviceFeatures = DEFAULT_FEATURES
+) -> SchedulerProfile:
     """KubeComp's scheduler with another plugin than its own: the default plugins and that one, as it weighs itself."""
-    fitting = default_plugins(ignored_resource_groups=(config.resource_group,))
+    fitting = default_plugins(ignored_resource_groups=(config.resource_group,), devices=devices)
     return SchedulerProfile(config.scheduler_name, (*fitting, plugin))
 
 

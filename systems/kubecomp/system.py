@@ -78,9 +78,9 @@ def _scheduler(ports: Ports, config: KubeCompConfig) -> Runnable:
 
     plugin = ports.part("plugin")
     profile = (
-        kubecomp_profile(config, metrics=ports.measures, score=ports.part("policy"))
+        kubecomp_profile(config, metrics=ports.measures, score=ports.part("policy"), devices=ports.devices)
         if plugin is None
-        else profile_with(config, plugin)
+        else profile_with(config, plugin, ports.devices)
     )
     return Scheduler(ports.context, SchedulerConfig((profile,)))
 

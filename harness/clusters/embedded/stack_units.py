@@ -112,7 +112,8 @@ class StackUnits:
         run = self.scenario.stack.controllers.run
         authority = None if self.ports.processes is None else self.ports.processes.authority()
         context = self.context("controller-manager", fence)
-        return ControllerManager(context, self.run.pace, controllers=run, authority=authority)
+        devices = _device_features(self.scenario)
+        return ControllerManager(context, self.run.pace, controllers=run, authority=authority, devices=devices)
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""
@@ -215,7 +216,10 @@ class StackUnits:
         self, configured: ConfiguredSystem, actor: str, fence: Fence, parts: Mapping[str, Callable[..., Any]]
     ) -> Ports:
         measures = self.measures.get(configured.system.name)
-        return Ports(self.context(actor, fence), partial(self._chassis, fence), measures=measures, parts=parts)
+        devices = _device_features(self.scenario)
+        return Ports(
+            self.context(actor, fence), partial(self._chassis, fence), measures=measures, parts=parts, devices=devices
+        )
 
     def _node(self, host: str, link: DevicePluginLink, fence: Fence) -> NodeAccess:
         return NodeAccess(
@@ -295,7 +299,7 @@ class StackUnits:
 
 
 def _device_features(scenario: Scenario) -> DeviceFeatures:
-    """What the cluster's feature gates let its scheduler do with devices."""
+    """What the cluster's feature gates let its schedulers and controllers do with devices."""
     release = scenario.stack.release
     if release.is_default:
         return DEFAULT_FEATURES

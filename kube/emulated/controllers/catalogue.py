@@ -30,7 +30,9 @@ from mews.kube.api.resources import (
     STATEFUL_SETS,
     VOLUME_ATTRIBUTES_CLASSES,
     Resource,
+    taint_rules_of,
 )
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 
 if TYPE_CHECKING:  # the names alone are asked of scenarios
     from mews.kube.api.objects import Object
@@ -42,17 +44,20 @@ if TYPE_CHECKING:  # the names alone are asked of scenarios
 ALL = "*"
 ROOT_CA = "root-ca-certificate-publisher-controller"
 """It runs where there is something to publish: where the API is served over TLS."""
+DEVICE_TAINTS = "device-taint-eviction-controller"
+"""It runs where the gate DRADeviceTaints is on."""
 
 
 class Parts(Struct, frozen=True):
     """What a controller is made of. ``recorder`` makes one that records under a name; ``authority``: the certificates
-    that clients in the cluster trust, in PEM."""
+    that clients in the cluster trust, in PEM. ``devices``: what the release's gates let controllers do with devices."""
 
     context: Context
     pace: Pace
     informers: Informers
     recorder: Callable[[str], EventRecorder]
     authority: str | None = None
+    devices: DeviceFeatures = DEFAULT_FEATURES
 
 
 Make = Callable[[Parts], "Runnable"]
@@ -233,6 +238,21 @@ def _resource_claims(parts: Parts) -> Runnable:
     return ResourceClaims(parts.context, informers=parts.informers, events=parts.recorder("resource_claim"))
 
 
+def _device_taints(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.devicetaints.controller import DeviceTaintEviction
+
+    version = parts.devices.taint_rules
+    events = parts.recorder(DEVICE_TAINTS)
+    return DeviceTaintEviction(parts.context, informers=parts.informers, events=events, rules_version=version)
+
+
+def _device_taints_once_needed(parts: Parts) -> Runnable:
+    """Made when the first claim is there, or the first rule where rules act: each gets a status."""
+    version = parts.devices.taint_rules
+    rules = (taint_rules_of(version),) if version else ()
+    return _asleep(_device_taints, RESOURCE_CLAIMS, *rules)(parts)
+
+
 def _asleep_until(make: Make, concerns: Callable[[Object], bool], *others: Resource) -> Make:
     """Made when the first such pod is there, or the first such object of the other resources."""
 
@@ -278,6 +298,7 @@ CONTROLLERS: Mapping[str, Make] = {
     ROOT_CA: _root_ca,
     "ephemeral-volume-controller": _asleep_until(_ephemeral_volumes, brings_ephemeral_volumes),
     "resourceclaim-controller": _asleep_until(_resource_claims, concerns_resource_claims, RESOURCE_CLAIMS),
+    DEVICE_TAINTS: _device_taints_once_needed,
     "persistentvolume-binder-controller": _asleep(_volumes, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES),
     "persistentvolumeclaim-protection-controller": _asleep(_claims_in_use, PERSISTENT_VOLUME_CLAIMS),
     "persistentvolume-protection-controller": _asleep(_volumes_in_use, PERSISTENT_VOLUMES),

@@ -6,12 +6,13 @@ import asyncio
 import math
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, node_name_of, timestamp, uid_of
+from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
-from mews.kube.client.port import DeleteOptions, Patch, Preconditions
+from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.clock import Pace, rest
 from mews.kube.component import Context
+from mews.kube.emulated.controllers.disrupted_pods import mark_disrupted
 from mews.kube.emulated.controllers.taints import Taint, bears_s, no_execute
 from mews.kube.events import EventRecorder
 
@@ -105,9 +106,10 @@ class TaintEviction:
         current = await kube.get(PODS, name, namespace=namespace)
         if uid_of(current) != uid_of(pod):
             return
-        entry = {"type": "DisruptionTarget", "observedGeneration": current["metadata"].get("generation", 1)}
-        entry |= {"status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(self._context.clock.now())}
-        entry |= {"reason": "DeletionByTaintManager", "message": "Taint manager: deleting due to NoExecute taint"}
-        others = [one for one in current["status"].get("conditions") or () if one["type"] != entry["type"]]
-        change = {"status": {"conditions": [*others, entry]}}
-        await kube.patch(PODS, name, change, kind=Patch.MERGE, namespace=namespace, subresource="status")
+        await mark_disrupted(
+            self._context,
+            current,
+            reason="DeletionByTaintManager",
+            message="Taint manager: deleting due to NoExecute taint",
+            observed_generation=current["metadata"].get("generation", 1),
+        )

@@ -1,0 +1,61 @@
+"""Drawn cases of tainted devices before our device-taint-eviction-controller and before the real one of 1.37: the same
+pods deleted, with the same conditions and events, and the same status of rules at every look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mews.harness.clusters.programs.finding import CONTROLLERS, of_release
+from tests.kube.emulated.controllers.device_taint_cases import CHANGES, TaintCase, draw_case
+from tests.kube.emulated.controllers.device_taint_oracle import RELEASE, ours, theirs
+
+_DAILY, _NIGHTLY, _BATCH = 48, 600, 100
+_ATTEMPTS = 3
+"""On a busy machine a change may come too close to a look."""
+
+
+def _same_in_both(cases: Sequence[TaintCase], folder: Path) -> None:
+    if of_release(CONTROLLERS, RELEASE.name) is None:
+        pytest.skip(f"{CONTROLLERS} of Kubernetes {RELEASE.name} is missing in KUBEBUILDER_ASSETS and beside it")
+    left, seen = list(cases), ours(cases)
+    for attempt in range(_ATTEMPTS):
+        place = folder / str(attempt)
+        place.mkdir()
+        expected = theirs(left, place)
+        left = [case for case in left if seen[case.name] != expected[case.name]]
+        if not left:
+            return
+    assert {case.name: seen[case.name] for case in left} == {case.name: expected[case.name] for case in left}
+
+
+def test_drawn_cases_come_to_every_kind_of_end() -> None:
+    cases = [draw_case(2, number) for number in range(2 * _DAILY)]
+    seen = ours(cases)
+    assert seen == ours(cases)
+    assert {case.change for case in cases} == set(CHANGES)
+    ends = Counter[str]()
+    for looks in seen.values():
+        ends.update(event.split()[3] for event in looks[-1]["events"])
+        ends.update({condition["reason"] for look in looks for rule in look["rules"].values() for condition in rule})
+        ends["changed"] += looks[0]["events"] != looks[-1]["events"]
+    assert set(ends) == {
+        *("Marking", "Cancelling", "changed"),
+        *("NotStarted", "PodsPendingEviction", "Completed", "NoEffect", "OtherEffect"),
+    }
+    assert min(ends.values()) >= 3, ends
+
+
+@pytest.mark.wall
+def test_a_sample_of_drawn_cases_ends_as_with_the_real_controller(tmp_path: Path) -> None:
+    _same_in_both([draw_case(1, number) for number in range(_DAILY)], tmp_path)
+
+
+@pytest.mark.wall
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(0, _NIGHTLY, _BATCH))
+def test_drawn_cases_end_as_with_the_real_controller(first: int, tmp_path: Path) -> None:
+    _same_in_both([draw_case(2, number) for number in range(first, first + _BATCH)], tmp_path)

@@ -116,7 +116,10 @@ class DeviceTaintEviction:
     def _reassess(self, claims: Iterable[Object]) -> None:
         for claim in claims:
             before = self._evictions.get(key_of(claim))
-            if self._assess(claim) != before:
+            after = self._assess(claim)
+            # Upstream takes no eviction before and after for a change, so pods of untainted claims are seen to, too. One
+            # that is being deleted for another claim is on the list again, and leaves it with an event.
+            if after is None or after != before:
                 self._claim_used(claim)
 
     def _assess(self, claim: Object) -> Eviction | None:

@@ -1,5 +1,5 @@
-"""Drawn cases of tainted devices put to a device-taint-eviction-controller: ours in virtual time, the real one on a real
-control plane."""
+"""Drawn cases of tainted devices put to a device-taint-eviction-controller: ours in virtual time, the real one on a
+real control plane."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ Seen = list[dict[str, Any]]
 """What there is of a case at each look."""
 _LOOKS_S = (2.0, 4.0, 15.0, 26.0)
 """After the taints. The change comes right after the first look; a rule's status is updated every ten seconds."""
+_PATIENCE_S = 60.0
 _APART_S = 0.5
 """Between taints: of those that come together the first may have evicted the pod or not when the second is seen."""
 
@@ -76,7 +77,7 @@ class _Stage:
                 await self.change(self.case.change)
         return found
 
-    # ------------------------------------------------------------------------------------------------------------ making
+    # ----------------------------------------------------------------------------------------------------------- making
 
     def slice(self, name: str, *, generation: int = 1, taints: dict[str, Any] | None = None) -> Object:
         devices = [
@@ -124,7 +125,7 @@ class _Stage:
         wanted = self.slice("slice", taints=taints)
         await self.kube.replace(RESOURCE_SLICES, {**current, "spec": wanted["spec"]})
 
-    # ---------------------------------------------------------------------------------------------------------- changing
+    # --------------------------------------------------------------------------------------------------------- changing
 
     async def change(self, what: str) -> None:
         first = f"{self.case.name}-r0"
@@ -158,6 +159,9 @@ class _Stage:
         elif what.startswith("claim"):
             await self.change_claim(what)
 
+    def taints_with(self, **changes: str) -> dict[str, Any]:
+        return {key: [{**each, **changes} for each in taints] for key, taints in self.case.taints.items()}
+
     async def patch_rule(self, name: str, spec: dict[str, Any]) -> None:
         await self.kube.patch(RULES, name, {"spec": spec}, kind=Patch.MERGE)
 
@@ -184,7 +188,7 @@ class _Stage:
             status.pop("reservedFor")
         await self.kube.replace(RESOURCE_CLAIMS, {**claim, "status": status}, subresource="status")
 
-    # ----------------------------------------------------------------------------------------------------------- looking
+    # ---------------------------------------------------------------------------------------------------------- looking
 
     async def look(self) -> dict[str, Any]:
         """Pods with the condition that says why they go, the events, and the rules' conditions; no times."""
@@ -200,11 +204,17 @@ class _Stage:
                 name_of(pod): [is_deleting(pod), _timeless(condition_of(pod, "DisruptionTarget"))] for pod in pods
             },
             "events": dict(sorted(said.items())),
-            "rules": {
-                name_of(rule): [*map(_timeless, (rule.get("status") or {}).get("conditions") or ())] for rule in rules
-            },
+            "rules": {name_of(rule): [*map(_timeless, _conditions(rule))] for rule in rules},
             "writers": {name_of(rule): _writers(rule) for rule in rules},
         }
+
+
+def _end_of(pod: Object) -> list[Any]:
+    return [is_deleting(pod), _timeless(condition_of(pod, "DisruptionTarget"))]
+
+
+def _conditions(rule: Object) -> Sequence[Any]:
+    return (rule.get("status") or {}).get("conditions") or ()
 
 
 def _timeless(condition: Any) -> Any:
@@ -220,9 +230,22 @@ def _writers(rule: Object) -> list[str]:
     )
 
 
+async def _woken(kube: KubeApi) -> None:
+    """Wait until the controller works: what it finds at its start it sees in an order that is nobody's."""
+    taint = {"key": "a", "effect": "NoSchedule"}
+    await kube.create(
+        RULES, {"metadata": {"name": "probe"}, "spec": {"deviceSelector": {"pool": "none"}, "taint": taint}}
+    )
+    ends_s = asyncio.get_running_loop().time() + _PATIENCE_S
+    while not _conditions(await kube.get(RULES, "probe")):
+        assert asyncio.get_running_loop().time() < ends_s, "the controller does not give the rule a status"
+        await asyncio.sleep(0.1)
+
+
 async def _played(kube: KubeApi, controller: Runnable, cases: Sequence[TaintCase]) -> dict[str, Seen]:
     running = asyncio.create_task(controller.run())
     try:
+        await _woken(kube)
         found = await asyncio.gather(*(_Stage(kube, case).play() for case in cases))
     finally:
         running.cancel()

@@ -21,11 +21,11 @@ _ATTEMPTS = 3
 def _same_in_both(cases: Sequence[TaintCase], folder: Path) -> None:
     if of_release(CONTROLLERS, RELEASE.name) is None:
         pytest.skip(f"{CONTROLLERS} of Kubernetes {RELEASE.name} is missing in KUBEBUILDER_ASSETS and beside it")
-    left, seen = list(cases), ours(cases)
+    left = list(cases)
     for attempt in range(_ATTEMPTS):
         place = folder / str(attempt)
         place.mkdir()
-        expected = theirs(left, place)
+        seen, expected = ours(left), theirs(left, place)
         left = [case for case in left if seen[case.name] != expected[case.name]]
         if not left:
             return

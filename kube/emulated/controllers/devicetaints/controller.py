@@ -117,8 +117,8 @@ class DeviceTaintEviction:
         for claim in claims:
             before = self._evictions.get(key_of(claim))
             after = self._assess(claim)
-            # Upstream takes no eviction before and after for a change, so pods of untainted claims are seen to, too. One
-            # that is being deleted for another claim is on the list again, and leaves it with an event.
+            # Upstream takes no eviction before and after for a change, so pods of untainted claims are seen to, too.
+            # One that is being deleted for another claim is on the list again, and leaves it with an event.
             if after is None or after != before:
                 self._claim_used(claim)
 

@@ -10,6 +10,7 @@ from mews.kube.system.reported_acts import ReportedActs
 _ACTS = {
     ("DisruptionTarget", "True", "PreemptionByScheduler"): ("Preempted",),
     ("DisruptionTarget", "True", "DeletionByTaintManager"): ("TaintManagerEviction",),
+    ("DisruptionTarget", "True", "DeletionByDeviceTaintManager"): ("DeviceTaintManagerEviction",),
     ("Ready", "True", "KubeletReady"): ("NodeReady",),
     ("Ready", "Unknown", "NodeStatusUnknown"): ("NodeNotReady",),
     ("Ready", "False", ""): ("NodeNotReady",),
@@ -26,9 +27,9 @@ def _condition(line: Line) -> tuple[str, ...]:
 
 
 class Reports(ReportedActs):
-    """As upstream has it: a scheduler that preempts a pod (preemption.go), a controller that evicts one by taint
-    (taint_eviction.go) or calls those of a silent node not ready (node_lifecycle_controller.go), and a kubelet whose
-    node is ready (kubelet_node_status.go)."""
+    """As upstream has it: a scheduler that preempts a pod (preemption.go), a controller that evicts one by the taints
+    of its node (taint_eviction.go) or of its devices (device_taint_eviction.go) or calls those of a silent node not
+    ready (node_lifecycle_controller.go), and a kubelet whose node is ready (kubelet_node_status.go)."""
 
     number = 76
     name = "what is done to a pod or a node is reported by an event on it"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from mews.harness.live.sight import Finding, Sight
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resource_claims import ClaimNotMadeError, allocation_of, claim_name
-from mews.kube.scheduling.devices.features import DEFAULT_FEATURES
 
 
 def claim_findings(sight: Sight, pod: Object) -> Iterator[Finding]:
@@ -31,8 +30,10 @@ def claim_findings(sight: Sight, pod: Object) -> Iterator[Finding]:
 
 def _unallocated(sight: Sight, claim: Object) -> Iterator[Finding]:
     from mews.kube.scheduling.devices.shortages import shortages
+    from mews.kube.scheduling.devices.taint_rules import with_rules
 
     classes = {name_of(each): each for each in sight.device_classes}
-    found = shortages(claim, slices=sight.slices, claims=sight.claims, class_of=classes.get, features=DEFAULT_FEATURES)
+    slices = [with_rules(each, sight.taint_rules) for each in sight.slices]
+    found = shortages(claim, slices=slices, claims=sight.claims, class_of=classes.get, features=sight.devices)
     for sentence in found:
         yield "unschedulable", f"Claim {name_of(claim)} is not allocated: {sentence}."

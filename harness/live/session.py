@@ -26,6 +26,7 @@ from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
 from mews.harness.scenario.accounts.sessions import STEP
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.complaints import first_complaint
+from mews.harness.scenario.device_features import device_features
 from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
@@ -47,6 +48,7 @@ from mews.kube.api.resources import (
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    taint_rules_of,
 )
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 
@@ -242,6 +244,7 @@ class LiveSession:
                 held=None if pod is None else await self._held(pod),
                 since_s=self._made.get(f"pod/{namespace}/{name}"),
                 standing=self.standing,
+                devices=device_features(self.scenario),
                 **await self._devices(pod),
             )
         )
@@ -252,6 +255,8 @@ class LiveSession:
             return {}
         kube = self.cluster.kube
         named = {"claims": RESOURCE_CLAIMS, "slices": RESOURCE_SLICES, "device_classes": DEVICE_CLASSES}
+        version = device_features(self.scenario).taint_rules
+        named |= {"taint_rules": taint_rules_of(version)} if version else {}
         return {name: (await kube.list(resource)).items for name, resource in named.items()}
 
     def record(self, name: str) -> str:

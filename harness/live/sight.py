@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from mews.harness.live.standing import Standing, StandingFault
 from mews.kube.api.objects import Object
 from mews.kube.deviceplugin.port import PodDevices
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.system.system import Pooled
 
 Finding = tuple[str, str]
@@ -25,7 +26,8 @@ class Sight(Struct, frozen=True):
     of the systems that run -> the resource that their system moves, "" for none; ``table`` as ``HardwareControl.table``
     has it; ``held``: what the kubelet of its node says of the pod; ``since_s``: when the journal saw it created;
     ``namespaces``: those there are, where that is known; ``faults``: those that were added and not cleared.
-    ``claims``, ``slices``, ``device_classes``: all there are, for a pod with resource claims.
+    ``claims``, ``slices``, ``device_classes``, ``taint_rules``: all there are, for a pod with resource claims;
+    ``devices`` is what the cluster's scheduler honours of them.
     """
 
     namespace: str
@@ -47,6 +49,8 @@ class Sight(Struct, frozen=True):
     claims: Sequence[Object] = ()
     slices: Sequence[Object] = ()
     device_classes: Sequence[Object] = ()
+    taint_rules: Sequence[Object] = ()
+    devices: DeviceFeatures = DEFAULT_FEATURES
 
 
 def ending_of(sight: Sight, component: str) -> str:

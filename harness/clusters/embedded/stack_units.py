@@ -22,6 +22,7 @@ from mews.harness.errors import Lacks
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.ports.fence import Fence
 from mews.harness.run_context import RunContext
+from mews.harness.scenario.device_features import device_features
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import VOLUME_PROVISIONER, DefaultSchedulerOptions
 from mews.kube.chassis.port import ChassisApi
@@ -112,7 +113,7 @@ class StackUnits:
         run = self.scenario.stack.controllers.run
         authority = None if self.ports.processes is None else self.ports.processes.authority()
         context = self.context("controller-manager", fence)
-        devices = _device_features(self.scenario)
+        devices = device_features(self.scenario)
         return ControllerManager(context, self.run.pace, controllers=run, authority=authority, devices=devices)
 
     def units(self) -> list[Unit]:
@@ -216,7 +217,7 @@ class StackUnits:
         self, configured: ConfiguredSystem, actor: str, fence: Fence, parts: Mapping[str, Callable[..., Any]]
     ) -> Ports:
         measures = self.measures.get(configured.system.name)
-        devices = _device_features(self.scenario)
+        devices = device_features(self.scenario)
         return Ports(
             self.context(actor, fence), partial(self._chassis, fence), measures=measures, parts=parts, devices=devices
         )
@@ -261,7 +262,7 @@ class StackUnits:
             )
         if self.replacements.extenders():
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
-        profile = default_profile(options, _device_features(self.scenario))
+        profile = default_profile(options, device_features(self.scenario))
         if plugin is not None:
             profile = replace(profile, plugins=(*profile.plugins, plugin))
         config = SchedulerConfig((profile,))
@@ -296,16 +297,6 @@ class StackUnits:
             return []
         name, file = "service-names", processes.names_file
         return [Unit(name, self.run.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
-
-
-def _device_features(scenario: Scenario) -> DeviceFeatures:
-    """What the cluster's feature gates let its schedulers and controllers do with devices."""
-    release = scenario.stack.release
-    if release.is_default:
-        return DEFAULT_FEATURES
-    from mews.kube.scheduling.devices.gated_features import features_of
-
-    return features_of(release)
 
 
 def default_profile(options: DefaultSchedulerOptions, devices: DeviceFeatures = DEFAULT_FEATURES) -> SchedulerProfile:

@@ -24,6 +24,7 @@ def condition(t: float, about: str, kind: str, status: str, reason: str) -> Said
 
 TAKEN = condition(1, POD, "DisruptionTarget", "True", "PreemptionByScheduler")
 EVICTED = condition(1, POD, "DisruptionTarget", "True", "DeletionByTaintManager")
+UNTOLERATED = condition(1, POD, "DisruptionTarget", "True", "DeletionByDeviceTaintManager")
 GONE = (1.0, POD, "deleting", {})
 LATER = (2.0, "pod/default/b", "deleted", {})
 
@@ -33,6 +34,7 @@ LATER = (2.0, "pod/default/b", "deleted", {})
     [
         (Reports, TAKEN, "Preempted"),
         (Reports, EVICTED, "TaintManagerEviction"),
+        (Reports, UNTOLERATED, "DeviceTaintManagerEviction"),
         (Reports, condition(1, NODE, "Ready", "True", "KubeletReady"), "NodeReady"),
         (Reports, condition(1, NODE, "Ready", "Unknown", "NodeStatusUnknown"), "NodeNotReady"),
         (Reports, condition(1, POD, "Ready", "False", ""), "NodeNotReady"),

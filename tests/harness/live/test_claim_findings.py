@@ -8,6 +8,9 @@ import pytest
 
 from mews.harness.live.explanation import Sight, explain
 from mews.kube.api.objects import Object
+from mews.kube.releases.cluster_release import cluster_release
+from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
+from mews.kube.scheduling.devices.gated_features import features_of
 from tests.kube.scheduling.test_devices import DRIVER, ask, claim, device, either, offer, where
 
 SLICES = [offer(device("a", attributes={"n": 1}), device("b", attributes={"n": 2}))]
@@ -18,7 +21,9 @@ def held(name: str, *devices: str) -> Object:
     return {**claim(name=name), "status": {"allocation": {"devices": {"results": results}}}}
 
 
-def said(*claims: Object, entry: dict[str, Any] | None = None, classes: tuple[str, ...] = ("k",)) -> list[str]:
+def said(
+    *claims: Object, entry: dict[str, Any] | None = None, classes: tuple[str, ...] = ("k",), **seen: Any
+) -> list[str]:
     spec = {"containers": [], "resourceClaims": [{"name": "e", **(entry or {"resourceClaimName": "c"})}]}
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": spec, "status": {"phase": "Pending"}}
     known = [{"metadata": {"name": name}, "spec": {}} for name in classes]
@@ -28,8 +33,8 @@ def said(*claims: Object, entry: dict[str, Any] | None = None, classes: tuple[st
         pod,
         schedulers={"default-scheduler": "default-scheduler"},
         claims=claims,
-        slices=SLICES,
         device_classes=known,
+        **{"slices": SLICES, **seen},
     )
     explanation = explain(sight)
     assert explanation.cause == "unschedulable"
@@ -71,6 +76,27 @@ def test_each_request_is_weighed_against_every_device(
     request_: dict[str, Any], others: list[Object], words: str
 ) -> None:
     assert said(claim(request_), *others) == [f"Claim c is not allocated: {words}."]
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        (features_of(cluster_release("1.37")), "1 are free and match (1 tainted example.com/broken)"),
+        (DEFAULT_FEATURES, "2 are free and match"),
+    ],
+)
+def test_taints_of_slices_are_told_where_the_scheduler_honours_them(devices: DeviceFeatures, words: str) -> None:
+    taint = {"key": "example.com/broken", "effect": "NoSchedule"}
+    slices = [offer(device("a", taints=[taint]), device("b"))]
+    told = said(claim(ask(count=2)), slices=slices, devices=devices)
+    assert told == [f"Claim c is not allocated: request r wants 2: of 2 devices {words}."]
+
+
+def test_taints_of_rules_are_told() -> None:
+    taint = {"key": "example.com/repair", "effect": "NoExecute"}
+    rule = {"metadata": {"name": "r"}, "spec": {"deviceSelector": {"device": "a"}, "taint": taint}}
+    told = said(claim(ask(count=2)), taint_rules=[rule], devices=features_of(cluster_release("1.37")))
+    assert told[0].endswith("of 2 devices 1 are free and match (1 tainted example.com/repair).")
 
 
 def test_alternatives_are_told_one_by_one() -> None:

@@ -25,6 +25,7 @@ from mews.kube.api.resource_claims import (
     ClaimNotMadeError,
     allocation_of,
     claim_name,
+    extended_claim_name,
     is_generated,
     is_reserved_for,
     owns,
@@ -215,15 +216,8 @@ def _claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
             continue
         if name is not None:
             yield name, is_generated(entry)
-    extended = _extended_claim(pod)
-    if extended:
-        yield extended, True
-
-
-def _extended_claim(pod: Object) -> str:
-    """The claim that the scheduler made for the pod's extended resources."""
-    status = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
-    return str(status.get("resourceClaimName") or "")
+    if name := extended_claim_name(pod):
+        yield name, True
 
 
 def concerns_eviction(old: Object, new: Object) -> bool:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.harness.invariants.oracle import Oracle
 from mews.harness.journal import Line
+from mews.harness.live.claim_sight import claim_sight
 from mews.harness.live.explanation import PodExplanation, Sight, explain
 from mews.harness.live.judging import SessionVerdict, waiting
 from mews.harness.live.packing import PackedObjects
@@ -26,7 +27,6 @@ from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
 from mews.harness.scenario.accounts.sessions import STEP
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.complaints import first_complaint
-from mews.harness.scenario.device_features import device_features
 from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
@@ -39,16 +39,11 @@ from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.yamlfile import dotted
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
-from mews.kube.api.resource_claims import names_claims
 from mews.kube.api.resources import (
-    DEVICE_CLASSES,
     EVENTS,
     NAMESPACES,
     NODES,
     PODS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    taint_rules_of,
 )
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 
@@ -244,20 +239,9 @@ class LiveSession:
                 held=None if pod is None else await self._held(pod),
                 since_s=self._made.get(f"pod/{namespace}/{name}"),
                 standing=self.standing,
-                devices=device_features(self.scenario),
-                **await self._devices(pod),
+                **await claim_sight(kube, self.scenario, pod),
             )
         )
-
-    async def _devices(self, pod: Object | None) -> dict[str, Sequence[Object]]:
-        """What resource claims of the pod are weighed against."""
-        if pod is None or not names_claims(pod):
-            return {}
-        kube = self.cluster.kube
-        named = {"claims": RESOURCE_CLAIMS, "slices": RESOURCE_SLICES, "device_classes": DEVICE_CLASSES}
-        version = device_features(self.scenario).taint_rules
-        named |= {"taint_rules": taint_rules_of(version)} if version else {}
-        return {name: (await kube.list(resource)).items for name, resource in named.items()}
 
     def record(self, name: str) -> str:
         """What was done so far as a scenario file of that name, which replays it.

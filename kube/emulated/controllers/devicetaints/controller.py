@@ -236,7 +236,7 @@ class DeviceTaintEviction:
             self._loop.add_after(_RULE + key, wait_s)
             return
         condition = policy.rule_condition(rule, self._tally(rule))
-        if policy.says_news(rule, condition):
+        if policy.has_changed(rule, condition):
             resource = self._rules_resource
             applied = {"apiVersion": resource.api_version, "kind": resource.kind}
             await self._context.kube.patch(

@@ -305,7 +305,7 @@ def known_condition(rule: Object) -> Spec:
     return next((each for each in conditions if each.get("type") == CONDITION), {})
 
 
-def says_news(rule: Object, condition: Spec) -> bool:
+def has_changed(rule: Object, condition: Spec) -> bool:
     """Whether the condition differs from the one that the rule has."""
     known = known_condition(rule)
     return any(

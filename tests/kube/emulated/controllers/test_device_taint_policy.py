@@ -15,9 +15,9 @@ from mews.kube.emulated.controllers.devicetaints.policy import (
     concerns_eviction,
     due_in_s,
     eviction_of_pod,
+    has_changed,
     pending_pods,
     rule_condition,
-    says_news,
     status_of_rule,
     tolerated_s,
     uses,
@@ -336,11 +336,11 @@ def test_the_condition_of_a_rule(effect: str, tally: RuleTally, status: str, rea
 
 def test_a_condition_is_news_if_anything_but_its_time_differs() -> None:
     rule, condition = a_rule(), rule_condition(a_rule(), RuleTally())
-    assert says_news(rule, condition)
+    assert has_changed(rule, condition)
     known = {**rule, "status": status_of_rule(rule, condition, NOW_S)["status"]}
-    assert not says_news(known, condition)
-    assert says_news(known, rule_condition(rule, RuleTally(1, 1)))
-    assert says_news(known, {**condition, "observedGeneration": 2})
+    assert not has_changed(known, condition)
+    assert has_changed(known, rule_condition(rule, RuleTally(1, 1)))
+    assert has_changed(known, {**condition, "observedGeneration": 2})
 
 
 @pytest.mark.parametrize(

@@ -364,6 +364,47 @@ def test_a_pod_that_is_deleted_before_is_forgotten_without_a_word() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("seen_to_again", [False, True])
+def test_a_pod_that_is_seen_to_again_while_it_goes_is_cancelled_as_upstream_has_it(seen_to_again: bool) -> None:
+    """After any change of a rule upstream sees to the pods of all claims that are not tainted."""
+
+    async def story(world: World) -> None:
+        pod = await world.pod("p", "c", "d")
+        await world.claim(pod)
+        await world.claim(pod, name="d", device="gpu-1")
+        await world.slice(TAINT)
+        await rest(1)
+        assert await world.deleting()
+        if seen_to_again:
+            await world.rule(pool="other")
+            await rest(1)
+        await world.slice()
+        await rest(1)
+        expected = [("p", SPARED, 1)] if seen_to_again else []
+        assert await world.events() == [*expected, ("p", EVICTED, 1)]
+        assert world.calls.counted["get"] == 1
+
+    play(story)
+
+
+def test_a_pod_that_goes_already_is_not_evicted_again() -> None:
+    async def story(world: World) -> None:
+        pod = await world.pod()
+        await world.claim(pod)
+        await world.rule()
+        await rest(1)
+        assert await world.deleting()
+        claim = await world.kube.get(RESOURCE_CLAIMS, "c", namespace="default")
+        another = {"resource": "pods", "name": "q", "uid": "1"}
+        status = {**claim["status"], "reservedFor": [*claim["status"]["reservedFor"], another]}
+        await world.kube.replace(RESOURCE_CLAIMS, {**claim, "status": status}, subresource="status")
+        await rest(30)
+        assert world.calls.counted == {"get": 1, "patch": 1, "delete": 1}
+        assert (await world.condition())[1] == "1 pod evicted since starting the controller."
+
+    play(story)
+
+
 # ------------------------------------------------------------------------------------------------------------- trouble
 
 
@@ -547,6 +588,26 @@ def test_a_rule_without_pods_has_not_started_and_is_written_once() -> None:
         assert (written["manager"], written["operation"]) == (DEVICE_TAINTS, "Apply")
         await rest(60)
         assert await world.kube.get(RULES, "r") == rule
+
+    play(story)
+
+
+def test_a_condition_that_another_wrote_is_taken_over() -> None:
+    async def story(world: World) -> None:
+        await world.rule()
+        await rest(1)
+        [condition] = (await world.kube.get(RULES, "r"))["status"]["conditions"]
+        theirs = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceTaintRule",
+            "metadata": {"name": "r"},
+            "status": {"conditions": [{**condition, "message": "mine"}]},
+        }
+        options: dict[str, Any] = {"subresource": "status", "field_manager": "somebody", "force": True}
+        await world.kube.patch(RULES, "r", theirs, kind=Patch.APPLY, **options)
+        await world.kube.patch(RULES, "r", {"spec": {"taint": {"effect": "NoSchedule"}}}, kind=Patch.MERGE)
+        await rest(1)
+        assert (await world.condition())[0] == "OtherEffect"
 
     play(story)
 

@@ -256,7 +256,7 @@ class DeviceTaintEviction:
             return policy.RuleTally(pending, namespaces, evicted)
         if effect != "None":
             return policy.RuleTally(evicted=evicted)
-        pretended = self._taints.as_if_evicting(rule)
+        pretended = policy.as_if_evicting(rule)
         pending, namespaces = policy.pending_pods(
             rule,
             self._pods.items(),

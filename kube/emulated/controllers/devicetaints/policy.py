@@ -97,14 +97,6 @@ class DeviceTaints:
             return True
         return was is not None
 
-    def as_if_evicting(self, rule: Object) -> DeviceTaints:
-        """The same slices with that rule alone, as if its effect were NoExecute."""
-        made = DeviceTaints()
-        made._pools = self._pools
-        taint = {**rule["spec"]["taint"], "effect": EVICTS}
-        made.set_rule(None, {**rule, "spec": {**rule["spec"], "taint": taint}})
-        return made
-
     def eviction_of(self, claim: Object) -> Eviction | None:
         """The earliest time at which a taint of one of the claim's devices is no longer tolerated, with every rule
         whose taint is not tolerated for ever."""
@@ -149,6 +141,14 @@ class DeviceTaints:
             for device in self._current(pool)
             if (taints := _evicting_taints(device))
         }
+
+
+def as_if_evicting(rule: Object) -> DeviceTaints:
+    """That rule alone, as if its effect were NoExecute: taints of slices do not change whom it would evict."""
+    made = DeviceTaints()
+    taint = {**rule["spec"]["taint"], "effect": EVICTS}
+    made.set_rule(None, {**rule, "spec": {**rule["spec"], "taint": taint}})
+    return made
 
 
 def _pool_of(resource_slice: Object) -> tuple[str, str]:

@@ -364,23 +364,25 @@ def test_a_pod_that_is_deleted_before_is_forgotten_without_a_word() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("seen_to_again", [False, True])
-def test_a_pod_that_is_seen_to_again_while_it_goes_is_cancelled_as_upstream_has_it(seen_to_again: bool) -> None:
+@pytest.mark.parametrize(("change", "seen_to"), [("none", False), ("labels", False), ("spec", True)])
+def test_a_pod_that_is_seen_to_again_while_it_goes_is_cancelled_as_upstream_has_it(change: str, seen_to: bool) -> None:
     """After any change of a rule upstream sees to the pods of all claims that are not tainted."""
 
     async def story(world: World) -> None:
         pod = await world.pod("p", "c", "d")
         await world.claim(pod)
         await world.claim(pod, name="d", device="gpu-1")
+        await world.rule(pool="other")
         await world.slice(TAINT)
         await rest(1)
         assert await world.deleting()
-        if seen_to_again:
-            await world.rule(pool="other")
+        changes = {"labels": {"metadata": {"labels": {"a": "b"}}}, "spec": {"spec": {"taint": {"value": "w"}}}}
+        if change in changes:
+            await world.kube.patch(RULES, "r", changes[change], kind=Patch.MERGE)
             await rest(1)
         await world.slice()
         await rest(1)
-        expected = [("p", SPARED, 1)] if seen_to_again else []
+        expected = [("p", SPARED, 1)] if seen_to else []
         assert await world.events() == [*expected, ("p", EVICTED, 1)]
         assert world.calls.counted["get"] == 1
 

@@ -12,6 +12,7 @@ from mews.kube.emulated.controllers.devicetaints.policy import (
     Eviction,
     RuleTally,
     allocated_devices,
+    as_if_evicting,
     concerns_eviction,
     due_in_s,
     eviction_of_pod,
@@ -383,5 +384,5 @@ def test_a_dry_run_counts_devices_and_changes_nothing() -> None:
     assert taints.published(rule) == 2
     assert taints.published(a_rule(pool="q")) == 0
     assert allocated_devices(rule, claims) == 2
-    assert taints.as_if_evicting(rule).eviction_of(claims[0]) == Eviction(NOW_S, frozenset({"r/uid-r"}))
+    assert as_if_evicting(rule).eviction_of(claims[0]) == Eviction(NOW_S, frozenset({"r/uid-r"}))
     assert taints.eviction_of(claims[0]) == Eviction(NOW_S, frozenset({"other/uid-other"}))

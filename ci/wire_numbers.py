@@ -40,8 +40,9 @@ def _line(package: str, body: str, known: Collection[str] | None) -> str:
     words = []
     for match in sorted([*_FIELD.finditer(body), *_MAP.finditer(body)], key=lambda match: int(match["number"])):
         name_ = _json_name(match["name"], known or ())
-        inlined = known is not None and name_ not in known and match["type"][:1].isupper()
-        shown = f"~{package}.{match['type']}" if inlined else name_
+        *elsewhere, type_ = match["type"].split(".")
+        inlined = known is not None and name_ not in known and type_[:1].isupper()
+        shown = f"~{'/'.join(elsewhere[-2:]) or package}.{type_}" if inlined else name_
         words.append(f"{match['number']} {shown}")
     return " ".join(words)
 

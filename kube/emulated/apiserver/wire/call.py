@@ -180,8 +180,8 @@ _LARGE = 128 * 1024
 
 
 async def _decoded(call: Call, raw: bytes) -> Any:
-    kind = call.request.headers.get("Content-Type", "")
-    return await read_aside(call, raw, lambda: negotiation.decode(raw, kind), yaml="yaml" in kind)
+    kind, release = call.request.headers.get("Content-Type", ""), call.kind.release
+    return await read_aside(call, raw, lambda: negotiation.decode(raw, kind, release), yaml="yaml" in kind)
 
 
 async def read_aside(call: Call, raw: bytes, read: Callable[[], T], *, yaml: bool = False) -> T:

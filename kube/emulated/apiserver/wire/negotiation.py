@@ -14,6 +14,7 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.client.json_text import parse
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.wire import protobuf
+from mews.kube.releases.release_data import DEFAULT
 from mews.yaml_text import check_extent
 
 MAX_DEPTH = 256
@@ -123,8 +124,8 @@ def media_of(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def decode(raw: bytes, content_type: str) -> Any:
-    """A body's value.
+def decode(raw: bytes, content_type: str, release: str = DEFAULT) -> Any:
+    """A body's value; ``release`` says which fields are known by number.
 
     Raises ``ApiError`` 415 for a media type that is not known, ``BadRequest`` for one that cannot be read.
     """
@@ -134,7 +135,7 @@ def decode(raw: bytes, content_type: str) -> Any:
     if media in (YAML, "application/x-yaml", "text/yaml"):
         return parse_yaml(raw)
     if media == PROTOBUF:
-        return protobuf.decode(raw)
+        return protobuf.decode(raw, release)
     raise ApiError(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(_OFFERED)}",
         code=415,

@@ -1,7 +1,7 @@
 """Protobuf bodies, as Go clients send them (contract apiserver.md section 1): ``k8s\\0`` + runtime.Unknown.
 
-Which field has which number is in ``wire_numbers.json``, and for versions that are off by default in ``wire.json`` of
-``kube/releases``; what a field is in ``gotypes``.
+Which field has which number is in ``wire_numbers.json``, and for later releases and versions that are off by default
+in ``wire.json`` of ``kube/releases``; what a field is in ``gotypes``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import timestamp
 from mews.kube.emulated.apiserver.types import gotypes
+from mews.kube.emulated.apiserver.types.gotypes import release_mark
 from mews.kube.releases.release_data import DEFAULT, merged
 
 MAGIC = b"k8s\x00"
@@ -43,8 +44,8 @@ _SCHEMAS: Mapping[str, Fields] = {
 }
 
 
-def decode(body: bytes) -> dict[str, Any]:
-    """The object in a protobuf body.
+def decode(body: bytes, release: str = DEFAULT) -> dict[str, Any]:
+    """The object in a protobuf body, with the fields that the release has.
 
     Raises ``ApiError`` 415 for a kind that is not built in, ``BadRequest`` for broken bytes.
     """
@@ -53,27 +54,31 @@ def decode(body: bytes) -> dict[str, Any]:
     try:
         unknown = _message(body[len(MAGIC) :], _UNKNOWN)
         meta = unknown.get("typeMeta", {})
-        return {**meta, **_message(unknown.get("raw", b""), _root(meta.get("apiVersion", ""), meta.get("kind", "")))}
+        root = _root(meta.get("apiVersion", ""), meta.get("kind", ""), release)
+        return {**meta, **_message(unknown.get("raw", b""), root)}
     except (IndexError, UnicodeDecodeError, AttributeError, TypeError, json.JSONDecodeError) as error:
         raise BadRequest(f"unable to decode the protobuf body: {error}") from None
 
 
-def _root(api_version: str, kind: str) -> Fields:
+def _root(api_version: str, kind: str, release: str) -> Fields:
     group, _, version = api_version.rpartition("/")
-    ref = f"{group.partition('.')[0] or 'core'}/{version}.{kind}"
-    if ref not in _numbers():
-        ref = f"meta/v1.{kind}"  # options bear the version of the group that they are sent to
-    if ref not in _numbers():
+    file, name, numbers = group.partition(".")[0] or "core", f"{version}.{kind}", field_numbers(release)
+    if f"{file}/{name}" not in numbers:
+        file, name = "meta", f"v1.{kind}"  # options bear the version of the group that they are sent to
+    if f"{file}/{name}" not in numbers:
         text = f"protobuf of {api_version} {kind} is not decoded here; send application/json"
         raise ApiError(text, code=415, reason="UnsupportedMediaType")
-    return _fields(ref)
+    return _fields(f"{file}{release_mark(release)}/{name}")
 
 
 @cache
-def _numbers() -> Mapping[str, str]:
+def field_numbers(release: str) -> Mapping[str, str]:
+    """The fields of every message in a release: struct -> numbers and names, in turn."""
     file = resources.files(__package__).joinpath("wire_numbers.json")
     found: Mapping[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return {**merged(DEFAULT, "wire.json"), **found}
+    first: Mapping[str, str] = merged(DEFAULT, "wire.json")
+    later = {ref: words for ref, words in merged(release, "wire.json").items() if first.get(ref) != words}
+    return {**first, **found, **later}
 
 
 @cache
@@ -81,11 +86,14 @@ def _fields(ref: str, of: str = "") -> Fields:
     """The fields of a message; those of an embedded one have the types that they have in the struct ``of``."""
     # A few messages write a field otherwise than its JSON is written: Expression, aPIGroup, uID.
     types = {name.lower(): field for name, field in gotypes.struct(of or ref).fields.items()}
-    words = _numbers()[ref].split()
+    group, _, name_ = ref.partition("/")
+    file, _, release = group.partition("@")
+    words = field_numbers(release or DEFAULT)[f"{file}/{name_}"].split()
     found = {}
     for number, name in zip(words[::2], words[1::2], strict=True):
         if name.startswith("~"):
-            found[int(number)] = ("", f"{name} {of or ref}")
+            embedded = name.replace("/", f"{release_mark(release or DEFAULT)}/", 1)
+            found[int(number)] = ("", f"{embedded} {of or ref}")
         elif name.lower() in types:
             field = types[name.lower()]
             found[int(number)] = (field.name, field.type)

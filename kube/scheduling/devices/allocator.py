@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from math import inf
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -17,7 +18,12 @@ from mews.kube.api.objects import Object, name_of
 from mews.kube.scheduling.devices import capacity, results
 from mews.kube.scheduling.devices.constraints import DeviceConstraint, DistinctAttribute, MatchAttribute
 from mews.kube.scheduling.devices.counters import Counters
-from mews.kube.scheduling.devices.errors import AllocationError, SelectorError
+from mews.kube.scheduling.devices.errors import (
+    AllocationError,
+    NodeAllocationError,
+    SearchTimeoutError,
+    SelectorError,
+)
 from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.inventory import (
     DeviceId,
@@ -33,8 +39,14 @@ from mews.kube.scheduling.devices.results import Granted
 from mews.kube.scheduling.devices.selectors import ADVICE, holds
 from mews.kube.scheduling.devices.taints import untolerated
 
+STEPS_PER_S = 100_000
+"""Devices that a search may try for each second of the filter timeout: virtual time stands still while it runs."""
+FILTER_TIMEOUT_S = 10.0
+"""For the search on one node (DynamicResourcesArgs.filterTimeout)."""
 MOST_RESULTS = 32
 """Devices of one claim (AllocationResultsMaxSize)."""
+
+_TIMED_OUT = "timed out trying to allocate devices"
 
 
 class _TooManyError(Exception):
@@ -74,7 +86,8 @@ class _At(NamedTuple):
 class Allocator:
     """Allocates claims on one node after another from one state of the cluster.
 
-    ``class_of`` finds a device class, None where there is none; ``new_share`` makes the id of a share.
+    ``class_of`` finds a device class, None where there is none; ``new_share`` makes the id of a share; a search that
+    tries more than ``most_steps`` devices is given up.
     """
 
     def __init__(
@@ -85,17 +98,19 @@ class Allocator:
         class_of: Callable[[str], Object | None],
         features: DeviceFeatures,
         new_share: Callable[[], str],
+        most_steps: float = FILTER_TIMEOUT_S * STEPS_PER_S,
     ) -> None:
         self.inventory = inventory
         self.taken = taken
         self.class_of = class_of
         self.features = features
         self.new_share = new_share
+        self.most_steps = most_steps if features.scheduler_filter_timeout else inf
 
     def allocate(self, place: NodePlace, claims: Sequence[Object]) -> list[dict[str, Any]] | None:
         """An ``allocation`` for each claim, None where the node has no solution.
 
-        Raises AllocationError.
+        Raises AllocationError; NodeAllocationError and SearchTimeoutError concern this node alone.
         """
         return _Search(self, place, claims).run()
 
@@ -115,6 +130,8 @@ class _Search:
         self._allocating: dict[DeviceId, list[int]] = {}
         self._using: dict[DeviceId, dict[str, Decimal]] = {}
         self._counters = Counters(by_pool=self._features.settled, is_taken=self._is_held)
+        self._steps = 0
+        self._orders = 0
 
     def run(self) -> list[dict[str, Any]] | None:
         for claim in self._claims:
@@ -127,7 +144,7 @@ class _Search:
             return None
         if not found:
             if self._features.settled and any(pool.invalid for pool in self._pools):
-                raise AllocationError("invalid resource pools were encountered")
+                raise NodeAllocationError("invalid resource pools were encountered")
             return None
         return [
             results.allocation(
@@ -226,6 +243,8 @@ class _Search:
 
     def _search(self, at: _At, start: int = 0) -> bool:
         """Whether everything from here on can be had. ``start``: which device of the pools to begin with."""
+        if self._steps > self._allocator.most_steps:
+            raise SearchTimeoutError(_TIMED_OUT)
         if at.claim >= len(self._claims):
             return True
         several = self._sought[at.claim]
@@ -246,15 +265,31 @@ class _Search:
             raise _TooManyError
         if request.count is None:
             pool, device = sought.everything[at.way][at.device]
-            return self._try(at, sought, pool, device, 0)
-        place = 0
+            return self._try(at, sought, pool, device)
+        return self._any_device(at, sought, request, start)
+
+    def _any_device(self, at: _At, sought: _Sought, request: ClaimedRequest, start: int) -> bool:
+        """Take the first device after ``start`` that leads to a solution.
+
+        Before 1.36 all permutations were tried. In vain that takes ``orders`` steps, which are counted beside those
+        of this search of combinations: one device more can stand in one place more.
+        """
+        place, orders = 0, 0
         for pool in self._pools:
             if self._is_passed_over(pool):
                 continue
             for device in _devices(pool):
                 place += 1
-                if place > start and self._fits(at, request, device) and self._try(at, sought, pool, device, place):
+                if place <= start:
+                    continue
+                self._steps += 1
+                self._orders = 0
+                if self._fits(at, request, device) and self._try(at, sought, pool, device, place):
                     return True
+                orders += 1 + self._orders * (at.device + 1)
+        self._orders = orders
+        if not at.device and not self._features.settled and orders > self._allocator.most_steps:
+            raise SearchTimeoutError(_TIMED_OUT)
         return False
 
     def _any_way(self, at: _At, sought: _Sought) -> bool:
@@ -288,8 +323,8 @@ class _Search:
             return False
         return self._is_selected(self._claims[at.claim], request, device)
 
-    def _try(self, at: _At, sought: _Sought, pool: Pool, device: OfferedDevice, place: int) -> bool:
-        """Take the device and go on; given back where that leads nowhere."""
+    def _try(self, at: _At, sought: _Sought, pool: Pool, device: OfferedDevice, place: int = 0) -> bool:
+        """Take the device and go on after ``place``; given back where that leads nowhere."""
         assert at.way is not None
         request = sought.ways[at.way]
         granted = self._take(at.claim, request, pool, device)

@@ -10,6 +10,8 @@ from msgspec import Struct
 from mews.kube.api.objects import Object, name_of, namespace_of
 
 Spec = Mapping[str, Any]
+MOST_ALTERNATIVES = 8
+"""Of a request (FirstAvailableDeviceRequestMaxSize)."""
 
 
 class ClaimedRequest(Struct, frozen=True):
@@ -55,3 +57,19 @@ def claim_key(claim: Object) -> str:
 def requests_of(claim: Object) -> Sequence[Spec]:
     """``spec.devices.requests``."""
     return (claim["spec"].get("devices") or {}).get("requests") or ()
+
+
+def has_alternatives(claim: Object) -> bool:
+    """Whether a request of the claim may be answered in several ways."""
+    return any(request.get("firstAvailable") for request in requests_of(claim))
+
+
+def preference(claim: Object, allocation: Spec) -> int:
+    """How good an allocation is: the earlier the alternatives that were taken, the more (upstream computeScore)."""
+    taken = {result["request"] for result in (allocation.get("devices") or {}).get("results") or ()}
+    return sum(
+        MOST_ALTERNATIVES - index
+        for request in requests_of(claim)
+        for index, part in enumerate(request.get("firstAvailable") or ())
+        if f"{request['name']}/{part['name']}" in taken
+    )

@@ -29,8 +29,9 @@ from mews.kube.api.resource_claims import (
 from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.clock import rest
 from mews.kube.scheduling import messages
-from mews.kube.scheduling.devices.errors import AllocationError
+from mews.kube.scheduling.devices.errors import AllocationError, NodeAllocationError, SearchTimeoutError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
+from mews.kube.scheduling.devices.requests import has_alternatives, preference
 from mews.kube.scheduling.devices.taint_rules import with_rules
 from mews.kube.scheduling.framework import (
     SKIP,
@@ -65,6 +66,7 @@ from mews.kube.scheduling.plugins.extended_resources import (
     needs_devices,
 )
 from mews.kube.scheduling.podinfo import PodInfo
+from mews.kube.scheduling.scores import spread_out
 
 if TYPE_CHECKING:
     from mews.kube.client.informer import Informer
@@ -93,6 +95,7 @@ class DynamicResources:
     """Finds nodes on which a pod's claims are or can be allocated, and has that written before the pod is bound."""
 
     name = "DynamicResources"
+    weight = 2
 
     def __init__(self, handle: Handle, features: DeviceFeatures = DEFAULT_FEATURES) -> None:
         self._handle = handle
@@ -242,6 +245,11 @@ class DynamicResources:
         if found.allocator is not None:
             try:
                 given = found.allocator.allocate(place, found.waiting(special))
+            except NodeAllocationError as failed:
+                return unresolvable(str(failed))
+            except SearchTimeoutError as failed:
+                late = str(failed)
+                return unresolvable(late) if self._features.minor < 36 else error(f"node {node.name}: {late}")
             except AllocationError as failed:
                 return error(str(failed))
             if given is None:
@@ -283,6 +291,24 @@ class DynamicResources:
             self._handle.spawn(self._special.delete(found.special.claim))
             return PostFilterResult(unschedulable(messages.DELETED))
         return PostFilterResult(unschedulable(messages.STILL) if self._features.minor < 37 else unschedulable())
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        """Without alternatives all nodes are alike; before 1.35 they always are."""
+        found: ClaimAttempt | None = state.data.get(self.name)
+        if found is None or self._features.minor < 35 or not self._features.prioritized_list:
+            return SKIP
+        return SUCCESS if any(has_alternatives(claim) for claim in found.claims) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """The earlier the alternatives that the node offers, the more."""
+        found: ClaimAttempt = state.data[self.name]
+        special = found.special.on_node.get(node.name) if found.special is not None else None
+        given = dict(zip(map(uid_of, found.waiting(special)), found.on_node.get(node.name, ()), strict=False))
+        return sum(preference(claim, allocation_of(claim) or given.get(uid_of(claim)) or {}) for claim in found.claims)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
+        """Bring the best to 100."""
+        return spread_out(scores)
 
     # ---------------------------------------------------------------------------------------------------------- binding
 

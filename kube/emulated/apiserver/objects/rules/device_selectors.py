@@ -32,7 +32,7 @@ def _maps_to(value: Declared) -> Declared:
 def _device(*, shares: bool) -> Declared:
     fields = {
         "driver": Declared(types.STRING, _LONGEST_DOMAIN),
-        "attributes": _maps_to(Declared(types.DYN, _LONGEST_VALUE)),
+        "attributes": _maps_to(Declared(types.ANY, _LONGEST_VALUE)),
         "capacity": _maps_to(Declared(types.opaque("kubernetes.Quantity"))),
     }
     if shares:
@@ -61,8 +61,8 @@ def selector_faults(selector: Mapping[str, Any], path: str, *, shares: bool) -> 
     found = compiled(expression, {"device": device.type}, bindings=True)
     if found.fault or found.checked is None:
         yield refusals.bad(path, expression, f"compilation failed: {found.fault}")
-    elif found.type not in (types.BOOL, types.DYN):
-        yield refusals.bad(path, expression, f"must evaluate to bool or the unknown type, not {found.type}")
+    elif found.type not in (types.BOOL, types.ANY):
+        yield refusals.bad(path, expression, f"must evaluate to bool or the unknown type, not {found.type.full_name}")
     elif cost(found.checked, lambda at: _size_at(device, at)) > _COST_LIMIT:
         yield refusals.forbidden_field(path, "too complex, exceeds cost limit")
 

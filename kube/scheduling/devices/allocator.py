@@ -135,8 +135,7 @@ class _Search:
 
     def run(self) -> list[dict[str, Any]] | None:
         for claim in self._claims:
-            self._sought.append([self._seek(claim, request) for request in requests_of(claim)])
-            self._check_number(claim, self._sought[-1])
+            self._sought.append(self._seek_all(claim))
             self._constraints.append(self._constraints_of(claim))
         try:
             found = self._search(_At(0))
@@ -158,6 +157,26 @@ class _Search:
         ]
 
     # ------------------------------------------------------------------------------------------------ what is asked for
+
+    def _seek_all(self, claim: Object) -> list[_Sought]:
+        """What the claim asks for; from 1.36 on it may be too much before all of it is looked at."""
+        several, total = [], 0
+        for request in requests_of(claim):
+            sought = self._seek(claim, request)
+            least = min(sought.number(way) for way in range(len(sought.ways)))
+            if self._features.settled and least > MOST_RESULTS - total:
+                raise AllocationError(
+                    f"claim {claim_key(claim)}, request {request['name']}: adding {least} devices exceeds the claim "
+                    f"limit of {MOST_RESULTS}, with {total} already accounted for"
+                )
+            several.append(sought)
+            total += least
+        if total > MOST_RESULTS:
+            raise AllocationError(
+                f"claim {claim_key(claim)}: number of requested devices {total} "
+                f"exceeds the claim limit of {MOST_RESULTS}"
+            )
+        return several
 
     def _seek(self, claim: Object, request: Spec) -> _Sought:
         parts = request.get("firstAvailable") or ()
@@ -209,22 +228,6 @@ class _Search:
             return True
         wanted = capacity.consumed(request, device)
         return wanted is not None and capacity.is_left(wanted, device, self._used(device))
-
-    def _check_number(self, claim: Object, several: Sequence[_Sought]) -> None:
-        total = 0
-        for request, sought in zip(requests_of(claim), several, strict=True):
-            least = min(sought.number(way) for way in range(len(sought.ways)))
-            if self._features.settled and least > MOST_RESULTS - total:
-                raise AllocationError(
-                    f"claim {claim_key(claim)}, request {request['name']}: adding {least} devices exceeds the claim "
-                    f"limit of {MOST_RESULTS}, with {total} already accounted for"
-                )
-            total += least
-        if total > MOST_RESULTS:
-            raise AllocationError(
-                f"claim {claim_key(claim)}: number of requested devices {total} "
-                f"exceeds the claim limit of {MOST_RESULTS}"
-            )
 
     def _constraints_of(self, claim: Object) -> list[DeviceConstraint]:
         made: list[DeviceConstraint] = []

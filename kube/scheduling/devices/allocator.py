@@ -129,6 +129,7 @@ class _Search:
         self._granted: list[list[Granted]] = [[] for _ in claims]
         self._allocating: dict[DeviceId, list[int]] = {}
         self._using: dict[DeviceId, dict[str, Decimal]] = {}
+        self._shares: dict[DeviceId, int] = {}
         self._counters = Counters(by_pool=self._features.settled, is_taken=self._is_held)
         self._steps = 0
         self._orders = 0
@@ -359,7 +360,7 @@ class _Search:
             amounts = wanted if shared else {}
         if self._features.device_taints and untolerated(device, request) is not None:
             return None
-        counted = bool(device.counters) and not (shared and self._is_held(device.id))
+        counted = bool(device.counters) and not (shared and self._is_shared_already(device.id))
         if counted and not self._counters.take(device, pool):
             return None
         if not self._constrain(claim, request, device):
@@ -367,6 +368,7 @@ class _Search:
                 self._counters.give_back(device, pool)
             return None
         if shared:
+            self._shares[device.id] = self._shares.get(device.id, 0) + 1
             using = self._using.setdefault(device.id, {})
             for name, amount in amounts.items():
                 using[name] = using.get(name, Decimal(0)) + amount
@@ -407,6 +409,7 @@ class _Search:
         for constraint in self._constraints[claim]:
             constraint.remove(granted.request, device)
         if granted.share:
+            self._shares[device.id] -= 1
             using = self._using[device.id]
             for name, amount in granted.consumed.items():
                 using[name] -= amount
@@ -418,6 +421,11 @@ class _Search:
     def _is_held(self, device: DeviceId) -> bool:
         """Whether an earlier allocation has it, or a share of it."""
         return device in self._allocator.taken.devices or device in self._allocator.taken.shared
+
+    def _is_shared_already(self, device: DeviceId) -> bool:
+        """Whether the counters of a shared device are taken, by an earlier allocation or in this attempt; before 1.36
+        each share takes them."""
+        return self._features.settled and (bool(self._shares.get(device)) or self._is_held(device))
 
     def _used(self, device: OfferedDevice) -> dict[str, Decimal]:
         used = dict(self._allocator.taken.shared.get(device.id, {}))

@@ -76,7 +76,7 @@ class _Draw:
             claims,
             allocated,
             pod,
-            breaks=self.chance(0.3),
+            breaks=self.chance(0.3) and not any(has_alternatives(claim) for claim in claims),
             ordered=self.offer.most <= 1,
         )
 
@@ -200,7 +200,7 @@ class _Draw:
         if not key or self.chance(0.5):
             found = {"operator": "Exists"}
         else:
-            found = {"operator": "Equal", "value": self.rng.choice(("", "a"))}
+            found = {"operator": "Equal", **({"value": "a"} if self.chance(0.5) else {})}
         if key:
             found["key"] = key
         if self.chance(0.3):

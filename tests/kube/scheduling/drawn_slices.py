@@ -130,7 +130,8 @@ class DrawnSlices(Struct):
 
     def _taint(self) -> dict[str, Any]:
         effect = self.rng.choice(("NoSchedule", "NoSchedule", "NoExecute", "None"))
-        return {"key": self.rng.choice(TAINTS), "value": self.rng.choice(("", "a")), "effect": effect}
+        value = {"value": "a"} if self.chance(0.5) else {}
+        return {"key": self.rng.choice(TAINTS), "effect": effect, **value}
 
     def _partitions(self, node: str) -> list[Object]:
         """A pool of one slice with counter sets and one with a whole device and its parts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -57,6 +57,15 @@ def claim_key(claim: Object) -> str:
 def requests_of(claim: Object) -> Sequence[Spec]:
     """``spec.devices.requests``."""
     return (claim["spec"].get("devices") or {}).get("requests") or ()
+
+
+def requested_classes(claim: Object) -> Iterator[tuple[str, str]]:
+    """(request, device class) of a claim."""
+    for request in requests_of(claim):
+        if "exactly" in request:
+            yield str(request["name"]), str(request["exactly"]["deviceClassName"])
+        for part in request.get("firstAvailable") or ():
+            yield f"{request['name']}/{part['name']}", str(part["deviceClassName"])
 
 
 def has_alternatives(claim: Object) -> bool:

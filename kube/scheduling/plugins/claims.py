@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ from mews.kube.clock import rest
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.devices.errors import AllocationError, NodeAllocationError, SearchTimeoutError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
-from mews.kube.scheduling.devices.requests import has_alternatives, preference
+from mews.kube.scheduling.devices.requests import has_alternatives, preference, requested_classes
 from mews.kube.scheduling.devices.taint_rules import with_rules
 from mews.kube.scheduling.framework import (
     SKIP,
@@ -55,7 +56,7 @@ from mews.kube.scheduling.plugins.binding_conditions import (
     is_ready,
 )
 from mews.kube.scheduling.plugins.claim_attempt import ClaimAttempt
-from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs, requested_classes
+from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs
 from mews.kube.scheduling.plugins.extended_resources import (
     LOOK_S,
     SEEN_WITHIN_S,
@@ -71,7 +72,8 @@ from mews.kube.scheduling.scores import spread_out
 if TYPE_CHECKING:
     from mews.kube.client.informer import Informer
     from mews.kube.scheduling.devices.allocator import Allocator
-    from mews.kube.scheduling.devices.inventory import DeviceInventory
+    from mews.kube.scheduling.devices.inventory import DeviceInventory, NodePlace
+    from mews.kube.scheduling.devices.known_allocations import KnownAllocations
     from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
     from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
 
@@ -89,6 +91,7 @@ class _Books(Struct):
     ledger: DeviceLedger
     inventory: DeviceInventory
     writer: ClaimWriter
+    known: KnownAllocations
 
 
 class DynamicResources:
@@ -119,13 +122,16 @@ class DynamicResources:
     def _books(self) -> _Books:
         if self._known is None:
             from mews.kube.scheduling.devices.inventory import DeviceInventory
+            from mews.kube.scheduling.devices.known_allocations import KnownAllocations
             from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
             from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
 
             context, binds = self._handle.context, self._features.binding_conditions
             ledger = DeviceLedger(self._claims, shares=self._features.consumable_capacity)
             inventory = DeviceInventory(self._features)
-            self._known = _Books(ledger, inventory, ClaimWriter(context.kube, context.clock, stamps=binds))
+            writer = ClaimWriter(context.kube, context.clock, stamps=binds)
+            known = KnownAllocations(ledger.changes_of, self._classes.get)
+            self._known = _Books(ledger, inventory, writer, known)
             self._slices.on_change(self._slice_changed)
             if self._rules is not None:
                 self._rules.on_change(self._rule_changed)
@@ -198,6 +204,9 @@ class DynamicResources:
         if special is not None or any(allocation_of(claim) is None for claim in claims):
             found.allocator = self._allocator()
         found.claims, found.special = claims, special
+        found.unallocated = [claim for claim in claims if allocation_of(claim) is None]
+        if special is None and found.unallocated:
+            found.known = self._books.known.of(found.unallocated)
         return SUCCESS
 
     def _refusal(self, pod: PodInfo, claim: Object) -> str:
@@ -239,12 +248,15 @@ class DynamicResources:
         place = NodePlace(node.name, node.labels)
         unavailable = []
         for index, claim in enumerate(found.claims):
-            selector = (allocation_of(claim) or {}).get("nodeSelector")
+            allocation = allocation_of(claim)
+            if allocation is None:
+                continue
+            selector = allocation.get("nodeSelector")
             if (selector is not None and not selected(selector, place)) or self._is_to_free(claim):
                 unavailable.append(index)
         if found.allocator is not None:
             try:
-                given = found.allocator.allocate(place, found.waiting(special))
+                given = self._allocated(found, found.allocator, place, special)
             except NodeAllocationError as failed:
                 return unresolvable(str(failed))
             except SearchTimeoutError as failed:
@@ -259,6 +271,22 @@ class DynamicResources:
             found.unavailable.update(dict.fromkeys(unavailable))
             return NOT_AVAILABLE
         return SUCCESS
+
+    def _allocated(
+        self, found: ClaimAttempt, allocator: Allocator, place: NodePlace, special: OnNode | None
+    ) -> list[dict[str, Any]] | None:
+        """What the allocator finds on the node, or found there for claims like these.
+
+        Raises AllocationError.
+        """
+        if found.known is None:
+            return allocator.allocate(place, found.waiting(special))
+        pools = self._books.inventory.pools(place)
+        is_known, given = found.known.get(place, pools)
+        if not is_known:
+            given = allocator.allocate(place, found.unallocated)
+            found.known.put(place, pools, given)
+        return given
 
     def _is_to_free(self, claim: Object) -> bool:
         """Whether a device of the claim failed to become ready, or had its time."""
@@ -321,7 +349,7 @@ class DynamicResources:
         if node not in found.on_node:
             is_needed = special is not None or any(allocation_of(claim) is None for claim in found.claims)
             return error("claim allocation not found for node") if is_needed else SUCCESS
-        for claim, allocation in zip(found.waiting(special), found.on_node[node], strict=True):
+        for claim, allocation in zip(found.waiting(special), deepcopy(found.on_node[node]), strict=True):
             metadata = dict(claim["metadata"])
             metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
             status = {**(claim.get("status") or {}), "allocation": allocation}

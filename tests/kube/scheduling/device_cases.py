@@ -76,7 +76,7 @@ class _Draw:
             claims,
             allocated,
             pod,
-            breaks=self.chance(0.3) and not any(has_alternatives(claim) for claim in claims),
+            breaks=self.chance(0.6) and not any(has_alternatives(claim) for claim in claims),
             ordered=self.offer.most <= 1,
         )
 

@@ -488,11 +488,14 @@ class DynamicResources:
 
     def _helps(self, pod: PodInfo, old: Object | None, new: Object | None) -> bool:
         assert new is not None
+        is_freed = old is not None and allocation_of(old) is not None and allocation_of(new) is None
+        if not is_freed and key_of(new) not in pod.claims:
+            return False
         try:
             uses = any(uid_of(claim) == uid_of(new) for claim in self._claims_of(pod))
         except _NoClaimError:
             return False
-        if old is not None and allocation_of(old) is not None and allocation_of(new) is None:
+        if is_freed:
             return True
         return uses and (old is None or old.get("status") != new.get("status"))
 

@@ -39,6 +39,7 @@ from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.devices.allocator import Allocator, Taken
 from mews.kube.scheduling.devices.errors import AllocationError
+from mews.kube.scheduling.devices.extended_requests import drafted
 from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.gated_features import features_of
 from mews.kube.scheduling.devices.inventory import DeviceId, DeviceInventory, NodePlace
@@ -212,7 +213,7 @@ def found_on(case: DeviceCase, node: str, features: DeviceFeatures) -> dict[str,
 
     Raises AllocationError.
     """
-    claims = [each for each in _in_order(case) if name_of(each) not in case.allocated]
+    claims = [each for each in _in_order(case) if name_of(each) not in case.allocated] + _for_extended(case)
     slices = [with_rules(each, case.rules) for each in case.slices]
     found = _allocator(case, slices, features).allocate(_place(case, node), claims)
     return None if found is None else dict(zip(map(name_of, claims), found, strict=True))
@@ -279,6 +280,15 @@ def _in_order(case: DeviceCase) -> list[Object]:
     known = {name_of(each): each for each in case.claims}
     names = [entry["resourceClaimName"] for entry in case.pod["spec"].get("resourceClaims", ())]
     return [{**known[name], "metadata": {"name": name, "namespace": "case"}} for name in names]
+
+
+def _for_extended(case: DeviceCase) -> list[Object]:
+    """The claim that is made for the pod's extended resources."""
+    wanted = list(case.pod["spec"]["containers"][0].get("resources", {}).get("requests", ()))
+    classes = {each["spec"].get("extendedResourceName"): name_of(each) for each in case.classes}
+    draft = drafted(case.pod, wanted, classes.get, reuses=True)
+    spec = {"devices": {"requests": draft.requests}}
+    return [{"metadata": {"name": "made", "namespace": "case"}, "spec": spec}] if draft.requests else []
 
 
 def _left(resource_slice: Object, given: dict[tuple[str, str], set[str]]) -> Object:

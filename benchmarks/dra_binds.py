@@ -7,6 +7,7 @@ virtual time, by the real kube-scheduler on our API, and by the real control pla
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import random
@@ -29,6 +30,7 @@ from mews.harness.clusters.programs.finding import CONTROLLERS, SCHEDULER, of_re
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
+from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resource_claims import DELETE_PROTECTION
 from mews.kube.api.resources import (
@@ -76,8 +78,8 @@ class Workload(Struct, frozen=True):
 
 WORKLOADS = (
     Workload("2000pods_200nodes", 200, 1000, 1000),
-    Workload("5000pods_500nodes", 500, 2500, 2500),
     Workload("full_500nodes", 500, 4990, 300, steady=True),
+    Workload("5000pods_500nodes", 500, 2500, 2500),
 )
 
 
@@ -178,12 +180,19 @@ async def _rate(kube: KubeApi, parts: Sequence[Runnable], work: Workload) -> flo
     await _furnish(kube, work)
     running = [asyncio.create_task(part.run()) for part in parts]
     bound: dict[str, asyncio.Event] = {f"test-{number}": asyncio.Event() for number in range(work.pods)}
-    version = (await kube.list(PODS)).resource_version
+
+    def seen(pod: Object) -> None:
+        if node_name_of(pod) and name_of(pod) in bound:
+            bound[name_of(pod)].set()
 
     async def look() -> None:
-        async for event in kube.watch(PODS, namespace="test", resource_version=version):
-            if node_name_of(event.object) and name_of(event.object) in bound:
-                bound[name_of(event.object)].set()
+        while True:  # a watch that ends is begun anew
+            listed = await kube.list(PODS, namespace="test")
+            for each in listed.items:
+                seen(each)
+            with contextlib.suppress(ApiError, Unavailable):
+                async for event in kube.watch(PODS, namespace="test", resource_version=listed.resource_version):
+                    seen(event.object)
 
     async def pod(number: int) -> None:
         await kube.create(PODS, _pod(number), namespace="test")

@@ -15,7 +15,7 @@ from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.finding import SCHEDULER, of_release
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from mews.kube.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import stream
@@ -54,14 +54,39 @@ def _bodies(*, shares: bool) -> list[Written]:
         spec = {"devices": {"requests": [request]}}
         found.append((RESOURCE_CLAIMS, {"metadata": {"name": f"c{number}"}, "spec": spec}))
         found.append((RESOURCE_CLAIM_TEMPLATES, {"metadata": {"name": f"t{number}"}, "spec": {"spec": spec}}))
+    if shares:
+        found += [(RESOURCE_SLICES, _shared(number, policy)) for number, policy in enumerate(_POLICIES)]
     return found
+
+
+_POLICIES: Sequence[dict[str, Any]] = (
+    {"default": "1Gi"},
+    {"validRange": {"min": "1Gi"}},
+    {"validValues": ["1Gi"]},
+    {"default": "1Gi", "validRange": {"min": "1Gi"}, "validValues": ["1Gi"]},
+    {"default": "1Gi", "validRange": {}},
+    {"default": "1Gi", "validRange": {"min": "2Gi", "max": "1Gi", "step": "3Gi"}},
+    {"default": "60Gi", "validRange": {"min": "50Gi", "max": "55Gi", "step": "0"}},
+    {"default": "2Gi", "validRange": {"min": "1Gi", "max": "30Gi", "step": "2Gi"}},
+    {"default": "1Gi", "validRange": {"min": "1Gi", "step": "40Gi"}},
+    {"default": "1Gi", "validValues": ["2Gi", "50Gi", "8Gi", "8Gi"]},
+    {"default": "1", "validValues": [str(n) for n in range(12)]},
+)
+
+
+def _shared(number: int, policy: dict[str, Any]) -> Object:
+    shared = {"capacity": {"memory": {"value": "40Gi", "requestPolicy": policy}}}
+    devices = [{"name": "d", "allowMultipleAllocations": True, **shared}, {"name": "e", **shared}]
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": _DRIVER, "nodeName": "n", "pool": pool, "devices": devices}
+    return {"metadata": {"name": f"s{number}"}, "spec": spec}
 
 
 async def _answers(kube: KubeApi, bodies: Sequence[Written]) -> list[str]:
     found = []
     for resource, body in bodies:
         try:
-            await kube.create(resource, body, namespace="" if resource is DEVICE_CLASSES else "default")
+            await kube.create(resource, body, namespace="default" if resource.namespaced else "")
             found.append("")
         except ApiError as refusal:
             found.append(str(refusal))

@@ -15,6 +15,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.capacity_faults import capacity_faults
 from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults, drop_deallocated
 from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     MOST,
@@ -273,7 +274,9 @@ def _device_faults(device: Part, path: str) -> Iterator[FieldError]:
         yield from attribute_name_faults(name, here)
         yield from _attribute_faults(attributes[name] or {}, here)
     for name in sorted(capacity):
-        yield from attribute_name_faults(name, f"{path}.capacity[{_shortened(name)}]")
+        here = f"{path}.capacity[{_shortened(name)}]"
+        yield from attribute_name_faults(name, here)
+        yield from capacity_faults(capacity[name] or {}, here, shared=bool(device.get("allowMultipleAllocations")))
 
 
 def _shortened(key: str, most: int = 63 + 1 + 32) -> str:

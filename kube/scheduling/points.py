@@ -140,7 +140,7 @@ class Points:
         plugins = [plugin for plugin in self.filter if plugin.name not in skipped]
         signing = list(takewhile(lambda plugin: _provides(plugin, Signs), plugins))
         known = self._verdicts.of(signing, pod) if signing else None
-        calls = [(plugin.name, plugin.filter) for plugin in plugins]
+        calls: list[tuple[str, FilterCall]] = [(plugin.name, plugin.filter) for plugin in plugins]
         return known, calls[: len(signing)], calls[len(signing) :]
 
     def suppose(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, *, there: bool) -> None:

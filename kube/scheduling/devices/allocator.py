@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.scheduling.devices import capacity, results
-from mews.kube.scheduling.devices.constraints import DeviceConstraint, DistinctAttribute, MatchAttribute
+from mews.kube.scheduling.devices.constraints import DeviceConstraint, constraints_of
 from mews.kube.scheduling.devices.counters import Counters
 from mews.kube.scheduling.devices.errors import (
     AllocationError,
@@ -36,7 +36,7 @@ from mews.kube.scheduling.devices.inventory import (
 )
 from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec, claim_key, requests_of
 from mews.kube.scheduling.devices.results import Granted
-from mews.kube.scheduling.devices.selectors import ADVICE, holds
+from mews.kube.scheduling.devices.selectors import holds, worded
 from mews.kube.scheduling.devices.taints import untolerated
 
 STEPS_PER_S = 100_000
@@ -137,7 +137,7 @@ class _Search:
     def run(self) -> list[dict[str, Any]] | None:
         for claim in self._claims:
             self._sought.append(self._seek_all(claim))
-            self._constraints.append(self._constraints_of(claim))
+            self._constraints.append(constraints_of(claim, self._features))
         try:
             found = self._search(_At(0))
         except _TooManyError:
@@ -230,19 +230,6 @@ class _Search:
         wanted = capacity.consumed(request, device)
         return wanted is not None and capacity.is_left(wanted, device, self._used(device))
 
-    def _constraints_of(self, claim: Object) -> list[DeviceConstraint]:
-        made: list[DeviceConstraint] = []
-        for index, each in enumerate((claim["spec"].get("devices") or {}).get("constraints") or ()):
-            names = each.get("requests") or ()
-            if each.get("matchAttribute") is not None:
-                made.append(MatchAttribute(str(each["matchAttribute"]), names))
-            elif each.get("distinctAttribute") is not None and self._features.consumable_capacity:
-                made.append(DistinctAttribute(str(each["distinctAttribute"]), names))
-            else:
-                text = "empty constraint (unsupported constraint type?)"
-                raise AllocationError(f"claim {claim_key(claim)}, constraint #{index}: {text}")
-        return made
-
     # ----------------------------------------------------------------------------------------------------- the search
 
     def _search(self, at: _At, start: int = 0) -> bool:
@@ -275,8 +262,7 @@ class _Search:
     def _any_device(self, at: _At, sought: _Sought, request: ClaimedRequest, start: int) -> bool:
         """Take the first device after ``start`` that leads to a solution.
 
-        Before 1.36 all permutations were tried. In vain that takes ``orders`` steps, which are counted beside those
-        of this search of combinations: one device more can stand in one place more.
+        Before 1.36 all permutations were tried: ``orders`` steps, where one device more can stand in one place more.
         """
         place, orders = 0, 0
         for pool in self._pools:
@@ -452,14 +438,10 @@ class _Search:
                 if not holds(str(selector["cel"]["expression"]), device):
                     return False
             except SelectorError as failed:
-                raise AllocationError(self._worded(whose, index, device, str(failed))) from failed
+                raise AllocationError(
+                    worded(f"{whose}: selector #{index}", device, str(failed), self._features)
+                ) from failed
         return True
-
-    def _worded(self, whose: str, index: int, device: OfferedDevice, text: str) -> str:
-        if self._features.minor < 37 or "runtime error" not in text:
-            return f"{whose}: selector #{index}: {text}"
-        advice = f". {ADVICE}" if "no such key" in text else ""
-        return f"{whose}: selector #{index} on device {device.id}: {text}{advice}"
 
 
 def _devices(pool: Pool) -> Iterator[OfferedDevice]:

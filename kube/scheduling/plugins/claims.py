@@ -14,18 +14,14 @@ from uuid import UUID
 from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, is_deleting, key_of, name_of, uid_of
+from mews.kube.api.objects import Object, key_of, name_of, uid_of
 from mews.kube.api.resource_claims import (
     DELETE_PROTECTION,
-    ClaimNotMadeError,
     allocation_of,
     can_be_reserved,
-    claim_name,
     consumers_of,
-    is_generated,
     is_reserved_for,
     names_claims,
-    not_made_for,
 )
 from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.clock import rest
@@ -49,14 +45,13 @@ from mews.kube.scheduling.framework import (
 )
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins.binding_conditions import (
-    POLL_S,
     BindingFailedError,
     has_conditions,
-    is_late,
     is_ready,
 )
 from mews.kube.scheduling.plugins.claim_attempt import ClaimAttempt
 from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs
+from mews.kube.scheduling.plugins.device_wait import DeviceWait
 from mews.kube.scheduling.plugins.extended_resources import (
     LOOK_S,
     SEEN_WITHIN_S,
@@ -66,6 +61,7 @@ from mews.kube.scheduling.plugins.extended_resources import (
     SpecialClaimWriter,
     needs_devices,
 )
+from mews.kube.scheduling.plugins.pod_claims import NoClaimError, claims_of
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.scores import spread_out
 
@@ -79,10 +75,6 @@ if TYPE_CHECKING:
 
 NOT_ALLOCATED = unresolvable("cannot allocate all claims")
 NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
-
-
-class _NoClaimError(Exception):
-    """A claim of the pod cannot be used; the text is upstream's."""
 
 
 class _Books(Struct):
@@ -110,6 +102,7 @@ class DynamicResources:
         self._rules = self._taint_rules(handle, needs)
         self._extended = ExtendedResources(handle, features)
         self._special = SpecialClaimWriter(handle.context.kube)
+        self._wait = DeviceWait(handle, features, lambda key: self._books.ledger.claim(key))
         self._known: _Books | None = None
 
     def _taint_rules(self, handle: Handle, needs: Callable[[PodInfo], bool]) -> Informer | None:
@@ -159,30 +152,13 @@ class DynamicResources:
             return SUCCESS
         try:
             list(self._claims_of(pod))
-        except _NoClaimError as missing:
+        except NoClaimError as missing:
             return unresolvable(str(missing))
         return SUCCESS
 
     def _claims_of(self, pod: PodInfo) -> Iterator[Object]:
-        """The claims that are there.
-
-        Raises _NoClaimError for the first that is not.
-        """
-        for entry in pod.pod["spec"].get("resourceClaims") or ():
-            try:
-                name = claim_name(pod.pod, entry)
-            except ClaimNotMadeError as missing:
-                raise _NoClaimError(str(missing)) from missing
-            if name is None:  # none was to be made
-                continue
-            claim = self._books.ledger.claim(f"{pod.namespace}/{name}")
-            if claim is None:
-                raise _NoClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
-            if is_deleting(claim):
-                raise _NoClaimError(f'resourceclaim "{name}" is being deleted')
-            if is_generated(entry) and (why := not_made_for(pod.pod, claim)):
-                raise _NoClaimError(why)
-            yield claim
+        """Raises NoClaimError for the first that is not there."""
+        return claims_of(pod, self._books.ledger.claim)
 
     # -------------------------------------------------------------------------------------------------------- the cycle
 
@@ -194,7 +170,7 @@ class DynamicResources:
             return SKIP
         try:
             claims = list(self._claims_of(pod))
-        except _NoClaimError as missing:
+        except NoClaimError as missing:
             return unresolvable(str(missing))
         if not claims and special is None:
             return SKIP
@@ -296,7 +272,7 @@ class DynamicResources:
             ready = is_ready(claim, minor=self._features.minor)
         except BindingFailedError:
             return True
-        return not ready and self._is_late(claim)
+        return not ready and self._wait.is_late(claim)
 
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
         """Unschedulable, and free a claim that no node could use; upstream's error "not found" where an earlier
@@ -412,7 +388,7 @@ class DynamicResources:
             except (ApiError, Unavailable) as failed:
                 return error(str(failed))
         if self._features.binding_conditions and any(has_conditions(claim) for claim in claims):
-            return await self._devices_ready(claims, pod, node)
+            return await self._wait.until_ready(claims, pod, node)
         return SUCCESS
 
     async def _make(self, found: ClaimAttempt, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
@@ -431,44 +407,6 @@ class DynamicResources:
         del found.reserved[uid_of(special.claim)]
         self._books.ledger.end(special.claim, special.made)
         return special.made
-
-    async def _devices_ready(self, claims: list[Object], pod: PodInfo, node: str) -> Status:
-        """Look at the claims now and every five seconds until their devices are ready, fail, or are late."""
-        note = f"waiting for binding conditions for device on node {node}"
-        self._handle.events.record(
-            pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
-        )
-        loop = asyncio.get_running_loop()
-        ends_s = loop.time() + self._features.binding_timeout_s
-        while True:
-            ready = True
-            for index, known in enumerate(claims):
-                claim = self._books.ledger.claim(key_of(known))
-                if claim is None:
-                    return error(messages.not_found("resourceclaim.resource.k8s.io", name_of(known)))
-                claims[index] = claim
-                try:
-                    ready = is_ready(claim, minor=self._features.minor)
-                except BindingFailedError as failed:
-                    return error(str(failed))
-                if not ready and self._is_late(claim):
-                    return error(self._late(claim))
-                if not ready:
-                    break
-            if ready:
-                return SUCCESS
-            if loop.time() >= ends_s:
-                timeout = "device binding timeout"
-                return error(timeout if self._features.minor < 36 else f"{timeout}: context deadline exceeded")
-            await asyncio.sleep(min(POLL_S, ends_s - loop.time()))
-
-    def _is_late(self, claim: Object) -> bool:
-        return is_late(claim, self._handle.context.clock.now(), self._features.binding_timeout_s)
-
-    def _late(self, claim: Object) -> str:
-        if self._features.minor < 36:
-            return f"claim {name_of(claim)} binding timeout"
-        return f"device binding timeout: claim={name_of(claim)}"
 
     # ----------------------------------------------------------------------------------------------------------- waking
 
@@ -493,7 +431,7 @@ class DynamicResources:
             return False
         try:
             uses = any(uid_of(claim) == uid_of(new) for claim in self._claims_of(pod))
-        except _NoClaimError:
+        except NoClaimError:
             return False
         if is_freed:
             return True

@@ -18,6 +18,8 @@ BENCHES = (
     "redfish",
     "api",
     "bind_rate",
+    "dra_binds",
+    "dra_pods",
     "worlds",
     "pool_scale",
     "phases",

@@ -26,6 +26,13 @@ def names_claims(pod: Object) -> bool:
     return bool(pod["spec"].get("resourceClaims"))
 
 
+def named_claims(pod: Object) -> list[str]:
+    """The claims that a pod names, in its spec or as made for it."""
+    made = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    entries = (*(pod["spec"].get("resourceClaims") or ()), *made)
+    return [entry["resourceClaimName"] for entry in entries if entry.get("resourceClaimName")]
+
+
 def uses_claims(pod: Object) -> bool:
     """Whether a pod names claims, or has one that stands for its extended resources."""
     return names_claims(pod) or bool(extended_claim_name(pod))

@@ -180,7 +180,7 @@ class _Checker:
             made = types.substituted(self.bound, types.substituted(fresh, overload.result))
             if result is None:
                 result = made
-            elif result != types.DYN and made != result:
+            elif result not in (types.DYN, types.ANY) and made != result:
                 result = types.DYN
         self.found.overloads[node] = matched
         return result if result is not None else self._no_overload(node, given)
@@ -229,7 +229,7 @@ class _Checker:
             return type_
         if type_.name == "optional_type":
             return type_.params[0]
-        if type_ != types.DYN:
+        if type_ not in (types.DYN, types.ANY):
             self._fault(node, f"expected type '{types.optional_of(type_)}' but found '{type_}'")
         return type_
 

@@ -17,16 +17,31 @@ class Type:
     is_var: bool = False
 
     def __str__(self) -> str:
-        shown = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
-        name = shown.get(self.name, self.name)
+        name = _SHOWN.get(self.name, self.name)
         return f"{name}({', '.join(map(str, self.params))})" if self.params else name
+
+    @property
+    def full_name(self) -> str:
+        """As cel-go's types name themselves, where ``str`` is how its checker shows them."""
+        return f"{self.name}({', '.join(each.full_name for each in self.params)})" if self.params else self.name
+
+
+_SHOWN: Mapping[str, str] = {
+    "null_type": "null",
+    "google.protobuf.Timestamp": "timestamp",
+    "google.protobuf.Duration": "duration",
+    "google.protobuf.Any": "any",
+}
 
 
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL, DYN = Type("string"), Type("bytes"), Type("null_type"), Type("dyn")
+ANY = Type("google.protobuf.Any")
+"""As ``dyn``, by another name."""
 TIMESTAMP, DURATION = Type("google.protobuf.Timestamp"), Type("google.protobuf.Duration")
 ERROR = Type("!error!")
 TYPE = Type("type")
+_UNKNOWN = (DYN.name, ANY.name)
 _NULLABLE = frozenset({TIMESTAMP.name, DURATION.name, "optional_type", "net.IP", "net.CIDR"})
 
 Bindings = dict[Type, Type]
@@ -67,7 +82,7 @@ def is_opaque(type_: Type) -> bool:
 
 def is_loose(type_: Type) -> bool:
     """Anything goes."""
-    return type_.name in ("dyn", "!error!") and not type_.is_var
+    return type_.name in ("dyn", ANY.name, "!error!") and not type_.is_var
 
 
 def is_struct(type_: Type) -> bool:
@@ -141,9 +156,9 @@ def most_general(one: Type, other: Type) -> Type:
 
 
 def _is_looser(one: Type, other: Type) -> bool:
-    if one.name == "dyn" or one.is_var:
+    if one.name in _UNKNOWN or one.is_var:
         return True
-    if other.name == "dyn" or other.is_var or one.name != other.name or len(one.params) != len(other.params):
+    if other.name in _UNKNOWN or other.is_var or one.name != other.name or len(one.params) != len(other.params):
         return False
     return one.name == "type" or all(_is_looser(*pair) for pair in zip(one.params, other.params, strict=True))
 

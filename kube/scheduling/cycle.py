@@ -122,25 +122,24 @@ class Decider:
         whole = nodes is self._cache.order
         wanted = nodes_to_find(total, points.profile.percentage_of_nodes_to_score) if points.score else 1
         start = self._next % total if whole else 0
-        filters = points.filters(state)
         nominated = self._any_nominated()
-        known = None if nominated else points.verdicts(state, pod)
+        known, first, others = points.verdicts(state, pod)
         feasible = found.feasible
         place, end = start, start + total
         while place < end and len(feasible) < wanted:
             # As many as are wanted still: however many of them fit, none is looked at in vain.
             several = [nodes[n % total] for n in range(place, min(place + wanted - len(feasible), end))]
-            verdicts = known.each(several) if known is not None else [None] * len(several)
+            verdicts = known.each(several) if known is not None and not nominated else [None] * len(several)
             for node, verdict in zip(several, verdicts, strict=True):
                 place += 1
-                if verdict is not None:
-                    status = verdict
-                elif nominated:
+                if nominated:
                     status = check_beside_nominated(points, state, pod, node, self._nominated)
                 else:
-                    status = check(filters, state, pod, node)
-                    if known is not None:
+                    status = verdict if verdict is not None else check(first, state, pod, node)
+                    if verdict is None and known is not None:
                         known.put(node, status)
+                    if others and status.ok:
+                        status = check(others, state, pod, node)
                 if status is SUCCESS or status.ok:
                     feasible.append(node)
                 elif status.rejected:

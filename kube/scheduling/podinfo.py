@@ -21,6 +21,7 @@ from mews.kube.api.objects import (
 )
 from mews.kube.api.pod_requests import pod_amounts
 from mews.kube.api.quantities import milli, whole
+from mews.kube.api.resource_claims import named_claims, names_claims
 
 Amounts = Mapping[str, int]
 """Resource -> amount: ``cpu`` in thousandths, all others whole (bytes, devices)."""
@@ -89,6 +90,8 @@ class PodInfo(Struct, frozen=True, eq=False):
     preferred: tuple[PodTerm, ...]
     preferred_against: tuple[PodTerm, ...]
     spread: tuple[Mapping[str, Any], ...]
+    claims: frozenset[str]
+    """Keys of the resource claims that it names, in its spec or as made for it."""
 
     def request(self, resource: str) -> int:
         """The pod's request of one resource; 0 when it asks for none."""
@@ -146,7 +149,11 @@ def pod_info(pod: Object, before: PodInfo | None = None) -> PodInfo:
         preferred=_preferred(toward, namespace),
         preferred_against=_preferred(against, namespace),
         spread=tuple(spec.get("topologySpreadConstraints") or ()),
+        claims=frozenset(f"{namespace}/{claim}" for claim in named_claims(pod)) if names_claims(pod) else _NO_CLAIMS,
     )
+
+
+_NO_CLAIMS: frozenset[str] = frozenset()
 
 
 def _asks_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

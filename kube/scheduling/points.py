@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Any, Generic, Protocol, cast
 
 from mews.kube.api.resources import NODES, PODS
@@ -130,10 +131,17 @@ class Points:
         skipped = state.skip_filter
         return [(plugin.name, plugin.filter) for plugin in self.filter if plugin.name not in skipped]
 
-    def verdicts(self, state: CycleState, pod: PodInfo) -> FoundOfNodes[Status] | None:
-        """What these filters said of nodes for pods like this one; None where they go by more than pod and node."""
+    def verdicts(
+        self, state: CycleState, pod: PodInfo
+    ) -> tuple[FoundOfNodes[Status] | None, list[tuple[str, FilterCall]], list[tuple[str, FilterCall]]]:
+        """What the first of these filters said of nodes for pods like this one, None where the very first goes by more
+        than pod and node; those filters, and the others, which are asked each time."""
         skipped = state.skip_filter
-        return self._verdicts.of([plugin for plugin in self.filter if plugin.name not in skipped], pod)
+        plugins = [plugin for plugin in self.filter if plugin.name not in skipped]
+        signing = list(takewhile(lambda plugin: _provides(plugin, Signs), plugins))
+        known = self._verdicts.of(signing, pod) if signing else None
+        calls: list[tuple[str, FilterCall]] = [(plugin.name, plugin.filter) for plugin in plugins]
+        return known, calls[: len(signing)], calls[len(signing) :]
 
     def suppose(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, *, there: bool) -> None:
         """Put a pod on a copy of a node or take it off, and tell the plugins whose state counts pods."""

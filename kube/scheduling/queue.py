@@ -249,18 +249,27 @@ class Queue:
         action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
         self._changes += 1
         self._last_change[resource, action] = self._changes
+        known: dict[tuple[str, frozenset[str]], list[Wake]] = {}  # thousands of pods are refused by the same plugins
         for entry in list(self._parked.values()):
-            if entry.pod.uid != besides and self._helps(entry, resource, action, old, new):
+            group = (entry.pod.scheduler_name, entry.refused_by)
+            wakes = known.get(group)
+            if wakes is None:
+                wakes = known[group] = self._wakes_of(entry, resource, action)
+            if not wakes or entry.pod.uid == besides:
+                continue
+            if any(not wake.hint or wake.hint(entry.pod, old, new) for wake in wakes):
                 self._wake(entry)
 
-    def _helps(self, entry: Entry, resource: Resource, action: Action, old: Object | None, new: Object | None) -> bool:
+    def _wakes_of(self, entry: Entry, resource: Resource, action: Action) -> list[Wake]:
+        """What of a change of that kind may help the pod; any change a pod that no plugin refused."""
         if not entry.refused_by:
-            return True
-        return any(
-            wake.resource == resource and action in wake.actions and (not wake.hint or wake.hint(entry.pod, old, new))
+            return [Wake(resource)]
+        return [
+            wake
             for plugin in entry.refused_by
             for wake in self._wakes.get((entry.pod.scheduler_name, plugin), ANY_CHANGE)
-        )
+            if wake.resource == resource and action in wake.actions
+        ]
 
     def activate(self, uids: Iterable[str]) -> None:
         """Retry these pods: at once, or, when they are away, after their back-off should they fail."""

@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from math import inf
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.scheduling.devices import capacity, results
-from mews.kube.scheduling.devices.constraints import DeviceConstraint, DistinctAttribute, MatchAttribute
+from mews.kube.scheduling.devices.constraints import DeviceConstraint, constraints_of
 from mews.kube.scheduling.devices.counters import Counters
-from mews.kube.scheduling.devices.errors import AllocationError, SelectorError
+from mews.kube.scheduling.devices.errors import (
+    AllocationError,
+    NodeAllocationError,
+    SearchTimeoutError,
+    SelectorError,
+)
 from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.inventory import (
     DeviceId,
@@ -30,11 +36,17 @@ from mews.kube.scheduling.devices.inventory import (
 )
 from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec, claim_key, requests_of
 from mews.kube.scheduling.devices.results import Granted
-from mews.kube.scheduling.devices.selectors import ADVICE, holds
+from mews.kube.scheduling.devices.selectors import holds, worded
 from mews.kube.scheduling.devices.taints import untolerated
 
+STEPS_PER_S = 100_000
+"""Devices that a search may try for each second of the filter timeout: virtual time stands still while it runs."""
+FILTER_TIMEOUT_S = 10.0
+"""For the search on one node (DynamicResourcesArgs.filterTimeout)."""
 MOST_RESULTS = 32
 """Devices of one claim (AllocationResultsMaxSize)."""
+
+_TIMED_OUT = "timed out trying to allocate devices"
 
 
 class _TooManyError(Exception):
@@ -74,7 +86,8 @@ class _At(NamedTuple):
 class Allocator:
     """Allocates claims on one node after another from one state of the cluster.
 
-    ``class_of`` finds a device class, None where there is none; ``new_share`` makes the id of a share.
+    ``class_of`` finds a device class, None where there is none; ``new_share`` makes the id of a share; a search that
+    tries more than ``most_steps`` devices is given up.
     """
 
     def __init__(
@@ -85,17 +98,19 @@ class Allocator:
         class_of: Callable[[str], Object | None],
         features: DeviceFeatures,
         new_share: Callable[[], str],
+        most_steps: float = FILTER_TIMEOUT_S * STEPS_PER_S,
     ) -> None:
         self.inventory = inventory
         self.taken = taken
         self.class_of = class_of
         self.features = features
         self.new_share = new_share
+        self.most_steps = most_steps if features.scheduler_filter_timeout else inf
 
     def allocate(self, place: NodePlace, claims: Sequence[Object]) -> list[dict[str, Any]] | None:
         """An ``allocation`` for each claim, None where the node has no solution.
 
-        Raises AllocationError.
+        Raises AllocationError; NodeAllocationError and SearchTimeoutError concern this node alone.
         """
         return _Search(self, place, claims).run()
 
@@ -114,20 +129,22 @@ class _Search:
         self._granted: list[list[Granted]] = [[] for _ in claims]
         self._allocating: dict[DeviceId, list[int]] = {}
         self._using: dict[DeviceId, dict[str, Decimal]] = {}
+        self._shares: dict[DeviceId, int] = {}
         self._counters = Counters(by_pool=self._features.settled, is_taken=self._is_held)
+        self._steps = 0
+        self._orders = 0
 
     def run(self) -> list[dict[str, Any]] | None:
         for claim in self._claims:
-            self._sought.append([self._seek(claim, request) for request in requests_of(claim)])
-            self._check_number(claim, self._sought[-1])
-            self._constraints.append(self._constraints_of(claim))
+            self._sought.append(self._seek_all(claim))
+            self._constraints.append(constraints_of(claim, self._features))
         try:
             found = self._search(_At(0))
         except _TooManyError:
             return None
         if not found:
             if self._features.settled and any(pool.invalid for pool in self._pools):
-                raise AllocationError("invalid resource pools were encountered")
+                raise NodeAllocationError("invalid resource pools were encountered")
             return None
         return [
             results.allocation(
@@ -141,6 +158,26 @@ class _Search:
         ]
 
     # ------------------------------------------------------------------------------------------------ what is asked for
+
+    def _seek_all(self, claim: Object) -> list[_Sought]:
+        """What the claim asks for; from 1.36 on it may be too much before all of it is looked at."""
+        several, total = [], 0
+        for request in requests_of(claim):
+            sought = self._seek(claim, request)
+            least = min(sought.number(way) for way in range(len(sought.ways)))
+            if self._features.settled and least > MOST_RESULTS - total:
+                raise AllocationError(
+                    f"claim {claim_key(claim)}, request {request['name']}: adding {least} devices exceeds the claim "
+                    f"limit of {MOST_RESULTS}, with {total} already accounted for"
+                )
+            several.append(sought)
+            total += least
+        if total > MOST_RESULTS:
+            raise AllocationError(
+                f"claim {claim_key(claim)}: number of requested devices {total} "
+                f"exceeds the claim limit of {MOST_RESULTS}"
+            )
+        return several
 
     def _seek(self, claim: Object, request: Spec) -> _Sought:
         parts = request.get("firstAvailable") or ()
@@ -193,39 +230,12 @@ class _Search:
         wanted = capacity.consumed(request, device)
         return wanted is not None and capacity.is_left(wanted, device, self._used(device))
 
-    def _check_number(self, claim: Object, several: Sequence[_Sought]) -> None:
-        total = 0
-        for request, sought in zip(requests_of(claim), several, strict=True):
-            least = min(sought.number(way) for way in range(len(sought.ways)))
-            if self._features.settled and least > MOST_RESULTS - total:
-                raise AllocationError(
-                    f"claim {claim_key(claim)}, request {request['name']}: adding {least} devices exceeds the claim "
-                    f"limit of {MOST_RESULTS}, with {total} already accounted for"
-                )
-            total += least
-        if total > MOST_RESULTS:
-            raise AllocationError(
-                f"claim {claim_key(claim)}: number of requested devices {total} "
-                f"exceeds the claim limit of {MOST_RESULTS}"
-            )
-
-    def _constraints_of(self, claim: Object) -> list[DeviceConstraint]:
-        made: list[DeviceConstraint] = []
-        for index, each in enumerate((claim["spec"].get("devices") or {}).get("constraints") or ()):
-            names = each.get("requests") or ()
-            if each.get("matchAttribute") is not None:
-                made.append(MatchAttribute(str(each["matchAttribute"]), names))
-            elif each.get("distinctAttribute") is not None and self._features.consumable_capacity:
-                made.append(DistinctAttribute(str(each["distinctAttribute"]), names))
-            else:
-                text = "empty constraint (unsupported constraint type?)"
-                raise AllocationError(f"claim {claim_key(claim)}, constraint #{index}: {text}")
-        return made
-
     # ----------------------------------------------------------------------------------------------------- the search
 
     def _search(self, at: _At, start: int = 0) -> bool:
         """Whether everything from here on can be had. ``start``: which device of the pools to begin with."""
+        if self._steps > self._allocator.most_steps:
+            raise SearchTimeoutError(_TIMED_OUT)
         if at.claim >= len(self._claims):
             return True
         several = self._sought[at.claim]
@@ -246,15 +256,30 @@ class _Search:
             raise _TooManyError
         if request.count is None:
             pool, device = sought.everything[at.way][at.device]
-            return self._try(at, sought, pool, device, 0)
-        place = 0
+            return self._try(at, sought, pool, device)
+        return self._any_device(at, sought, request, start)
+
+    def _any_device(self, at: _At, sought: _Sought, request: ClaimedRequest, start: int) -> bool:
+        """Take the first device after ``start`` that leads to a solution.
+
+        Before 1.36 all permutations were tried: ``orders`` steps, where one device more can stand in one place more.
+        """
+        place, orders = 0, 0
         for pool in self._pools:
             if self._is_passed_over(pool):
                 continue
             for device in _devices(pool):
                 place += 1
-                if place > start and self._fits(at, request, device) and self._try(at, sought, pool, device, place):
+                if place <= start:
+                    continue
+                self._steps += 1
+                self._orders = 0
+                if self._fits(at, request, device) and self._try(at, sought, pool, device, place):
                     return True
+                orders += 1 + self._orders * (at.device + 1)
+        self._orders = orders
+        if not at.device and not self._features.settled and orders > self._allocator.most_steps:
+            raise SearchTimeoutError(_TIMED_OUT)
         return False
 
     def _any_way(self, at: _At, sought: _Sought) -> bool:
@@ -288,8 +313,8 @@ class _Search:
             return False
         return self._is_selected(self._claims[at.claim], request, device)
 
-    def _try(self, at: _At, sought: _Sought, pool: Pool, device: OfferedDevice, place: int) -> bool:
-        """Take the device and go on; given back where that leads nowhere."""
+    def _try(self, at: _At, sought: _Sought, pool: Pool, device: OfferedDevice, place: int = 0) -> bool:
+        """Take the device and go on after ``place``; given back where that leads nowhere."""
         assert at.way is not None
         request = sought.ways[at.way]
         granted = self._take(at.claim, request, pool, device)
@@ -321,7 +346,7 @@ class _Search:
             amounts = wanted if shared else {}
         if self._features.device_taints and untolerated(device, request) is not None:
             return None
-        counted = bool(device.counters) and not (shared and self._is_held(device.id))
+        counted = bool(device.counters) and not (shared and self._is_shared_already(device.id))
         if counted and not self._counters.take(device, pool):
             return None
         if not self._constrain(claim, request, device):
@@ -329,6 +354,7 @@ class _Search:
                 self._counters.give_back(device, pool)
             return None
         if shared:
+            self._shares[device.id] = self._shares.get(device.id, 0) + 1
             using = self._using.setdefault(device.id, {})
             for name, amount in amounts.items():
                 using[name] = using.get(name, Decimal(0)) + amount
@@ -369,6 +395,7 @@ class _Search:
         for constraint in self._constraints[claim]:
             constraint.remove(granted.request, device)
         if granted.share:
+            self._shares[device.id] -= 1
             using = self._using[device.id]
             for name, amount in granted.consumed.items():
                 using[name] -= amount
@@ -380,6 +407,11 @@ class _Search:
     def _is_held(self, device: DeviceId) -> bool:
         """Whether an earlier allocation has it, or a share of it."""
         return device in self._allocator.taken.devices or device in self._allocator.taken.shared
+
+    def _is_shared_already(self, device: DeviceId) -> bool:
+        """Whether the counters of a shared device are taken, by an earlier allocation or in this attempt; before 1.36
+        each share takes them."""
+        return self._features.settled and (bool(self._shares.get(device)) or self._is_held(device))
 
     def _used(self, device: OfferedDevice) -> dict[str, Decimal]:
         used = dict(self._allocator.taken.shared.get(device.id, {}))
@@ -406,14 +438,10 @@ class _Search:
                 if not holds(str(selector["cel"]["expression"]), device):
                     return False
             except SelectorError as failed:
-                raise AllocationError(self._worded(whose, index, device, str(failed))) from failed
+                raise AllocationError(
+                    worded(f"{whose}: selector #{index}", device, str(failed), self._features)
+                ) from failed
         return True
-
-    def _worded(self, whose: str, index: int, device: OfferedDevice, text: str) -> str:
-        if self._features.minor < 37 or "runtime error" not in text:
-            return f"{whose}: selector #{index}: {text}"
-        advice = f". {ADVICE}" if "no such key" in text else ""
-        return f"{whose}: selector #{index} on device {device.id}: {text}{advice}"
 
 
 def _devices(pool: Pool) -> Iterator[OfferedDevice]:

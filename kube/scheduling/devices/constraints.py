@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from mews.kube.api.objects import Object
+from mews.kube.scheduling.devices.errors import AllocationError
+from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.inventory import OfferedDevice
-from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec
+from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec, claim_key
 
 Value = tuple[str, Any]
 _KINDS = ("string", "int", "bool", "version")
@@ -76,6 +79,24 @@ class DistinctAttribute:
         value = attribute_of(device, self._attribute)
         if value is not None and request.is_named_by(self._requests):
             self._values.remove(value)
+
+
+def constraints_of(claim: Object, features: DeviceFeatures) -> list[DeviceConstraint]:
+    """The constraints of a claim.
+
+    Raises AllocationError for one of a kind that is not known.
+    """
+    made: list[DeviceConstraint] = []
+    for index, each in enumerate((claim["spec"].get("devices") or {}).get("constraints") or ()):
+        names = each.get("requests") or ()
+        if each.get("matchAttribute") is not None:
+            made.append(MatchAttribute(str(each["matchAttribute"]), names))
+        elif each.get("distinctAttribute") is not None and features.consumable_capacity:
+            made.append(DistinctAttribute(str(each["distinctAttribute"]), names))
+        else:
+            text = "empty constraint (unsupported constraint type?)"
+            raise AllocationError(f"claim {claim_key(claim)}, constraint #{index}: {text}")
+    return made
 
 
 def attribute_of(device: OfferedDevice, name: str) -> Value | None:

@@ -23,6 +23,7 @@ class DeviceFeatures(Struct, frozen=True):
     consumable_capacity: bool = False
     extended_resource: bool = False
     binding_timeout_s: float = 600.0
+    scheduler_filter_timeout: bool = True
 
     @property
     def settled(self) -> bool:

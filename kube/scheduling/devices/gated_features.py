@@ -27,4 +27,5 @@ def features_of(release: ClusterRelease) -> DeviceFeatures:
         binding_conditions=gates.on("DRADeviceBindingConditions") and gates.on("DRAResourceClaimDeviceStatus"),
         consumable_capacity=gates.on("DRAConsumableCapacity"),
         extended_resource=gates.on("DRAExtendedResource"),
+        scheduler_filter_timeout=gates.on("DRASchedulerFilterTimeout"),
     )

@@ -176,7 +176,7 @@ class DeviceInventory:
     def pools(self, place: NodePlace) -> list[Pool]:
         """The pools whose devices the node can reach, in the order in which they are searched."""
         known = self._pools.get(place.name)
-        if known is not None and known[0] == place.labels:
+        if known is not None and (known[0] is place.labels or known[0] == place.labels):
             return known[1]
         found = self._gather(place)
         self._pools[place.name] = (place.labels, found)

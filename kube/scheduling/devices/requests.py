@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -10,6 +10,8 @@ from msgspec import Struct
 from mews.kube.api.objects import Object, name_of, namespace_of
 
 Spec = Mapping[str, Any]
+MOST_ALTERNATIVES = 8
+"""Of a request (FirstAvailableDeviceRequestMaxSize)."""
 
 
 class ClaimedRequest(Struct, frozen=True):
@@ -55,3 +57,28 @@ def claim_key(claim: Object) -> str:
 def requests_of(claim: Object) -> Sequence[Spec]:
     """``spec.devices.requests``."""
     return (claim["spec"].get("devices") or {}).get("requests") or ()
+
+
+def requested_classes(claim: Object) -> Iterator[tuple[str, str]]:
+    """(request, device class) of a claim."""
+    for request in requests_of(claim):
+        if "exactly" in request:
+            yield str(request["name"]), str(request["exactly"]["deviceClassName"])
+        for part in request.get("firstAvailable") or ():
+            yield f"{request['name']}/{part['name']}", str(part["deviceClassName"])
+
+
+def has_alternatives(claim: Object) -> bool:
+    """Whether a request of the claim may be answered in several ways."""
+    return any(request.get("firstAvailable") for request in requests_of(claim))
+
+
+def preference(claim: Object, allocation: Spec) -> int:
+    """How good an allocation is: the earlier the alternatives that were taken, the more (upstream computeScore)."""
+    taken = {result["request"] for result in (allocation.get("devices") or {}).get("results") or ()}
+    return sum(
+        MOST_ALTERNATIVES - index
+        for request in requests_of(claim)
+        for index, part in enumerate(request.get("firstAvailable") or ())
+        if f"{request['name']}/{part['name']}" in taken
+    )

@@ -11,6 +11,7 @@ from mews.kube.cel.libraries import Quantity, Semver
 from mews.kube.cel.syntax import SyntaxFault, report
 from mews.kube.cel.values import CelError, Defaulting, type_of
 from mews.kube.scheduling.devices.errors import SelectorError
+from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.inventory import OfferedDevice, Spec
 
 COST_LIMIT = 1_000_000
@@ -30,6 +31,14 @@ def holds(expression: str, device: OfferedDevice) -> bool:
     if known is None:
         known = device.matches[expression] = _evaluated(expression, device)
     return known
+
+
+def worded(where: str, device: OfferedDevice, text: str, features: DeviceFeatures) -> str:
+    """An error of a selector; from 1.37 on what goes wrong at run time names the device."""
+    if features.minor < 37 or "runtime error" not in text:
+        return f"{where}: {text}"
+    advice = f". {ADVICE}" if "no such key" in text else ""
+    return f"{where} on device {device.id}: {text}{advice}"
 
 
 def _evaluated(expression: str, device: OfferedDevice) -> bool:

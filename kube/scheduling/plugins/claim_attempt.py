@@ -11,16 +11,22 @@ from mews.kube.api.resource_claims import allocation_of
 
 if TYPE_CHECKING:
     from mews.kube.scheduling.devices.allocator import Allocator
+    from mews.kube.scheduling.devices.known_allocations import KnownOnNodes
     from mews.kube.scheduling.plugins.extended_resources import OnNode, SpecialClaim
 
 
 class ClaimAttempt(Struct):
     """The claims, that for extended resources apart, the allocator where one has to be allocated, what it found by
-    node, which allocated claims no node so far could use, and what Reserve took."""
+    node, which allocated claims no node so far could use, and what Reserve took.
+
+    ``unallocated`` are those of the claims that were so at first; ``known``: what was found for claims like these.
+    """
 
     claims: list[Object] = field(default_factory=list)
     special: SpecialClaim | None = None
+    unallocated: list[Object] = field(default_factory=list)
     allocator: Allocator | None = None
+    known: KnownOnNodes | None = None
     on_node: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unavailable: dict[int, None] = field(default_factory=dict)
     reserved: dict[str, dict[str, Any]] = field(default_factory=dict)

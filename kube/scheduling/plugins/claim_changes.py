@@ -1,21 +1,10 @@
-"""Which changes may help a pod that waits for devices, and which classes its claims name. Pure."""
+"""Which changes may help a pod that waits for devices. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resource_claims import allocation_of
 from mews.kube.scheduling.podinfo import PodInfo
-
-
-def requested_classes(claim: Object) -> Iterator[tuple[str, str]]:
-    """(request, device class) of a claim."""
-    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-        if "exactly" in request:
-            yield str(request["name"]), str(request["exactly"]["deviceClassName"])
-        for part in request.get("firstAvailable") or ():
-            yield f"{request['name']}/{part['name']}", str(part["deviceClassName"])
 
 
 def had_devices(pod: PodInfo, old: Object | None, new: Object | None) -> bool:

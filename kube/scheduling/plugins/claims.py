@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, is_deleting, key_of, name_of, uid_of
+from mews.kube.api.objects import Object, key_of, name_of, uid_of
 from mews.kube.api.resource_claims import (
     DELETE_PROTECTION,
-    ClaimNotMadeError,
     allocation_of,
     can_be_reserved,
-    claim_name,
     consumers_of,
-    is_generated,
     is_reserved_for,
     names_claims,
-    not_made_for,
 )
 from mews.kube.api.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.clock import rest
 from mews.kube.scheduling import messages
-from mews.kube.scheduling.devices.errors import AllocationError
+from mews.kube.scheduling.devices.errors import AllocationError, NodeAllocationError, SearchTimeoutError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
+from mews.kube.scheduling.devices.requests import has_alternatives, preference, requested_classes
 from mews.kube.scheduling.devices.taint_rules import with_rules
 from mews.kube.scheduling.framework import (
     SKIP,
@@ -47,14 +45,13 @@ from mews.kube.scheduling.framework import (
 )
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins.binding_conditions import (
-    POLL_S,
     BindingFailedError,
     has_conditions,
-    is_late,
     is_ready,
 )
 from mews.kube.scheduling.plugins.claim_attempt import ClaimAttempt
-from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs, requested_classes
+from mews.kube.scheduling.plugins.claim_changes import had_devices, node_differs
+from mews.kube.scheduling.plugins.device_wait import DeviceWait
 from mews.kube.scheduling.plugins.extended_resources import (
     LOOK_S,
     SEEN_WITHIN_S,
@@ -64,21 +61,20 @@ from mews.kube.scheduling.plugins.extended_resources import (
     SpecialClaimWriter,
     needs_devices,
 )
+from mews.kube.scheduling.plugins.pod_claims import NoClaimError, claims_of
 from mews.kube.scheduling.podinfo import PodInfo
+from mews.kube.scheduling.scores import spread_out
 
 if TYPE_CHECKING:
     from mews.kube.client.informer import Informer
     from mews.kube.scheduling.devices.allocator import Allocator
-    from mews.kube.scheduling.devices.inventory import DeviceInventory
+    from mews.kube.scheduling.devices.inventory import DeviceInventory, NodePlace
+    from mews.kube.scheduling.devices.known_allocations import KnownAllocations
     from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
     from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
 
 NOT_ALLOCATED = unresolvable("cannot allocate all claims")
 NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
-
-
-class _NoClaimError(Exception):
-    """A claim of the pod cannot be used; the text is upstream's."""
 
 
 class _Books(Struct):
@@ -87,12 +83,14 @@ class _Books(Struct):
     ledger: DeviceLedger
     inventory: DeviceInventory
     writer: ClaimWriter
+    known: KnownAllocations
 
 
 class DynamicResources:
     """Finds nodes on which a pod's claims are or can be allocated, and has that written before the pod is bound."""
 
     name = "DynamicResources"
+    weight = 2
 
     def __init__(self, handle: Handle, features: DeviceFeatures = DEFAULT_FEATURES) -> None:
         self._handle = handle
@@ -104,6 +102,7 @@ class DynamicResources:
         self._rules = self._taint_rules(handle, needs)
         self._extended = ExtendedResources(handle, features)
         self._special = SpecialClaimWriter(handle.context.kube)
+        self._wait = DeviceWait(handle, features, lambda key: self._books.ledger.claim(key))
         self._known: _Books | None = None
 
     def _taint_rules(self, handle: Handle, needs: Callable[[PodInfo], bool]) -> Informer | None:
@@ -116,13 +115,16 @@ class DynamicResources:
     def _books(self) -> _Books:
         if self._known is None:
             from mews.kube.scheduling.devices.inventory import DeviceInventory
+            from mews.kube.scheduling.devices.known_allocations import KnownAllocations
             from mews.kube.scheduling.plugins.claim_writer import ClaimWriter
             from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
 
             context, binds = self._handle.context, self._features.binding_conditions
             ledger = DeviceLedger(self._claims, shares=self._features.consumable_capacity)
             inventory = DeviceInventory(self._features)
-            self._known = _Books(ledger, inventory, ClaimWriter(context.kube, context.clock, stamps=binds))
+            writer = ClaimWriter(context.kube, context.clock, stamps=binds)
+            known = KnownAllocations(ledger.changes_of, self._classes.get)
+            self._known = _Books(ledger, inventory, writer, known)
             self._slices.on_change(self._slice_changed)
             if self._rules is not None:
                 self._rules.on_change(self._rule_changed)
@@ -150,30 +152,13 @@ class DynamicResources:
             return SUCCESS
         try:
             list(self._claims_of(pod))
-        except _NoClaimError as missing:
+        except NoClaimError as missing:
             return unresolvable(str(missing))
         return SUCCESS
 
     def _claims_of(self, pod: PodInfo) -> Iterator[Object]:
-        """The claims that are there.
-
-        Raises _NoClaimError for the first that is not.
-        """
-        for entry in pod.pod["spec"].get("resourceClaims") or ():
-            try:
-                name = claim_name(pod.pod, entry)
-            except ClaimNotMadeError as missing:
-                raise _NoClaimError(str(missing)) from missing
-            if name is None:  # none was to be made
-                continue
-            claim = self._books.ledger.claim(f"{pod.namespace}/{name}")
-            if claim is None:
-                raise _NoClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
-            if is_deleting(claim):
-                raise _NoClaimError(f'resourceclaim "{name}" is being deleted')
-            if is_generated(entry) and (why := not_made_for(pod.pod, claim)):
-                raise _NoClaimError(why)
-            yield claim
+        """Raises NoClaimError for the first that is not there."""
+        return claims_of(pod, self._books.ledger.claim)
 
     # -------------------------------------------------------------------------------------------------------- the cycle
 
@@ -185,7 +170,7 @@ class DynamicResources:
             return SKIP
         try:
             claims = list(self._claims_of(pod))
-        except _NoClaimError as missing:
+        except NoClaimError as missing:
             return unresolvable(str(missing))
         if not claims and special is None:
             return SKIP
@@ -195,6 +180,9 @@ class DynamicResources:
         if special is not None or any(allocation_of(claim) is None for claim in claims):
             found.allocator = self._allocator()
         found.claims, found.special = claims, special
+        found.unallocated = [claim for claim in claims if allocation_of(claim) is None]
+        if special is None and found.unallocated:
+            found.known = self._books.known.of(found.unallocated)
         return SUCCESS
 
     def _refusal(self, pod: PodInfo, claim: Object) -> str:
@@ -236,12 +224,20 @@ class DynamicResources:
         place = NodePlace(node.name, node.labels)
         unavailable = []
         for index, claim in enumerate(found.claims):
-            selector = (allocation_of(claim) or {}).get("nodeSelector")
+            allocation = allocation_of(claim)
+            if allocation is None:
+                continue
+            selector = allocation.get("nodeSelector")
             if (selector is not None and not selected(selector, place)) or self._is_to_free(claim):
                 unavailable.append(index)
         if found.allocator is not None:
             try:
-                given = found.allocator.allocate(place, found.waiting(special))
+                given = self._allocated(found, found.allocator, place, special)
+            except NodeAllocationError as failed:
+                return unresolvable(str(failed))
+            except SearchTimeoutError as failed:
+                late = str(failed)
+                return unresolvable(late) if self._features.minor < 36 else error(f"node {node.name}: {late}")
             except AllocationError as failed:
                 return error(str(failed))
             if given is None:
@@ -252,6 +248,22 @@ class DynamicResources:
             return NOT_AVAILABLE
         return SUCCESS
 
+    def _allocated(
+        self, found: ClaimAttempt, allocator: Allocator, place: NodePlace, special: OnNode | None
+    ) -> list[dict[str, Any]] | None:
+        """What the allocator finds on the node, or found there for claims like these.
+
+        Raises AllocationError.
+        """
+        if found.known is None:
+            return allocator.allocate(place, found.waiting(special))
+        pools = self._books.inventory.pools(place)
+        is_known, given = found.known.get(place, pools)
+        if not is_known:
+            given = allocator.allocate(place, found.unallocated)
+            found.known.put(place, pools, given)
+        return given
+
     def _is_to_free(self, claim: Object) -> bool:
         """Whether a device of the claim failed to become ready, or had its time."""
         if not self._features.binding_conditions or allocation_of(claim) is None:
@@ -260,7 +272,7 @@ class DynamicResources:
             ready = is_ready(claim, minor=self._features.minor)
         except BindingFailedError:
             return True
-        return not ready and self._is_late(claim)
+        return not ready and self._wait.is_late(claim)
 
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
         """Unschedulable, and free a claim that no node could use; upstream's error "not found" where an earlier
@@ -284,6 +296,24 @@ class DynamicResources:
             return PostFilterResult(unschedulable(messages.DELETED))
         return PostFilterResult(unschedulable(messages.STILL) if self._features.minor < 37 else unschedulable())
 
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        """Without alternatives all nodes are alike; before 1.35 they always are."""
+        found: ClaimAttempt | None = state.data.get(self.name)
+        if found is None or self._features.minor < 35 or not self._features.prioritized_list:
+            return SKIP
+        return SUCCESS if any(has_alternatives(claim) for claim in found.claims) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """The earlier the alternatives that the node offers, the more."""
+        found: ClaimAttempt = state.data[self.name]
+        special = found.special.on_node.get(node.name) if found.special is not None else None
+        given = dict(zip(map(uid_of, found.waiting(special)), found.on_node.get(node.name, ()), strict=False))
+        return sum(preference(claim, allocation_of(claim) or given.get(uid_of(claim)) or {}) for claim in found.claims)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
+        """Bring the best to 100."""
+        return spread_out(scores)
+
     # ---------------------------------------------------------------------------------------------------------- binding
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
@@ -295,7 +325,7 @@ class DynamicResources:
         if node not in found.on_node:
             is_needed = special is not None or any(allocation_of(claim) is None for claim in found.claims)
             return error("claim allocation not found for node") if is_needed else SUCCESS
-        for claim, allocation in zip(found.waiting(special), found.on_node[node], strict=True):
+        for claim, allocation in zip(found.waiting(special), deepcopy(found.on_node[node]), strict=True):
             metadata = dict(claim["metadata"])
             metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
             status = {**(claim.get("status") or {}), "allocation": allocation}
@@ -358,7 +388,7 @@ class DynamicResources:
             except (ApiError, Unavailable) as failed:
                 return error(str(failed))
         if self._features.binding_conditions and any(has_conditions(claim) for claim in claims):
-            return await self._devices_ready(claims, pod, node)
+            return await self._wait.until_ready(claims, pod, node)
         return SUCCESS
 
     async def _make(self, found: ClaimAttempt, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
@@ -378,44 +408,6 @@ class DynamicResources:
         self._books.ledger.end(special.claim, special.made)
         return special.made
 
-    async def _devices_ready(self, claims: list[Object], pod: PodInfo, node: str) -> Status:
-        """Look at the claims now and every five seconds until their devices are ready, fail, or are late."""
-        note = f"waiting for binding conditions for device on node {node}"
-        self._handle.events.record(
-            pod, kind="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
-        )
-        loop = asyncio.get_running_loop()
-        ends_s = loop.time() + self._features.binding_timeout_s
-        while True:
-            ready = True
-            for index, known in enumerate(claims):
-                claim = self._books.ledger.claim(key_of(known))
-                if claim is None:
-                    return error(messages.not_found("resourceclaim.resource.k8s.io", name_of(known)))
-                claims[index] = claim
-                try:
-                    ready = is_ready(claim, minor=self._features.minor)
-                except BindingFailedError as failed:
-                    return error(str(failed))
-                if not ready and self._is_late(claim):
-                    return error(self._late(claim))
-                if not ready:
-                    break
-            if ready:
-                return SUCCESS
-            if loop.time() >= ends_s:
-                timeout = "device binding timeout"
-                return error(timeout if self._features.minor < 36 else f"{timeout}: context deadline exceeded")
-            await asyncio.sleep(min(POLL_S, ends_s - loop.time()))
-
-    def _is_late(self, claim: Object) -> bool:
-        return is_late(claim, self._handle.context.clock.now(), self._features.binding_timeout_s)
-
-    def _late(self, claim: Object) -> str:
-        if self._features.minor < 36:
-            return f"claim {name_of(claim)} binding timeout"
-        return f"device binding timeout: claim={name_of(claim)}"
-
     # ----------------------------------------------------------------------------------------------------------- waking
 
     def wakes_on(self) -> Sequence[Wake]:
@@ -434,11 +426,14 @@ class DynamicResources:
 
     def _helps(self, pod: PodInfo, old: Object | None, new: Object | None) -> bool:
         assert new is not None
+        is_freed = old is not None and allocation_of(old) is not None and allocation_of(new) is None
+        if not is_freed and key_of(new) not in pod.claims:
+            return False
         try:
             uses = any(uid_of(claim) == uid_of(new) for claim in self._claims_of(pod))
-        except _NoClaimError:
+        except NoClaimError:
             return False
-        if old is not None and allocation_of(old) is not None and allocation_of(new) is None:
+        if is_freed:
             return True
         return uses and (old is None or old.get("status") != new.get("status"))
 

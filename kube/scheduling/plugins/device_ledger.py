@@ -14,7 +14,7 @@ from mews.kube.api.quantities import parse
 from mews.kube.api.resource_claims import results_of
 from mews.kube.client.informer import Informer
 from mews.kube.scheduling.devices.allocator import Taken
-from mews.kube.scheduling.devices.inventory import DeviceId
+from mews.kube.scheduling.devices.inventory import DeviceId, PoolId
 from mews.kube.scheduling.plugins.assumed_objects import AssumedObjects
 
 _Held = list[tuple[DeviceId, Mapping[str, Decimal] | None]]
@@ -30,6 +30,9 @@ class DeviceLedger:
         self._in_flight: dict[str, Object] = {}
         self._held: dict[str, _Held] = {}
         self._users: dict[DeviceId, int] = {}
+        self._shared: dict[DeviceId, list[Mapping[str, Decimal]]] = {}
+        self._sums: dict[DeviceId, dict[str, Decimal]] = {}
+        self._changes: dict[PoolId, int] = {}
         claims.on_change(self._changed)
 
     def claim(self, key: str) -> Object | None:
@@ -73,15 +76,17 @@ class DeviceLedger:
 
     def taken(self) -> Taken:
         """What nobody else may have."""
-        shared: dict[DeviceId, dict[str, Decimal]] = {}
-        if self._shares:
-            for held in self._held.values():
-                for device, amounts in held:
-                    if amounts is not None:
-                        sums = shared.setdefault(device, {})
-                        for name, amount in amounts.items():
-                            sums[name] = sums.get(name, Decimal(0)) + amount
-        return Taken(self._users.keys(), shared)
+        for device in self._shared.keys() - self._sums.keys():
+            sums: dict[str, Decimal] = {}
+            for amounts in self._shared[device]:
+                for name, amount in amounts.items():
+                    sums[name] = sums.get(name, Decimal(0)) + amount
+            self._sums[device] = sums
+        return Taken(self._users.keys(), self._sums)
+
+    def changes_of(self, pool: PoolId) -> int:
+        """How often what is taken of the pool has changed."""
+        return self._changes.get(pool, 0)
 
     def _current(self, key: str, uid: str) -> Object | None:
         claim = self._assumed.get(key)
@@ -95,17 +100,34 @@ class DeviceLedger:
             self._count(uid_of(new), self._current(key_of(new), uid_of(new)))
 
     def _count(self, uid: str, claim: Object | None) -> None:
-        for device, amounts in self._held.pop(uid, ()):
-            if amounts is None:
-                self._users[device] -= 1
-                if not self._users[device]:
-                    del self._users[device]
         held = list(self._holds(claim)) if claim is not None else []
+        before = self._held.get(uid, [])
+        if held == before:
+            return
+        for device, amounts in before:
+            self._changed_devices(device)
+            if amounts is not None:
+                self._shared[device].remove(amounts)
+                if not self._shared[device]:
+                    del self._shared[device]
+                continue
+            self._users[device] -= 1
+            if not self._users[device]:
+                del self._users[device]
+        for device, amounts in held:
+            self._changed_devices(device)
+            if amounts is not None:
+                self._shared.setdefault(device, []).append(amounts)
+            else:
+                self._users[device] = self._users.get(device, 0) + 1
+        self._held.pop(uid, None)
         if held:
             self._held[uid] = held
-        for device, amounts in held:
-            if amounts is None:
-                self._users[device] = self._users.get(device, 0) + 1
+
+    def _changed_devices(self, device: DeviceId) -> None:
+        pool = PoolId(device.driver, device.pool)
+        self._changes[pool] = self._changes.get(pool, 0) + 1
+        self._sums.pop(device, None)
 
     def _holds(self, claim: Object) -> _Held:
         """The devices of a claim, each with None for the whole of it; administrators' access takes nothing."""

@@ -84,6 +84,7 @@ class NodeResourcesFit:
         self._strategy = _SCORERS[strategy]
         self._resources = tuple(resources.items())
         self._extended = ExtendedResources(handle, devices)
+        self._is_extended = devices.extended_resource
 
     def _counted(self, pod: PodInfo) -> Amounts:
         if not self._ignored:
@@ -96,8 +97,9 @@ class NodeResourcesFit:
         return SUCCESS
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What it asks, and what scoring takes it to ask."""
-        return (tuple(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory)
+        """What it asks, what scoring takes it to ask, and behind what of it stands a device class now."""
+        classes = tuple(self._extended.class_of(name) for name in pod.requests) if self._is_extended else ()
+        return (tuple(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory, classes)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Unschedulable with all that is short."""

@@ -12,11 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.api.objects import Object
-
-CASE = "example.com/case"
-_MODELS = ("a100", "h100", "l4")
-_DOMAIN = "fabric.example.org"
+from mews.kube.api.objects import Object, name_of
+from mews.kube.scheduling.devices.requests import has_alternatives, requests_of
+from tests.kube.scheduling.drawn_slices import CASE, DOMAIN, MODELS, TAINTS, DrawnSlices
 
 
 class DeviceCase(Struct, frozen=True):
@@ -26,9 +24,12 @@ class DeviceCase(Struct, frozen=True):
     nodes: list[str]
     slices: list[Object]
     classes: list[Object]
+    rules: list[Object]
     claims: list[Object]
     allocated: Mapping[str, Mapping[str, Any]]
     pod: Object
+    breaks: bool
+    """Whether devices that must be attached break, instead."""
     ordered: bool
     """Whether no node sees more than one pool and slice, so that the choice is the same on every version."""
 
@@ -38,115 +39,78 @@ class DeviceCase(Struct, frozen=True):
         return {CASE: str(self.number)}
 
 
-def draw_case(seed: int, number: int, *, prefix: str = "") -> DeviceCase:
-    """The case of that number."""
-    return _Draw(random.Random(f"{seed}/{number}"), number, prefix).case()
+def draw_case(seed: int, number: int, *, prefix: str = "", minor: int = 34) -> DeviceCase:
+    """The case of that number, with what that minor version has."""
+    return _Draw(random.Random(f"{seed}/{number}"), number, prefix, is_new=minor >= 37).case()
 
 
 class _Draw:
-    def __init__(self, rng: random.Random, number: int, prefix: str) -> None:
+    def __init__(self, rng: random.Random, number: int, prefix: str, *, is_new: bool) -> None:
         self.rng = rng
         self.number = number
         self.name = f"{prefix}c{number}"
-        self.driver = f"{self.name}.example.com"
+        self.is_new = is_new
         self.nodes = [f"{self.name}-east", f"{self.name}-west"]
-        self.pools = 0
-        self.most = 0
+        self.offer = DrawnSlices(rng, number, self.name, self.nodes, is_new)
+        self.driver = self.offer.driver
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
 
     def case(self) -> DeviceCase:
-        slices = self.slices()
+        slices = self.offer.draw()
         classes = self.classes()
         claims = [self.claim(index, classes) for index in range(self.rng.choice((1, 1, 1, 2, 3)))]
-        allocated = self.allocated(claims, slices) if self.chance(0.15) else {}
+        extended = self.is_new and self.chance(0.12)
+        if extended and self.chance(0.6):
+            claims = []
+        allocated = self.allocated(claims, slices) if claims and self.chance(0.15) else {}
+        rules = [self.rule(slices)] if self.is_new and slices and self.chance(0.2) else []
+        pod = self.pod(claims, shuffled=not allocated, extended=extended)
+        return DeviceCase(
+            self.number,
+            self.nodes,
+            slices,
+            classes,
+            rules,
+            claims,
+            allocated,
+            pod,
+            breaks=self.chance(0.6) and not any(has_alternatives(claim) for claim in claims),
+            ordered=self.offer.most <= 1,
+        )
+
+    def pod(self, claims: list[Object], *, shuffled: bool, extended: bool) -> Object:
         names = [claim["metadata"]["name"] for claim in claims]
-        if self.chance(0.15) and not allocated:
+        if self.chance(0.15) and shuffled:
             self.rng.shuffle(names)
-        pod = {
-            "metadata": {"name": "p"},
-            "spec": {
-                "containers": [{"name": "m", "image": "x"}],
-                "nodeSelector": {CASE: str(self.number)},
-                "resourceClaims": [{"name": f"e{n}", "resourceClaimName": name} for n, name in enumerate(names)],
-            },
-        }
-        return DeviceCase(self.number, self.nodes, slices, classes, claims, allocated, pod, ordered=self.most <= 1)
+        container: dict[str, Any] = {"name": "m", "image": "x"}
+        if extended:
+            amount = {f"{self.name}.example.com/gpu": str(self.rng.choice((1, 1, 2, 3)))}
+            container["resources"] = {"requests": amount, "limits": amount}
+        spec: dict[str, Any] = {"containers": [container], "nodeSelector": {CASE: str(self.number)}}
+        if names:
+            spec["resourceClaims"] = [{"name": f"e{n}", "resourceClaimName": name} for n, name in enumerate(names)]
+        if not any(has_alternatives(claim) for claim in claims):  # else devices say which node is better
+            preferred = {"key": "kubernetes.io/hostname", "operator": "In", "values": [self.nodes[0]]}
+            term = {"weight": 100, "preference": {"matchExpressions": [preferred]}}
+            spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+        return {"metadata": {"name": "p"}, "spec": spec}
 
-    # ------------------------------------------------------------------------------------------------------------ offer
-
-    def slices(self) -> list[Object]:
-        found = []
-        for node in self.nodes:
-            on_node = 0 if self.chance(0.1) else self.rng.choice((1, 1, 1, 2))
-            for _ in range(on_node):
-                several = self.rng.choice((1, 1, 1, 2))
-                found += self.pool({"nodeName": node}, several)
-                self.most = max(self.most, on_node * several)
-        if self.chance(0.2):
-            term = {"matchExpressions": [{"key": CASE, "operator": "In", "values": [str(self.number)]}]}
-            if self.chance(0.3):
-                term["matchFields"] = [{"key": "metadata.name", "operator": "In", "values": [self.nodes[0]]}]
-            found += self.pool({"nodeSelector": {"nodeSelectorTerms": [term]}}, 1)
-            self.most += 1
-        return found
-
-    def pool(self, place: dict[str, Any], several: int) -> list[Object]:
-        self.pools += 1
-        name, generation = f"pool-{self.pools}", self.rng.randint(1, 3)
-        driver = self.driver if self.chance(0.85) else f"other.{self.driver}"
-        count = several + (1 if self.chance(0.06) else 0)
-        found, number = [], 0
-        for index in range(several):
-            devices = []
-            for _ in range(self.rng.choice((0, 1, 2, 3, 4, 6))):
-                devices.append(self.device(f"gpu-{number}"))
-                number += 1
-            if devices and self.chance(0.03) and number > len(devices):
-                devices[-1]["name"] = "gpu-0"
-            found.append(self.slice(f"{self.name}-{name}-{index}", driver, devices, place, name, generation, count))
-        if self.chance(0.08):
-            old = [self.device("gpu-old")]
-            found.append(self.slice(f"{self.name}-{name}-old", driver, old, place, name, generation - 1, 1))
-            self.most += 1
-        return found
-
-    def slice(
-        self,
-        name: str,
-        driver: str,
-        devices: list[dict[str, Any]],
-        place: dict[str, Any],
-        pool: str,
-        generation: int,
-        count: int,
-    ) -> Object:
-        described = {"name": pool, "generation": generation, "resourceSliceCount": count}
-        spec = {"driver": driver, "pool": described, "devices": devices, **place}
-        return {"metadata": {"name": name}, "spec": spec}
-
-    def device(self, name: str) -> dict[str, Any]:
-        attributes: dict[str, Any] = {
-            "model": {"string": self.rng.choice(_MODELS)},
-            "index": {"int": self.rng.randint(0, 5)},
-            "ecc": {"bool": self.chance(0.5)},
-            "driverVersion": {"version": self.rng.choice(("1.0.0", "1.2.0", "2.0.0-rc.1"))},
-            f"{_DOMAIN}/root": {"string": self.rng.choice(("r0", "r1"))},
-        }
-        for absent in [key for key in attributes if self.chance(0.08)]:
-            del attributes[absent]
-        found: dict[str, Any] = {"name": name, "attributes": attributes}
-        if self.chance(0.8):
-            found["capacity"] = {"memory": {"value": self.rng.choice(("40Gi", "80Gi", "24Gi"))}}
-        return found
-
-    # ----------------------------------------------------------------------------------------------------------- demand
+    def rule(self, slices: list[Object]) -> Object:
+        spec = self.rng.choice(slices)["spec"]
+        selector = {"driver": spec["driver"]}
+        if self.chance(0.7):
+            selector["pool"] = spec["pool"]["name"]
+        if spec.get("devices") and self.chance(0.6):
+            selector["device"] = self.rng.choice(spec["devices"])["name"]
+        taint = {"key": self.rng.choice(TAINTS), "value": "a", "effect": self.rng.choice(("NoSchedule", "NoExecute"))}
+        return {"metadata": {"name": f"{self.name}-rule"}, "spec": {"deviceSelector": selector, "taint": taint}}
 
     def classes(self) -> list[Object]:
         any_of_case = {"cel": {"expression": f'device.driver.endsWith("{self.driver}")'}}
         own = {"cel": {"expression": f'device.driver == "{self.driver}"'}}
-        found = [
+        found: list[Object] = [
             {"metadata": {"name": f"{self.name}-own"}, "spec": {"selectors": [own]}},
             {"metadata": {"name": f"{self.name}-any"}, "spec": {"selectors": [any_of_case]}},
         ]
@@ -155,24 +119,28 @@ class _Draw:
         if self.chance(0.3):
             opaque = {"driver": self.driver, "parameters": {"kind": "Mode", "share": self.rng.randint(1, 3)}}
             found[0]["spec"]["config"] = [{"opaque": opaque}]
+        if self.is_new:
+            found[0]["spec"]["extendedResourceName"] = f"{self.name}.example.com/gpu"
         return found
 
     def expression(self) -> str:
         driver = f'device.attributes["{self.driver}"]'
-        model = self.rng.choice(_MODELS)
+        model = self.rng.choice(MODELS)
         guarded = [
             f'{driver}.?model.orValue("") == "{model}"',
             f"has({driver}.index) && {driver}.index >= {self.rng.randint(0, 4)}",
             f'"ecc" in {driver} && {driver}.ecc',
             f'has({driver}.driverVersion) && {driver}.driverVersion.isGreaterThan(semver("1.0.0"))',
-            f'device.attributes["{_DOMAIN}"].?root.orValue("") == "r0"',
+            f'device.attributes["{DOMAIN}"].?root.orValue("") == "r0"',
             'device.attributes["nowhere.example.org"].?root.orValue("") == ""',
             f'has(device.capacity["{self.driver}"].memory) && '
             f'device.capacity["{self.driver}"].memory.compareTo(quantity("40Gi")) >= 0',
             f'cel.bind(own, {driver}, own.?model.orValue("x") != "{model}")',
             f'{driver}.?model.orValue("").startsWith("a")',
-            f'device.attributes.size() > 0 && "{_DOMAIN}" in device.attributes',
+            f'device.attributes.size() > 0 && "{DOMAIN}" in device.attributes',
         ]
+        if self.is_new:
+            guarded.append("!device.allowMultipleAllocations")
         bare = [f'{driver}.model == "{model}"', f"{driver}.index < 3", f'{driver}.missing == "x"', f"{driver}.model"]
         return self.rng.choice(bare if self.chance(0.08) else guarded)
 
@@ -181,8 +149,9 @@ class _Draw:
         devices: dict[str, Any] = {"requests": requests} if requests else {}
         names = self.names(requests)
         if requests and self.chance(0.3):
-            attribute = self.rng.choice((f"{_DOMAIN}/root", f"{self.driver}/model", f"{self.driver}/ecc"))
-            wanted: dict[str, Any] = {"matchAttribute": attribute}
+            attribute = self.rng.choice((f"{DOMAIN}/root", f"{self.driver}/model", f"{self.driver}/ecc"))
+            kind = "distinctAttribute" if self.is_new and self.chance(0.4) else "matchAttribute"
+            wanted: dict[str, Any] = {kind: attribute}
             if self.chance(0.5):
                 wanted["requests"] = self.rng.sample(names, self.rng.randint(1, len(names)))
             devices["constraints"] = [wanted]
@@ -218,11 +187,29 @@ class _Draw:
             wish["count"] = self.rng.choice((1, 1, 2, 2, 3, 4)) if not self.chance(0.02) else 33
         if self.chance(0.4):
             wish["selectors"] = [{"cel": {"expression": self.expression()}}]
+        if self.is_new:
+            if self.chance(0.15):
+                amount = self.rng.choice(("3Gi", "8Gi", "20Gi", "31Gi", "60Gi"))
+                wish["capacity"] = {"requests": {"absent" if self.chance(0.05) else "memory": amount}}
+            if self.chance(0.25):
+                wish["tolerations"] = [self.toleration()]
         return wish
+
+    def toleration(self) -> dict[str, Any]:
+        key = self.rng.choice((*TAINTS, ""))
+        if not key or self.chance(0.5):
+            found = {"operator": "Exists"}
+        else:
+            found = {"operator": "Equal", **({"value": "a"} if self.chance(0.5) else {})}
+        if key:
+            found["key"] = key
+        if self.chance(0.3):
+            found["effect"] = self.rng.choice(("NoSchedule", "NoExecute"))
+        return found
 
     def allocated(self, claims: list[Object], slices: list[Object]) -> dict[str, Mapping[str, Any]]:
         """The first claim has devices already, of one slice."""
-        offered = [each for each in slices if each["spec"]["devices"]]
+        offered = [each for each in slices if each["spec"].get("devices")]
         requests = claims[0]["spec"]["devices"].get("requests", ())
         exact = [request for request in requests if "exactly" in request]
         if not offered or not exact or len(exact) != len(requests):
@@ -239,7 +226,40 @@ class _Draw:
             for request, device in zip(exact, devices, strict=False)
         ]
         allocation: dict[str, Any] = {"devices": {"results": results}}
+        if self.is_new and self.chance(0.8):
+            allocation["allocationTimestamp"] = "2026-01-01T00:00:00Z"
         if "nodeName" in spec:
             named = {"key": "metadata.name", "operator": "In", "values": [spec["nodeName"]]}
             allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [named]}]}
         return {"claim-0": allocation}
+
+
+def uses(case: DeviceCase) -> set[str]:
+    """The features that a case reaches: what it asks for, and of what is offered."""
+    devices = [device for each in case.slices for device in each["spec"].get("devices", ())]
+    wishes = []
+    for claim in case.claims:
+        for request in requests_of(claim):
+            wishes += request.get("firstAvailable") or [request["exactly"]]
+    constraints = [each for claim in case.claims for each in claim["spec"]["devices"].get("constraints", ())]
+    found = {
+        "CEL selectors": any("selectors" in wish for wish in wishes),
+        "count": any(wish.get("count", 1) > 1 for wish in wishes),
+        "all devices": any("allocationMode" in wish for wish in wishes),
+        "administrators' access": any("adminAccess" in wish for wish in wishes),
+        "capacity": any("capacity" in wish for wish in wishes),
+        "tolerations": any("tolerations" in wish for wish in wishes),
+        "prioritized lists": any(has_alternatives(claim) for claim in case.claims),
+        "matchAttribute": any("matchAttribute" in each for each in constraints),
+        "distinctAttribute": any("distinctAttribute" in each for each in constraints),
+        "nodes by device": any("perDeviceNodeSelection" in each["spec"] for each in case.slices),
+        "shared counters": any("consumesCounters" in device for device in devices),
+        "shared devices": any("allowMultipleAllocations" in device for device in devices),
+        "taints": any("taints" in device for device in devices),
+        "taint rules": bool(case.rules),
+        "binding conditions": any("bindingConditions" in device for device in devices),
+        "extended resources": "resources" in case.pod["spec"]["containers"][0],
+        "old generations": any(name_of(each).endswith("-old") for each in case.slices),
+        "allocated before": bool(case.allocated),
+    }
+    return {feature for feature, is_used in found.items() if is_used}

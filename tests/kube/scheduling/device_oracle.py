@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
+from mews.kube.api.errors import Conflict
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of
-from mews.kube.api.resource_claims import DELETE_PROTECTION, allocation_of
+from mews.kube.api.resource_claims import DELETE_PROTECTION, allocation_of, results_of
 from mews.kube.api.resources import (
     DEVICE_CLASSES,
     NAMESPACES,
@@ -25,6 +27,7 @@ from mews.kube.api.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     SERVICE_ACCOUNTS,
+    taint_rules_of,
 )
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import KubeApi
@@ -32,23 +35,25 @@ from mews.kube.clock import Clock, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.devices.allocator import Allocator, Taken
 from mews.kube.scheduling.devices.errors import AllocationError
-from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
-from mews.kube.scheduling.devices.inventory import DeviceInventory, NodePlace
-from mews.kube.scheduling.messages import DEALLOCATED
+from mews.kube.scheduling.devices.extended_requests import drafted
+from mews.kube.scheduling.devices.features import DeviceFeatures
+from mews.kube.scheduling.devices.gated_features import features_of
+from mews.kube.scheduling.devices.inventory import DeviceId, DeviceInventory, NodePlace
+from mews.kube.scheduling.devices.taint_rules import with_rules
+from mews.kube.scheduling.messages import DEALLOCATED, DELETED
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 from tests.kube.emulated.controllers.puppet import raise_stage
 from tests.kube.scheduling.device_cases import DeviceCase
 
-_PATIENCE_S = 90.0
-_PARTS = re.compile(r"1 cannot allocate all claims, 1 timed out trying to allocate devices")
+_PATIENCE_S = 120.0
+_AT_ONCE = 8
 _NODES = re.compile(r"\d+ node\(s\) didn't match Pod's node affinity/selector|0/\d+ nodes|\b\d+ Preemption")
-
-_TOGETHER = "2 cannot allocate all claims"
-"""The real scheduler of 1.34 tries permutations, and gives up after ten seconds."""
+_MADE = re.compile(r"p-extended-resources-[a-z0-9]{5}")
 
 
 class Verdict(Struct):
@@ -59,10 +64,10 @@ class Verdict(Struct):
     words: str = ""
     allocations: dict[str, Any] = {}
 
-    def said(self, *, ordered: bool) -> tuple[bool, str, str]:
+    def said(self, *, ordered: bool = True) -> tuple[bool, str, str]:
         """What must be the same, wherever the pod went; in another order of pools another error may come first."""
         words = "" if self.reason == "SchedulerError" and not ordered else self.words
-        return bool(self.node), self.reason, _PARTS.sub(_TOGETHER, words)
+        return bool(self.node), self.reason, words
 
     @property
     def met_an_invalid_pool(self) -> bool:
@@ -80,6 +85,8 @@ async def _make(kube: KubeApi, clock: Clock, case: DeviceCase) -> None:
         await kube.create(RESOURCE_SLICES, each)
     for each in case.classes:
         await kube.create(DEVICE_CLASSES, each)
+    for each in case.rules:
+        await kube.create(taint_rules_of("v1"), each)
     for each in case.claims:
         made = await kube.create(RESOURCE_CLAIMS, each, namespace=namespace)
         allocation = case.allocated.get(name_of(each))
@@ -101,17 +108,55 @@ async def _judged(kube: KubeApi, case: DeviceCase) -> Verdict:
         refused = condition_of(pod, "PodScheduled") or {}
         if node_name_of(pod):
             break
-        if refused.get("status") == "False" and DEALLOCATED not in str(refused.get("message")):
+        is_going_on = any(word in str(refused.get("message")) for word in (DEALLOCATED, DELETED))
+        if refused.get("status") == "False" and not is_going_on:
             words = _NODES.sub("-", str(refused.get("message")))
-            return Verdict("", str(refused["reason"]), words.replace(f"case-{case.number}", "case"))
+            return Verdict("", str(refused["reason"]), _MADE.sub("made", words).replace(f"case-{case.number}", "case"))
+        await _attach(kube, case, namespace)
         assert asyncio.get_running_loop().time() < ends_s, f"nothing is said of the pod of case {case.number}"
         await asyncio.sleep(0.2)
     claims = (await kube.list(RESOURCE_CLAIMS, namespace=namespace)).items
-    return Verdict(node_name_of(pod), allocations={name_of(claim): _timeless(claim) for claim in claims})
+    return Verdict(node_name_of(pod), allocations={_MADE.sub("made", name_of(each)): _shown(each) for each in claims})
 
 
-def _timeless(claim: Object) -> dict[str, Any]:
-    return {key: value for key, value in (allocation_of(claim) or {}).items() if key != "allocationTimestamp"}
+async def _attach(kube: KubeApi, case: DeviceCase, namespace: str) -> None:
+    """Say of the devices that were allocated and must be attached that they are, or that they broke."""
+    for claim in (await kube.list(RESOURCE_CLAIMS, namespace=namespace)).items:
+        waiting = [result for result in results_of(claim) if result.get("bindingConditions")]
+        if waiting and not claim["status"].get("devices"):
+            claim["status"]["devices"] = [_attached(result, breaks=case.breaks) for result in waiting]
+            with contextlib.suppress(Conflict):
+                await kube.replace(RESOURCE_CLAIMS, claim, subresource="status")
+
+
+def _attached(result: Mapping[str, Any], *, breaks: bool) -> dict[str, Any]:
+    kinds = result["bindingFailureConditions" if breaks else "bindingConditions"]
+    condition = {"status": "True", "reason": "Looked", "message": "seen", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = {key: result[key] for key in ("driver", "pool", "device", "shareID") if key in result}
+    return {**status, "conditions": [{"type": kind, **condition} for kind in kinds]}
+
+
+def _shown(claim: Object) -> dict[str, Any]:
+    """The allocation without its time and what is made up for shares."""
+    allocation = {key: value for key, value in (allocation_of(claim) or {}).items() if key != "allocationTimestamp"}
+    devices = allocation.get("devices") or {}
+    for result in devices.get("results", ()):
+        if "shareID" in result:
+            result["shareID"] = _SHARE
+    return allocation
+
+
+_SHARE = "share"
+
+
+async def _all_judged(kube: KubeApi, cases: Sequence[DeviceCase]) -> list[Verdict]:
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(case: DeviceCase) -> Verdict:
+        async with places:
+            return await _judged(kube, case)
+
+    return await asyncio.gather(*[one(case) for case in cases])
 
 
 async def judged(kube: KubeApi, clock: Clock, parts: Sequence[Runnable], cases: Sequence[DeviceCase]) -> list[Verdict]:
@@ -120,36 +165,36 @@ async def judged(kube: KubeApi, clock: Clock, parts: Sequence[Runnable], cases: 
         await _make(kube, clock, case)
     running = [asyncio.create_task(each.run()) for each in parts]
     try:
-        return [await _judged(kube, case) for case in cases]
+        return await _all_judged(kube, cases)
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def ours(cases: Sequence[DeviceCase], features: DeviceFeatures = DEFAULT_FEATURES) -> list[Verdict]:
+def ours(cases: Sequence[DeviceCase], release: ClusterRelease = STANDARD) -> list[Verdict]:
     """Our scheduler on our store."""
 
     async def main() -> list[Verdict]:
         clock = virtual_clock()
-        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True))
+        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True, release=release))
         context = Context(kube, clock, stream(1, "scheduler"), logging.getLogger("scheduler"))
-        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features))
+        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release)))
         return await judged(kube, clock, [Scheduler(context, SchedulerConfig((profile,)))], cases)
 
     return run_virtual(main)
 
 
-def theirs(cases: Sequence[DeviceCase], folder: Path) -> list[Verdict]:
+def theirs(cases: Sequence[DeviceCase], folder: Path, release: ClusterRelease = STANDARD) -> list[Verdict]:
     """The real scheduler on the real control plane."""
-    servers = Servers()
+    servers = Servers(release=release)
 
     async def main() -> list[Verdict]:
         await asyncio.to_thread(servers.ready)
         identity, kubeconfig = servers.identity, folder / "kubeconfig"
         cluster = {"server": servers.url, "certificate-authority": str(identity.certificate)}
         write_kubeconfig(kubeconfig, server=cluster, user={"token": identity.token})
-        program = kube_scheduler(folder, kubeconfig)
+        program = kube_scheduler(folder, kubeconfig, release=release)
         assert program is not None
         kube = HttpKube(servers.url, token=identity.token, ssl=identity.client_context())
         try:
@@ -163,6 +208,28 @@ def theirs(cases: Sequence[DeviceCase], folder: Path) -> list[Verdict]:
         servers.stop()
 
 
+def found_on(case: DeviceCase, node: str, features: DeviceFeatures) -> dict[str, Any] | None:
+    """The allocations, by claim, that our search finds on that node; None where it finds none.
+
+    Raises AllocationError.
+    """
+    claims = [each for each in _in_order(case) if name_of(each) not in case.allocated] + _for_extended(case)
+    slices = [with_rules(each, case.rules) for each in case.slices]
+    found = _allocator(case, slices, features).allocate(_place(case, node), claims)
+    return None if found is None else dict(zip(map(name_of, claims), found, strict=True))
+
+
+def errors_of(case: DeviceCase, features: DeviceFeatures) -> set[str]:
+    """The words with which the attempt may end: an error on any node ends it, and nodes are looked at side by side."""
+    found = set()
+    for node in case.nodes:
+        try:
+            found_on(case, node, features)
+        except AllocationError as failed:
+            found.add(f'running "DynamicResources" filter plugin: {failed}')
+    return found
+
+
 def is_allowed(case: DeviceCase, verdict: Verdict, features: DeviceFeatures) -> bool:
     """Whether an allocation is one that the search could find: among the devices that it gives, it is found again."""
     given: dict[tuple[str, str], set[str]] = {}
@@ -170,18 +237,9 @@ def is_allowed(case: DeviceCase, verdict: Verdict, features: DeviceFeatures) -> 
         for result in ((allocation or {}).get("devices") or {}).get("results") or ():
             given.setdefault((result["driver"], result["pool"]), set()).add(result["device"])
     slices = [_left(each, given) for each in case.slices]
-    classes = {name_of(each): each for each in case.classes}
-    allocator = Allocator(
-        DeviceInventory.of(slices, features),
-        Taken(),
-        class_of=classes.get,
-        features=features,
-        new_share=lambda: "share",
-    )
-    labels = {"kubernetes.io/hostname": verdict.node, **case.labels}
     claims = [each for each in _in_order(case) if name_of(each) not in case.allocated]
     try:
-        found = allocator.allocate(NodePlace(verdict.node, labels), claims)
+        found = _allocator(case, slices, features).allocate(_place(case, verdict.node), claims)
     except AllocationError:  # of a device that in that order was not asked about
         return not case.ordered
     if found is None:
@@ -191,6 +249,21 @@ def is_allowed(case: DeviceCase, verdict: Verdict, features: DeviceFeatures) -> 
     return all(
         verdict.allocations[name_of(claim)] == allocation for claim, allocation in zip(claims, found, strict=True)
     )
+
+
+def _allocator(case: DeviceCase, slices: Sequence[Object], features: DeviceFeatures) -> Allocator:
+    classes = {name_of(each): each for each in case.classes}
+    inventory = DeviceInventory.of(slices, features)
+    return Allocator(inventory, _taken(case), class_of=classes.get, features=features, new_share=lambda: _SHARE)
+
+
+def _taken(case: DeviceCase) -> Taken:
+    results = [result for allocation in case.allocated.values() for result in allocation["devices"]["results"]]
+    return Taken(frozenset(DeviceId(result["driver"], result["pool"], result["device"]) for result in results))
+
+
+def _place(case: DeviceCase, node: str) -> NodePlace:
+    return NodePlace(node, {"kubernetes.io/hostname": node, **case.labels})
 
 
 def _once_each(verdict: Verdict) -> bool:
@@ -205,10 +278,23 @@ def _once_each(verdict: Verdict) -> bool:
 
 def _in_order(case: DeviceCase) -> list[Object]:
     known = {name_of(each): each for each in case.claims}
-    return [known[entry["resourceClaimName"]] | {} for entry in case.pod["spec"]["resourceClaims"]]
+    names = [entry["resourceClaimName"] for entry in case.pod["spec"].get("resourceClaims", ())]
+    return [{**known[name], "metadata": {"name": name, "namespace": "case"}} for name in names]
+
+
+def _for_extended(case: DeviceCase) -> list[Object]:
+    """The claim that is made for the pod's extended resources."""
+    wanted = list(case.pod["spec"]["containers"][0].get("resources", {}).get("requests", ()))
+    classes = {each["spec"].get("extendedResourceName"): name_of(each) for each in case.classes}
+    draft = drafted(case.pod, wanted, classes.get, reuses=True)
+    spec = {"devices": {"requests": draft.requests}}
+    return [{"metadata": {"name": "made", "namespace": "case"}, "spec": spec}] if draft.requests else []
 
 
 def _left(resource_slice: Object, given: dict[tuple[str, str], set[str]]) -> Object:
     spec = resource_slice["spec"]
     kept = given.get((spec["driver"], spec["pool"]["name"]), set())
-    return {**resource_slice, "spec": {**spec, "devices": [each for each in spec["devices"] if each["name"] in kept]}}
+    return {
+        **resource_slice,
+        "spec": {**spec, "devices": [each for each in spec.get("devices", ()) if each["name"] in kept]},
+    }

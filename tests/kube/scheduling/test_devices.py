@@ -7,14 +7,17 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease, cluster_release
 from mews.kube.scheduling.devices.allocator import Allocator, Taken
-from mews.kube.scheduling.devices.errors import AllocationError
+from mews.kube.scheduling.devices.errors import AllocationError, NodeAllocationError, SearchTimeoutError
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.devices.gated_features import features_of
 from mews.kube.scheduling.devices.inventory import DeviceId, DeviceInventory, NodePlace
+from mews.kube.scheduling.devices.known_allocations import KnownAllocations
+from mews.kube.scheduling.devices.requests import has_alternatives, preference
 
 DRIVER = "d.example.com"
 OLD = DeviceFeatures()
@@ -391,6 +394,82 @@ def test_configuration_of_classes_comes_before_that_of_the_claim() -> None:
         {"source": "FromClaim", **own[0]},
         {"source": "FromClaim", **own[1]},
     ]
+
+
+@pytest.mark.parametrize(("features", "steps", "late"), [(NEW, 200, True), (NEW, 300, False), (OLD, 300, True)])
+def test_a_search_that_takes_too_many_steps_is_given_up(features: DeviceFeatures, steps: int, late: bool) -> None:
+    offered = offer(*[device(f"d{n}") for n in range(6)])
+    asked = claim(ask("r", count=4), ask("s", count=3))
+
+    def search(features: DeviceFeatures) -> object:
+        inventory = DeviceInventory.of([offered], features)
+        more = {"class_of": {"k": CLASS}.get, "features": features, "new_share": str, "most_steps": steps}
+        return Allocator(inventory, Taken(), **more).allocate(EAST, [asked])
+
+    if late:
+        with pytest.raises(SearchTimeoutError, match="timed out trying to allocate devices"):
+            search(features)
+    else:
+        assert search(features) is None
+    assert search(replace(features, scheduler_filter_timeout=False)) is None
+
+
+def test_an_invalid_pool_refuses_its_node_alone_from_1_36_on() -> None:
+    twice = [offer(device("d"), name="s", count=2), offer(device("d"), name="t", count=2)]
+    with pytest.raises(NodeAllocationError, match="invalid resource pools were encountered"):
+        allocations(twice, claim(ask()), features=NEW)
+    with pytest.raises(AllocationError, match="pool p is invalid: duplicate device name d") as refusal:
+        allocations(twice, claim(ask()), features=OLD)
+    assert not isinstance(refusal.value, NodeAllocationError)
+
+
+def test_an_expression_that_cannot_be_compiled_or_costs_too_much_ends_the_attempt() -> None:
+    offered = [offer(device("d"))]
+    for expression, words in (
+        ("device.driver ==", "claim default/c: selector #0: CEL compile error: compilation failed"),
+        (f"[{','.join('0' * 2000)}].all(a, [{','.join('0' * 2000)}].all(b, true))", "actual cost limit exceeded"),
+    ):
+        with pytest.raises(AllocationError, match=words):
+            allocations(offered, claim(ask(selectors=where(expression))))
+
+
+def test_shares_of_a_device_take_its_counters_once_from_1_36_on() -> None:
+    counters = [{"name": "card", "counters": {"memory": {"value": "40Gi"}}}]
+    taken = [{"counterSet": "card", "counters": {"memory": {"value": "40Gi"}}}]
+    shared = device("d", allowMultipleAllocations=True, consumesCounters=taken)
+    features = replace(OLD, partitionable_devices=True, consumable_capacity=True)
+    old = [offer(shared, sharedCounters=counters)]
+    new = [offer(name="s", sharedCounters=counters, count=2), offer(shared, name="t", count=2)]
+    assert given(new, claim(ask("a"), ask("b")), features=NEW) == [["a=d", "b=d"]]
+    assert given(old, claim(ask("a"), ask("b")), features=features) is None
+
+
+def test_earlier_alternatives_are_preferred() -> None:
+    asked = claim(either({}, {}), either({}, {}, {}, name="s"))
+    results = [{"request": "r/s1"}, {"request": "s/s0"}]
+    assert preference(asked, {"devices": {"results": results}}) == 7 + 8
+    assert has_alternatives(asked)
+    assert not has_alternatives(claim(ask()))
+
+
+def test_what_was_found_on_a_node_is_known_until_its_devices_change() -> None:
+    inventory, changes = DeviceInventory.of([offer(device("d"))], NEW), {"p": 0}
+    classes = {"k": {**CLASS, "metadata": {"name": "k", "resourceVersion": "1"}}}
+    known = KnownAllocations(lambda pool: changes[pool.pool], classes.get)
+    pools, found = inventory.pools(EAST), [{"devices": {"results": [{"device": "d"}]}}]
+    known.of([claim(ask())]).put(EAST, pools, found)
+    assert known.of([claim(ask(), name="other")]).get(EAST, pools) == (True, found)
+    assert known.of([claim(ask(count=2))]).get(EAST, pools) == (False, None)
+    changes["p"] += 1
+    assert known.of([claim(ask())]).get(EAST, pools) == (False, None)
+    known.of([claim(ask())]).put(EAST, pools, None)
+    assert known.of([claim(ask())]).get(EAST, pools) == (True, None)
+    inventory.set(offer(device("e")))
+    assert known.of([claim(ask())]).get(EAST, inventory.pools(EAST)) == (False, None)
+    classes["k"] = {**CLASS, "metadata": {"name": "k", "resourceVersion": "2"}}
+    assert known.of([claim(ask())]).get(EAST, pools) == (False, None)
+    known.of([claim(ask())]).put(EAST, pools, [{"devices": {"results": [{"shareID": "u"}]}}])
+    assert known.of([claim(ask())]).get(EAST, pools) == (False, None)
 
 
 def test_an_inventory_forgets_what_changed() -> None:

@@ -60,7 +60,7 @@ def _allocated(status: Part) -> Iterator[tuple[Any, ...]]:
 
 
 def _shared_id(device: Part | None) -> tuple[Any, ...]:
-    return (*_id_of(device), (device or {}).get("shareID") or "")
+    return tuple((device or {}).get(name) or "" for name in ("driver", "pool", "device", "shareID"))
 
 
 def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
@@ -70,10 +70,10 @@ def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
     allocation, former = status.get("allocation"), before.get("allocation")
     yield from each(users, "status.reservedFor", _user_faults, _MOST_USERS)
     yield from repeated(users, "status.reservedFor", "uid")
-    allocated = [_id_of(result) for result in checks.items(checks.part_of(allocation or {}, "devices"), "results")]
+    allocated = [_shared_id(result) for result in checks.items(checks.part_of(allocation or {}, "devices"), "results")]
     yield from each(devices, "status.devices", lambda device, path: _device_faults(device, path, allocated))
     for index, device in enumerate(devices):
-        if _id_of(device) in [_id_of(other) for other in devices[:index]]:
+        if _shared_id(device) in [_shared_id(other) for other in devices[:index]]:
             yield refusals.duplicate(f"status.devices[{index}].deviceID", _SHOWN_ID)
     if users and allocation is None:
         text = "may not be specified when `allocated` is not set"
@@ -87,10 +87,6 @@ def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
         yield from checks.fixed("status.allocation", allocation, former)
     elif allocation is not None:
         yield from _allocation_faults(allocation, known)
-
-
-def _id_of(device: Part | None) -> tuple[Any, ...]:
-    return tuple((device or {}).get(name, "") for name in ("driver", "pool", "device"))
 
 
 def _user_faults(user: Part, path: str) -> Iterator[FieldError]:
@@ -107,7 +103,7 @@ def _named_faults(device: Part, path: str) -> Iterator[FieldError]:
 
 def _device_faults(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]) -> Iterator[FieldError]:
     yield from _named_faults(device, path)
-    if _id_of(device) not in allocated:
+    if _shared_id(device) not in allocated:
         yield refusals.bad(path, _SHOWN_ID, "must be an allocated device in the claim")
     conditions = checks.items(device, "conditions")
     if len(conditions) > _MOST_CONDITIONS:

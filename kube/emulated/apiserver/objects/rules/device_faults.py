@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from mews.kube.cel import types
 from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.device_selectors import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -17,7 +18,6 @@ RequestNames = Mapping[str, Collection[str]]
 
 MOST = 32
 _MOST_ALTERNATIVES = 8
-_LONGEST_EXPRESSION = 10 * 1024
 LONGEST_DATA = 10 * 1024
 _LONGEST_IDENTIFIER = 32
 _OPERATORS = ("Equal", "Exists")
@@ -64,12 +64,13 @@ def request_names(devices: Part) -> dict[str, Collection[str]]:
     }
 
 
-def claim_spec_faults(spec: Part, path: str, *, stored: bool = False) -> Iterator[FieldError]:
-    """The spec of a ResourceClaim; ``stored``: what was taken before is not measured again."""
+def claim_spec_faults(spec: Part, path: str, *, shares: bool, stored: bool = False) -> Iterator[FieldError]:
+    """The spec of a ResourceClaim; ``stored``: what was taken before is not measured again; ``shares`` as in
+    ``selector_faults``."""
     devices, here = checks.part_of(spec, "devices"), f"{path}.devices"
     known = request_names(devices)
     requests = checks.items(devices, "requests")
-    yield from each(requests, f"{here}.requests", _request_faults, MOST)
+    yield from each(requests, f"{here}.requests", partial(_request_faults, shares=shares), MOST)
     yield from repeated(requests, f"{here}.requests", "name")
     constraints = checks.items(devices, "constraints")
     yield from each(constraints, f"{here}.constraints", lambda part, at: _constraint_faults(part, at, known), MOST)
@@ -81,15 +82,15 @@ def claim_spec_faults(spec: Part, path: str, *, stored: bool = False) -> Iterato
     yield from each(checks.items(devices, "config"), f"{here}.config", configuration, MOST)
 
 
-def _request_faults(request: Part, path: str) -> Iterator[FieldError]:
+def _request_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
     yield from label_faults(f"{path}.name", request.get("name", ""))
     alternatives, exactly = checks.items(request, "firstAvailable"), request.get("exactly")
     if alternatives:
         here = f"{path}.firstAvailable"
-        yield from each(alternatives, here, _alternative_faults, _MOST_ALTERNATIVES)
+        yield from each(alternatives, here, partial(_alternative_faults, shares=shares), _MOST_ALTERNATIVES)
         yield from repeated(alternatives, here, "name")
     if exactly is not None:
-        yield from _wanted_faults(exactly, f"{path}.exactly")
+        yield from _wanted_faults(exactly, f"{path}.exactly", shares=shares)
     text = "exactly one of `exactly` or `firstAvailable` is required"
     if not alternatives and exactly is None:
         yield refusals.required(path, text)
@@ -97,19 +98,19 @@ def _request_faults(request: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(path, None, f"{text}, but multiple fields are set")
 
 
-def _alternative_faults(request: Part, path: str) -> Iterator[FieldError]:
+def _alternative_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
     yield from label_faults(f"{path}.name", request.get("name", ""))
-    yield from _wanted_faults(request, path)
+    yield from _wanted_faults(request, path, shares=shares)
 
 
-def _wanted_faults(request: Part, path: str) -> Iterator[FieldError]:
+def _wanted_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
     """Of which class, and how many."""
     name = request.get("deviceClassName", "")
     if not name:
         yield refusals.required(f"{path}.deviceClassName")
     else:
         yield from names.subdomain_faults(f"{path}.deviceClassName", name)
-    yield from selectors_faults(checks.items(request, "selectors"), f"{path}.selectors")
+    yield from selectors_faults(checks.items(request, "selectors"), f"{path}.selectors", shares=shares)
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count != 0:
         yield refusals.bad(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
@@ -137,37 +138,9 @@ def _toleration_faults(toleration: Part, path: str) -> Iterator[FieldError]:
         yield refusals.unsupported(f"{path}.effect", effect, _EFFECTS)
 
 
-def selectors_faults(selectors: Sequence[Part], path: str) -> Iterator[FieldError]:
-    """Expressions over a device."""
-    yield from each(selectors, path, _selector_faults, MOST)
-
-
-def _selector_faults(selector: Part, path: str) -> Iterator[FieldError]:
-    cel, path = selector.get("cel"), f"{path}.cel"
-    if cel is None:
-        yield refusals.required(path)
-        return
-    from mews.kube.cel.expressions import compiled
-
-    path, expression = f"{path}.expression", cel.get("expression", "")
-    if len(expression.encode()) > _LONGEST_EXPRESSION:
-        yield checks.too_long(path, _LONGEST_EXPRESSION)
-        return
-    found = compiled(expression, {"device": _DEVICE}, bindings=True)
-    if found.fault:
-        yield refusals.bad(path, expression, f"compilation failed: {found.fault}")
-    elif found.type not in (types.BOOL, types.DYN):
-        yield refusals.bad(path, expression, f"must evaluate to bool or the unknown type, not {found.type}")
-
-
-_DEVICE = types.struct(
-    "kubernetes.DRADevice",
-    {
-        "driver": types.STRING,
-        "attributes": types.map_of(types.STRING, types.map_of(types.STRING, types.DYN)),
-        "capacity": types.map_of(types.STRING, types.map_of(types.STRING, types.opaque("kubernetes.Quantity"))),
-    },
-)
+def selectors_faults(selectors: Sequence[Part], path: str, *, shares: bool) -> Iterator[FieldError]:
+    """Expressions over a device; ``shares`` as in ``selector_faults``."""
+    yield from each(selectors, path, partial(selector_faults, shares=shares), MOST)
 
 
 def _constraint_faults(constraint: Part, path: str, known: RequestNames) -> Iterator[FieldError]:

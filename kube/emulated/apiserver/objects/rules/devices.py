@@ -6,7 +6,8 @@ Fields whose feature gates are off are dropped before anything is looked at (``t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, labels_of
@@ -14,6 +15,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.capacity_faults import capacity_faults
 from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults, drop_deallocated
 from mews.kube.emulated.apiserver.objects.rules.device_faults import (
     MOST,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
 Part = Mapping[str, Any]
+_Faults = Callable[[Object], list[FieldError]]
 
 _ADMIN = "resource.kubernetes.io/admin-access"
 _MOST_DEVICES = 128
@@ -70,53 +73,89 @@ def _default_template(template: Object) -> None:
     _default_requests(checks.part_of(template["spec"], "spec"))
 
 
-def _claim_faults(claim: Object) -> list[FieldError]:
-    return list(claim_spec_faults(claim["spec"], "spec"))
+class _ClaimRules:
+    """Of claims and their templates; ``shares``: whether selectors may ask if a device is shared."""
+
+    def __init__(self, *, shares: bool) -> None:
+        self._shares = shares
+
+    def claims(self) -> Rules:
+        """Of claims."""
+        return Rules(
+            default=_default_claim,
+            inherit=drop_deallocated,
+            admit=partial(_check_claim, others=self.claim_faults),
+            validate=self.claim_faults,
+            validate_change=self.claim_change_faults,
+            validate_status=claim_status_faults,
+        )
+
+    def templates(self) -> Rules:
+        """Of templates of claims."""
+        return Rules(
+            default=_default_template,
+            admit=partial(_check_template, others=self.template_faults),
+            validate=self.template_faults,
+            validate_change=self.template_change_faults,
+        )
+
+    def classes(self) -> Rules:
+        """Of device classes."""
+        return Rules(validate=self.class_faults, validate_change=self.class_change_faults)
+
+    def claim_faults(self, claim: Object) -> list[FieldError]:
+        return list(claim_spec_faults(claim["spec"], "spec", shares=self._shares))
+
+    def claim_change_faults(self, new: Object, old: Object, subresource: str) -> list[FieldError]:
+        if subresource:
+            return []
+        again = claim_spec_faults(new["spec"], "spec", shares=self._shares, stored=True)
+        changed = checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec")
+        return [*self.claim_faults(new), *changed, *again]
+
+    def template_faults(self, template: Object) -> list[FieldError]:
+        return list(self._template_spec_faults(template["spec"]))
+
+    def _template_spec_faults(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+        metadata = checks.part_of(spec, "metadata")
+        for fault in (*metadata_faults.annotation_faults(metadata), *metadata_faults.label_faults(metadata)):
+            yield FieldError(f"spec.{fault.path}", fault.reason, fault.text)
+        for name in _TEMPLATE_FIELDS:
+            if metadata.get(name) not in (None, "", 0):
+                shown = "uID" if name == "uid" else name
+                yield refusals.forbidden_field(f"spec.metadata.{shown}", "cannot be set")
+        yield from claim_spec_faults(checks.part_of(spec, "spec"), "spec.spec", shares=self._shares, stored=stored)
+
+    def template_change_faults(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
+        again = self._template_spec_faults(new["spec"], stored=True)
+        changed = checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimTemplateSpec")
+        return [*self.template_faults(new), *changed, *again]
+
+    def class_faults(self, device_class: Object) -> list[FieldError]:
+        return list(self._class_spec_faults(device_class["spec"]))
+
+    def _class_spec_faults(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+        resource = spec.get("extendedResourceName")
+        if resource is not None and not is_extended(resource):
+            yield refusals.bad("spec.extendedResourceName", resource, "must be a valid extended resource name")
+        yield from selectors_faults(checks.items(spec, "selectors"), "spec.selectors", shares=self._shares)
+        config = checks.items(spec, "config")
+        yield from each(config, "spec.config", lambda part, at: configuration_faults(part, at, stored=stored), MOST)
+
+    def class_change_faults(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
+        stored = new["spec"].get("config") == old["spec"].get("config")
+        return [*self.class_faults(new), *self._class_spec_faults(new["spec"], stored=stored)]
 
 
-def _template_faults(template: Object) -> list[FieldError]:
-    return list(_template_spec_faults(template["spec"]))
+def _check_claim(store: Store, kind: Kind, claim: Object, *, others: _Faults) -> None:
+    _check_admin(store, kind, claim, claim["spec"], others)
 
 
-def _template_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
-    metadata = checks.part_of(spec, "metadata")
-    for fault in (*metadata_faults.annotation_faults(metadata), *metadata_faults.label_faults(metadata)):
-        yield FieldError(f"spec.{fault.path}", fault.reason, fault.text)
-    for name in _TEMPLATE_FIELDS:
-        if metadata.get(name) not in (None, "", 0):
-            shown = "uID" if name == "uid" else name
-            yield refusals.forbidden_field(f"spec.metadata.{shown}", "cannot be set")
-    yield from claim_spec_faults(checks.part_of(spec, "spec"), "spec.spec", stored=stored)
+def _check_template(store: Store, kind: Kind, template: Object, *, others: _Faults) -> None:
+    _check_admin(store, kind, template, checks.part_of(template["spec"], "spec"), others)
 
 
-def _claim_change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    if subresource:
-        return []
-    again = claim_spec_faults(new["spec"], "spec", stored=True)
-    return [*_claim_faults(new), *checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec"), *again]
-
-
-_TEMPLATE_TYPE = "resource.ResourceClaimTemplateSpec"
-
-
-def _template_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
-    again = _template_spec_faults(new["spec"], stored=True)
-    return [
-        *_template_faults(new),
-        *checks.fixed("spec", new["spec"], old["spec"], _TEMPLATE_TYPE),
-        *again,
-    ]
-
-
-def _admit_claim(store: Store, kind: Kind, claim: Object) -> None:
-    _check_admin(store, kind, claim, claim["spec"], _claim_faults)
-
-
-def _admit_template(store: Store, kind: Kind, template: Object) -> None:
-    _check_admin(store, kind, template, checks.part_of(template["spec"], "spec"), _template_faults)
-
-
-def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: Any) -> None:
+def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: _Faults) -> None:
     """Administrators' access to devices is for namespaces that are marked for it."""
     requests = checks.items(checks.part_of(spec, "devices"), "requests")
     asked = [
@@ -128,24 +167,6 @@ def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: Any)
         fault = refusals.forbidden_field(f"spec.devices.requests[{asked[0]}].adminAccess", text)
         faults = [fault, *metadata_faults.created_faults(metadata_faults.USUAL, obj), *others(obj)]
         raise refusals.invalid(kind, obj["metadata"].get("name", ""), faults)
-
-
-def _class_faults(device_class: Object) -> list[FieldError]:
-    return list(_class_spec_faults(device_class["spec"]))
-
-
-def _class_spec_faults(spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
-    resource = spec.get("extendedResourceName")
-    if resource is not None and not is_extended(resource):
-        yield refusals.bad("spec.extendedResourceName", resource, "must be a valid extended resource name")
-    yield from selectors_faults(checks.items(spec, "selectors"), "spec.selectors")
-    config = checks.items(spec, "config")
-    yield from each(config, "spec.config", lambda part, at: configuration_faults(part, at, stored=stored), MOST)
-
-
-def _class_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
-    stored = new["spec"].get("config") == old["spec"].get("config")
-    return [*_class_faults(new), *_class_spec_faults(new["spec"], stored=stored)]
 
 
 # Slices
@@ -253,7 +274,9 @@ def _device_faults(device: Part, path: str) -> Iterator[FieldError]:
         yield from attribute_name_faults(name, here)
         yield from _attribute_faults(attributes[name] or {}, here)
     for name in sorted(capacity):
-        yield from attribute_name_faults(name, f"{path}.capacity[{_shortened(name)}]")
+        here = f"{path}.capacity[{_shortened(name)}]"
+        yield from attribute_name_faults(name, here)
+        yield from capacity_faults(capacity[name] or {}, here, shared=bool(device.get("allowMultipleAllocations")))
 
 
 def _shortened(key: str, most: int = 63 + 1 + 32) -> str:
@@ -281,19 +304,8 @@ def _attribute_faults(attribute: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(path, shown, "exactly one value must be specified")
 
 
-CLAIMS = Rules(
-    default=_default_claim,
-    inherit=drop_deallocated,
-    admit=_admit_claim,
-    validate=_claim_faults,
-    validate_change=_claim_change_faults,
-    validate_status=claim_status_faults,
-)
-CLAIM_TEMPLATES = Rules(
-    default=_default_template,
-    admit=_admit_template,
-    validate=_template_faults,
-    validate_change=_template_change_faults,
-)
-CLASSES = Rules(validate=_class_faults, validate_change=_class_change_faults)
+_PLAIN, _SHARING = _ClaimRules(shares=False), _ClaimRules(shares=True)
+CLAIMS, CLAIM_TEMPLATES, CLASSES = _PLAIN.claims(), _PLAIN.templates(), _PLAIN.classes()
+SHARING_CLAIMS, SHARING_TEMPLATES, SHARING_CLASSES = _SHARING.claims(), _SHARING.templates(), _SHARING.classes()
+"""Where devices may be shared (DRAConsumableCapacity)."""
 SLICES = Rules(default_times=_default_taint_times, validate=_slice_faults, validate_change=_slice_change_faults)

@@ -54,6 +54,14 @@ GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "statefulsets.apps": ("MaxUnavailableStatefulSet", {"inherit": "base:PLAIN.inherit", "birth": "base:PLAIN.birth"}),
     "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", {"inherit": "base:PLAIN.inherit"}),
     "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", {"inherit": "base:PLAIN.inherit"}),
+    **{
+        kind: ("DRAConsumableCapacity", {hook: f"devices:{rules}.{hook}" for hook in hooks})
+        for kind, rules, hooks in (
+            ("deviceclasses.resource.k8s.io", "SHARING_CLASSES", ("validate", "validate_change")),
+            ("resourceclaims.resource.k8s.io", "SHARING_CLAIMS", ("admit", "validate", "validate_change")),
+            ("resourceclaimtemplates.resource.k8s.io", "SHARING_TEMPLATES", ("admit", "validate", "validate_change")),
+        )
+    },
     "csinodes.storage.k8s.io": ("MutableCSINodeAllocatableCount", {"compare": "storage:compare_identities"}),
 }
 """Kind -> a gate, and what stands in the place of hooks of its rules where the gate is on."""

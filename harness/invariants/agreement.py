@@ -17,16 +17,23 @@ Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 class Agreement(Invariant[ObservedState]):
     """At an allocation the chassis has the devices on that host; at a container's start its env lists exactly them
-    (by GPUID or UUID) and the checkpoint does too; at the end pod resources and the chassis' table say the same."""
+    (by GPUID or UUID) and the checkpoint does too; at the end pod resources and the chassis' table say the same. A
+    container may name as many more devices of its host as are prepared there for its pod's resource claims."""
 
     number = 6
     name = "env, checkpoint, pod resources and chassis agree"
 
     def __init__(self) -> None:
         self._doubts: list[Line] = []
+        self._users: dict[str, frozenset[str]] = {}
+        """Claim -> the pods that it is reserved for."""
+        self._prepared: dict[tuple[str, str, str], int] = {}
+        """Host, claim and driver -> how many devices are prepared."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an allocation, a container's start, a checkpoint."""
+        if line.event.startswith("claim-"):
+            self._on_claim(line)
         if line.layer != "kubelet":
             return
         if line.event == "allocated":
@@ -43,6 +50,26 @@ class Agreement(Invariant[ObservedState]):
         self._doubts = [line for line in self._doubts if t - line.t < state.bounds.lag_s]
         for line in due:
             yield from self._on_host(line, state)
+
+    def _on_claim(self, line: Line) -> None:
+        claim, host = line.fields["claim"], line.actor.partition("/")[2]
+        namespace = claim.partition("/")[0]
+        if line.event == "claim-reserved":
+            self._users[claim] = frozenset(f"{namespace}/{name}" for name in line.fields["pods"])
+        elif line.event == "claim-freed":
+            self._users.pop(claim, None)
+        elif line.event == "claim-prepared":
+            self._prepared[host, claim, line.fields["driver"]] = len(line.fields["devices"])
+        elif line.event == "claim-unprepared":
+            self._prepared.pop((host, claim, line.fields["driver"]), None)
+
+    def _number_claimed(self, host: str, pod: str) -> int:
+        """How many devices are prepared on the host for the pod's claims."""
+        return sum(
+            number
+            for (where, claim, _), number in self._prepared.items()
+            if where == host and pod in self._users.get(claim, ())
+        )
 
     def _on_host(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]
@@ -71,7 +98,13 @@ class Agreement(Invariant[ObservedState]):
             what = f"no variable of {line.fields['pod']} ({container}) names its devices {', '.join(gpuids)}"
             struck = (gpuid for gpuid in gpuids if state.windows.excused(self.number, line.t, gpuid))
             yield Breach((uid, container, "env"), what, line, next(struck, None), known=by_design)
+        host = line.actor.partition("/")[2]
+        claimed = self._number_claimed(host, line.fields["pod"])
+        here = {name for each in devices.values() if each.host == host for name in (each.gpuid, each.uuid)}
         for name, ids in naming.items():
+            beside = [id_ for id_ in ids if id_ not in gpuids and id_ not in uuids]
+            if len(beside) <= claimed and here.issuperset(beside):
+                ids = [id_ for id_ in ids if id_ not in beside]
             if sorted(ids) not in (gpuids, uuids):
                 holds = ", ".join(gpuids) or "none"
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"

@@ -72,3 +72,29 @@ def test_administrators_other_nodes_and_other_devices_are_no_breach() -> None:
     prepared(stream, "e", host="host-2")
     prepared(stream, "f", device="p/gpu-1")
     assert stream.numbers() == []
+
+
+@pytest.mark.parametrize(
+    ("pods", "env", "broken"),
+    [
+        (["p"], "GPU-a", []),
+        (["other"], "GPU-a", [6]),
+        (["p"], "GPU-b", [6]),
+        (["p"], "GPU-a,GPU-c", [6]),
+    ],
+    ids=["its claim's", "another pod's claim", "on another host", "more than the claim has"],
+)
+def test_a_container_may_name_the_devices_of_its_claims_and_no_others(
+    pods: list[str], env: str, broken: list[int]
+) -> None:
+    stream = Stream({"a": "1", "b": "2", "c": "1"})
+    name = {"claim": "default/c", "uid": "c"}
+    stream.journal.write("api", "claim/default/c", "claim-reserved", **name, pods=pods)
+    prepared(stream, "c")
+    who = {"pod": "default/p", "uid": "p", "container": "main"}
+    stream.kubelet("host-1", "container-started", **who, env={"NVIDIA_VISIBLE_DEVICES": env})
+    assert stream.numbers() == broken
+    unprepared(stream, "c")
+    again = {**who, "container": "again"}
+    stream.kubelet("host-1", "container-started", **again, env={"NVIDIA_VISIBLE_DEVICES": "GPU-a"})
+    assert stream.numbers() == [*broken, 6]

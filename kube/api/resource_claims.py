@@ -10,6 +10,9 @@ from typing import Any
 
 from mews.kube.api.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_name_of, uid_of
 
+PREPARED, UNPREPARED = "claim-prepared", "claim-unprepared"
+"""What drivers of ours record: ``claim`` (namespace/name), ``uid``, ``driver``; of the first also ``devices``
+[pool/device] and ``alone``, those that no other claim may have."""
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 """The finalizer of an allocated claim: the scheduler sets it before it allocates, the controller removes it."""
 

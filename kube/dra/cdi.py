@@ -14,8 +14,8 @@ class UnresolvableDevicesError(Exception):
 
 
 JOINED = "mews.dev/joined"
-"""An annotation of a specification: variables whose values are joined by commas over a container's devices. In the
-emulator such a variable stands for device nodes, of which a container has those of all its devices."""
+"""An annotation of a specification: variables whose values are joined by commas over a container's devices, each once.
+In the emulator such a variable stands for device nodes, of which a container has those of all its devices."""
 
 
 def device_id(kind: str, name: str) -> str:
@@ -45,7 +45,7 @@ def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
     for edits in _edits(wanted, known):
         for variable in edits.get("env") or ():
             name, _, value = str(variable).partition("=")
-            envs[name] = f"{envs[name]},{value}" if name in joined and name in envs else value
+            envs[name] = _united(envs[name], value) if name in joined and name in envs else value
         for mount in edits.get("mounts") or ():
             read_only = "ro" in (mount.get("options") or ())
             mounts.append(Mount(str(mount["containerPath"]), str(mount["hostPath"]), read_only))
@@ -56,6 +56,10 @@ def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
             args = tuple(map(str, hook.get("args") or ()))
             hooks.append(ContainerHook(str(hook.get("hookName", "")), str(hook["path"]), args))
     return Allocation(envs, tuple(mounts), tuple(nodes), hooks=tuple(hooks))
+
+
+def _united(before: str, value: str) -> str:
+    return ",".join(dict.fromkeys((*before.split(","), *value.split(","))))
 
 
 def _edits(

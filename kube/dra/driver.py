@@ -37,7 +37,7 @@ from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, uid_of
-from mews.kube.api.resource_claims import allocation_of, results_of
+from mews.kube.api.resource_claims import PREPARED, UNPREPARED, allocation_of, results_of
 from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
@@ -244,7 +244,20 @@ class DriverComponent:
         Raises PluginError.
         """
         found = [(claim, await self._read(claim)) for claim in claims]
-        return {claim.uid: await self._prepare_one(claim, body) for claim, body in found}
+        return {claim.uid: self._noted(claim, await self._prepare_one(claim, body)) for claim, body in found}
+
+    def _noted(self, claim: ClaimReference, answer: PreparedClaim) -> PreparedClaim:
+        """The answer, after a record of it."""
+        if not answer.error:
+            devices = [f"{each.pool}/{each.device}" for each in answer.devices]
+            own = () if claim.uid in self._admins else answer.devices
+            alone = [f"{each.pool}/{each.device}" for each in own if not each.share]
+            self._record(PREPARED, claim, devices=devices, alone=alone)
+        return answer
+
+    def _record(self, event: str, claim: ClaimReference, **fields: Any) -> None:
+        where = f"{claim.namespace}/{claim.name}"
+        record(self._context.log, event, claim=where, uid=claim.uid, driver=self._driver.name, **fields)
 
     async def _read(self, reference: ClaimReference) -> Object:
         where = f"{reference.namespace}/{reference.name}"
@@ -285,16 +298,17 @@ class DriverComponent:
 
     def _spec(self, uid: str, results: Sequence[Result], edits: Mapping[str, Any]) -> CdiSpec:
         own: Mapping[str, Any] = edits.get("devices") or {}
+        joined = frozenset(edits.get("joined") or ())
         devices = [
             {
                 "name": f"{uid}-{result['device']}",
                 "annotations": {name: str(result[name]) for name in _NOTED if name in result},
-                "containerEdits": own.get(result["device"]) or {},
+                "containerEdits": _with_others(result, results, own, joined),
             }
             for result in results
         ]
         common = edits.get("containerEdits") or {}
-        noted = {"claim": uid, **({JOINED: ",".join(edits["joined"])} if edits.get("joined") else {})}
+        noted = {"claim": uid, **({JOINED: ",".join(sorted(joined))} if joined else {})}
         return {
             "cdiVersion": "0.6.0",
             "kind": self._kind,
@@ -315,7 +329,7 @@ class DriverComponent:
     def _recover(self) -> None:
         """What an earlier incarnation prepared."""
         for spec in self._link.cdi.files().values():
-            if spec["kind"] == self._kind:
+            if spec.get("kind") == self._kind and "claim" in (spec.get("annotations") or {}):
                 self._know(spec)
 
     def _know(self, spec: CdiSpec) -> PreparedClaim:
@@ -337,6 +351,7 @@ class DriverComponent:
         self._prepared.pop(claim.uid, None)
         self._admins.pop(claim.uid, None)
         self._link.cdi.remove(self._file(claim.uid))
+        self._record(UNPREPARED, claim)
         return ""
 
     @property
@@ -367,3 +382,24 @@ def _with_times_of_taints(device: dict[str, Any], times: Mapping[tuple[Any, ...]
         added = times.get((device["name"], taint["key"], taint.get("value"), taint["effect"]))
         timed.append(taint if added is None else {"timeAdded": added, **taint})
     return {**device, "taints": timed}
+
+
+def _with_others(
+    result: Result, results: Sequence[Result], own: Mapping[str, Any], joined: frozenset[str]
+) -> Mapping[str, Any]:
+    """The edits of one device. A variable that is joined has the values of all devices of its request: a container
+    runtime gives a container the last value that its devices have."""
+    edits: Mapping[str, Any] = own.get(result["device"]) or {}
+    if not joined or not edits.get("env"):
+        return edits
+    values: dict[str, dict[str, None]] = {}
+    for each in results:
+        if each["request"] == result["request"]:
+            for name, value in _pairs(own.get(each["device"]) or {}):
+                values.setdefault(name, {})[value] = None
+    env = [f"{name}={','.join(values[name]) if name in joined else value}" for name, value in _pairs(edits)]
+    return {**edits, "env": env}
+
+
+def _pairs(edits: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, value) for name, _, value in (str(each).partition("=") for each in edits.get("env") or ())]

@@ -111,6 +111,8 @@ class SystemDeployment(Struct, frozen=True):
     begin. None is left when the next scenario begins. ``on_nodes``: with what the names begin of the resources and
     labels that it writes onto nodes; the same holds for them.
 
+    ``by_claims``: containers get its devices by resource claims, and their environment says which.
+
     ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
     Deployment.
     """
@@ -122,6 +124,7 @@ class SystemDeployment(Struct, frozen=True):
     exclusive: str = ""
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     on_nodes: Sequence[str] = ()
+    by_claims: bool = False
     pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
 
     @property

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from mews.kube.deviceplugin.port import Mount
 
 DRIVER = "gpu.nvidia.com"
 """The driver's name, which is also that of its device class."""
@@ -14,8 +18,12 @@ APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
 
 class DraConfig(Struct, frozen=True):
     """``nodes``: those with a driver; ``poll_s``: how often it looks at its GPUs; ``health``: whether it watches their
-    XIDs."""
+    XIDs. ``nvml``: the library that a driver in a container loads, "" for the machine's; ``envs`` and ``mounts`` are
+    what containers with a GPU need besides."""
 
     nodes: tuple[str, ...] = ()
     poll_s: float = 1.0
     health: bool = False
+    nvml: str = ""
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()

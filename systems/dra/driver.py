@@ -65,7 +65,7 @@ class GpuDraDriver:
             {
                 "hostPath": each.host_path,
                 "containerPath": each.container_path,
-                "options": ["ro"] if each.read_only else [],
+                "options": ["ro" if each.read_only else "rw", "nosuid", "nodev", "rbind"],  # runc binds where told so
             }
             for each in self._extras.mounts
         ]

@@ -7,19 +7,23 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
+from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, System, Watched
-from mews.systems.dra.config import DraConfig
+from mews.systems.dra.config import DRIVER, DraConfig
 from mews.systems.dra.options import DraOptions
+from mews.systems.dra.places import CDI, PLUGINS, REGISTRY
 
 
 def configure(options: DraOptions, facility: Facility) -> DraConfig:
     """The configuration with these options: every node has a driver, unless they say which."""
     given = options.given()
     nodes = facility.chosen_nodes(given.pop("nodes", None))
-    return DraConfig(nodes=nodes, **given)
+    extras = facility.extras
+    return DraConfig(nodes=nodes, nvml=facility.nvml, envs=extras.envs, mounts=extras.mounts, **given)
 
 
 def _driver(ports: Ports, config: DraConfig) -> Runnable:
@@ -50,14 +54,35 @@ def _watched() -> Sequence[Watched]:
     return (Watched(RESOURCE_CLAIMS, claim_news),)
 
 
+_DEPLOYMENT = ComponentDeployment(
+    ("-m", "mews.systems.dra", "--config", CONFIG, "--records", RECORDS),
+    everywhere=(
+        rule("resource.k8s.io", ["resourceslices"], ["list", "watch", "create", "update"]),
+        rule("resource.k8s.io", ["resourceclaims"], ["get"]),
+        rule("", ["nodes"], ["get"]),  # which owns its slice
+    ),
+    security=ON_NODE,
+    kubelet_folders=True,
+    host_files=True,
+    node_folders=(f"{PLUGINS}/{DRIVER}", REGISTRY, CDI),
+    registers=False,
+)
+
 SYSTEM = System(
     name="dra",
     summary="gives a host's GPUs to pods by resource claims: a DRA driver with the devices of NVIDIA's",
     options=DraOptions,
     configure=configure,
-    components=(Component("dra-gpu-driver", _driver, nodes=_nodes),),
+    components=(Component("dra-gpu-driver", _driver, nodes=_nodes, deployment=_DEPLOYMENT),),
     title="GPU driver for DRA",
     document=_document,
     watched=_watched,
+    deployment=SystemDeployment(
+        config_map="dra-config",
+        config_path="/etc/dra/config.yaml",
+        owner="dra-gpu-driver",
+        swept=lambda: (RESOURCE_SLICES,),
+        by_claims=True,
+    ),
 )
 """What the harness knows of it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mews.harness.clusters.real.nodes import note
 from mews.harness.journal import Journal
@@ -16,14 +18,22 @@ _AGAIN_S = 0.2
 
 
 class LogFollower:
-    """Follows one container's log from ``begin_s`` (unix) on. What is no record of ours, as of a program of the
-    user's, is left out."""
+    """Follows one container's log from ``begin_s`` (unix) on, and tells ``heard`` of each record, by its component.
+    What is no record of ours, as of a program of the user's, is left out."""
 
-    def __init__(self, kube: KubeApi, namespace: str, records: Journal, begin_s: float) -> None:
+    def __init__(
+        self,
+        kube: KubeApi,
+        namespace: str,
+        records: Journal,
+        begin_s: float,
+        heard: Callable[[str, Mapping[str, Any]], None] = lambda component, record: None,
+    ) -> None:
         self._kube = kube
         self._namespace = namespace
         self._records = records
         self._begin_s = begin_s
+        self._heard = heard
 
     async def run(self, component: str, pod: str) -> None:
         """Until cancelled, over broken connections. ``component``: that of the container's name, with the host of one
@@ -51,3 +61,4 @@ class LogFollower:
             record = json.loads(line)
             if float(record["t"]) >= self._begin_s:
                 note(self._records, component, record)
+                self._heard(component, record)

@@ -1,5 +1,6 @@
 """Journal lines of a real kubelet, derived from what can be seen of it: its checkpoint, the pods' statuses, what
-processes have in their environment, and what DevMgr logs of its side of the device-plugin interface.
+processes have in their environment, and what DevMgr logs of its side of the device-plugin interface, or a driver of
+resource claims of its.
 
 The lines mean what the journal's table says, with two differences that watching from outside makes: they come a moment
 after the fact, and ``pod-ended`` is written as soon as the kubelet gives a pod's devices back.
@@ -14,9 +15,13 @@ from zlib import crc32
 from mews.harness.journal import Journal
 from mews.harness.ports.cluster import DEVICE_ENV
 from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, uid_of
+from mews.kube.api.resource_claims import PREPARED, UNPREPARED
 from mews.kube.emulated.kubelet.users import DeviceUsers
 
 Slot = tuple[str, str, str]
+
+CLAIM_EVENTS = (PREPARED, UNPREPARED)
+"""What drivers of ours record of the kubelet's calls for resource claims."""
 
 REJECTIONS = ("UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "NodeName", "AdmissionFailed")
 
@@ -51,12 +56,15 @@ class KubeletLines:
     # What the agent tells
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """A record of DevMgr's, or of the proxy before the container runtime."""
+        """A record of DevMgr's, of a driver's, or of the proxy before the container runtime."""
         fields = record.get("fields") or {}
         if record.get("event") == "hook-failed":
             uid, container, error = (str(fields.get(key, "")) for key in ("uid", "container", "error"))
             if uid in self._pods:
                 self._write("hook-failed", pod=str(fields["pod"]), uid=uid, container=container, message=error)
+            return
+        if record.get("event") in CLAIM_EVENTS:
+            self._write(str(record["event"]), **fields)
             return
         if record.get("event") == "registered":
             self._resource = str(fields.get("resource", ""))

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from mews.harness.clusters.real.access import AgentClient, Gate
-from mews.harness.clusters.real.kubelet_lines import KubeletLines, words_of
+from mews.harness.clusters.real.kubelet_lines import CLAIM_EVENTS, KubeletLines, words_of
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.cluster import DEVICE_ENV
@@ -48,8 +48,9 @@ _TRIES = 25
 class Nodes:
     """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what the ``component`` logs beside which
     their agents are; pods of the namespaces ``ignored`` are no news. ``users``: whom a host is told by who uses its
-    devices. On the hosts ``hooked`` containers have devices by what an agent of the node put into their environment, of
-    which ``visible`` finds the GPUs, by host."""
+    devices. On the hosts ``hooked`` containers have devices by what an agent of the node put into their environment,
+    and everywhere those of resource claims by what the claims' drivers did; ``visible`` finds the GPUs of that, by
+    host."""
 
     def __init__(
         self,
@@ -176,6 +177,13 @@ class Nodes:
             return
         note(self._records, f"{self._component}/{host}", record)
 
+    def heard(self, component: str, record: Mapping[str, Any]) -> None:
+        """A component with no agent beside it has logged that in its pod; ``component`` ends with its host, if it has
+        one."""
+        lines = self._lines.get(component.partition("/")[2])
+        if lines is not None and record.get("event") in CLAIM_EVENTS:
+            lines.record(record)
+
     def _see(self, sight: WatchRecord) -> None:
         pod = sight.new if sight.new is not None else sight.old
         lines = self._lines.get(self._hosts.get(node_name_of(pod or {}), ""))
@@ -196,11 +204,12 @@ class Nodes:
 
     async def _started(self, lines: KubeletLines, pod: Object, container: str) -> None:
         """Write that a container started, with what its process sees; by then its allocation must have been told."""
-        if not _asks_devices(pod, container):
+        asks, claims = _asks_devices(pod, container), _has_claims(pod, container)
+        if not asks and not claims:
             lines.running(pod, container, {})
             return
         host = self._hosts[node_name_of(pod)]
-        if host in self._hooked:
+        if host in self._hooked or not asks:
             env = await self._environment(lines, pod, container)
             gpus = [] if self._visible is None else await self._visible(host, words_of(env))
             lines.running(pod, container, env, hooked=(DEVICE_ENV,), gpus=gpus)
@@ -236,6 +245,14 @@ def note(records: Journal, actor: str, record: Mapping[str, Any]) -> None:
 
 def _has_devices(pod: PodDevices) -> bool:
     return any(devices for _, devices in pod.containers)
+
+
+def _has_claims(pod: Object, container: str) -> bool:
+    return any(
+        (each.get("resources") or {}).get("claims")
+        for each in (*containers_of(pod), *init_containers_of(pod))
+        if each.get("name") == container
+    )
 
 
 def _asks_devices(pod: Object, container: str) -> bool:

@@ -11,6 +11,7 @@ from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.systems import check_exclusive, component_names, default_namespaces, deployments
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
+from mews.harness.manifests.nodes import RECORDS_FILE
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.rights import cluster_wide
 from mews.harness.manifests.stack import manifests
@@ -194,6 +195,37 @@ def test_a_node_with_runtime_hooks_shares_their_folder_with_agent_and_component(
     assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt"}
 
 
+def test_a_driver_of_resource_claims_has_the_kubelets_sockets_and_the_folder_of_cdi_files(tmp_path):
+    objects = manifests(spec_with(tmp_path, "{kubecomp: null, dra: {nodes: [host-2]}}"))
+    pod = pod_of(objects, "DaemonSet", "dra-gpu-driver")
+    driver, *beside = pod["containers"]
+    assert [container["name"] for container in beside] == ["agent", "host"]
+    assert driver["command"][-5:] == ["mews.systems.dra", "--config", "/etc/dra/config.yaml", "--records", RECORDS_FILE]
+    folders = {
+        "/var/lib/kubelet/plugins/gpu.nvidia.com": "/var/lib/kubelet/plugins/gpu.nvidia.com",
+        "/var/lib/kubelet/plugins_registry": "/var/lib/kubelet/plugins_registry",
+        "/var/run/cdi": "/var/run/cdi",
+    }
+    paths = {each["name"]: each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
+    there = {each["mountPath"]: paths.get(each["name"]) for each in driver["volumeMounts"] if "readOnly" not in each}
+    assert folders.items() <= there.items(), "at the same paths, for the kubelet is told them"
+    assert driver["securityContext"] == dict(ON_NODE)
+    document = yaml.safe_load(named(objects, "ConfigMap", "dra-config")["data"]["config.yaml"])
+    assert document["nodes"] == ["box-b"] and document["nvml"] == "/var/lib/mews/host/this/libnvidia-ml.so.1"
+    rules = named(objects, "ClusterRole", "pool-dra-gpu-driver")["rules"]
+    assert {(name, verb) for each in rules for name in each["resources"] for verb in each["verbs"]} == {
+        *(("resourceslices", verb) for verb in ("list", "watch", "create", "update")),
+        *(("resourceclaims", "get"), ("nodes", "get")),
+    }
+
+
+def test_a_driver_beside_another_systems_device_manager_leaves_it_the_agent(tmp_path):
+    objects = manifests(spec_with(tmp_path, "{dra: {}}"))
+    (driver,) = pod_of(objects, "DaemonSet", "dra-gpu-driver")["containers"]
+    assert driver["command"][-1] == "-", "its records are in its pod's log"
+    assert len(pod_of(objects, "DaemonSet", "device-manager")["containers"]) == 3
+
+
 def test_a_program_gets_the_configuration_of_another_system_that_it_names(tmp_path):
     stack = "{kod2: {}, replace: {scheduler: {process: [any, '{config}', '{config:kod2}']}}}"
     objects = manifests(spec_with(tmp_path, stack))
@@ -243,7 +275,7 @@ def test_a_system_that_needs_a_cluster_of_its_own_is_refused_in_somebodys_with_i
 def test_a_cluster_that_another_scenario_used_is_known_by_all_registered_systems(toy):
     swept = {resource.plural for deployment in deployments() for resource in deployment.swept()}
     webhooks = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
-    assert swept == {"devices", "podgroups", "tfjobs", "toys"} | webhooks
+    assert swept == {"devices", "podgroups", "resourceslices", "tfjobs", "toys"} | webhooks
     assert default_namespaces() == ["kubecomp", "koordinator-system"]
 
 

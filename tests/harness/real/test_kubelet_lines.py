@@ -133,3 +133,15 @@ def test_a_host_is_told_which_gpus_a_container_sees_until_its_pod_ends(journal):
     lines.running(running, "main", seen)
     lines.gone(running)
     assert users.told == [("begin", "pod/u1/main", ["GPU-1"], "a/main"), ("end", "pod/u1/main")]
+
+
+def test_what_a_driver_does_with_claims_is_its_kubelets_line(journal, lines):
+    claim = {"claim": "default/c", "uid": "c1", "driver": "gpu.nvidia.com"}
+    taken = {**claim, "devices": ["n1/gpu-0"], "alone": ["n1/gpu-0"]}
+    lines.record({"event": "claim-prepared", "fields": taken})
+    lines.record({"event": "slice-published", "fields": {"devices": 2}})
+    lines.record({"event": "claim-unprepared", "fields": claim})
+    assert [(line.actor, line.event, line.fields) for line in journal.lines()] == [
+        ("kubelet/host-1", "claim-prepared", taken),
+        ("kubelet/host-1", "claim-unprepared", claim),
+    ]

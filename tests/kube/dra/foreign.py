@@ -268,4 +268,21 @@ def nvidia(up: Up, log: Path) -> ForeignDriver:
     return ForeignDriver("gpu.nvidia.com", "uuid", "nvidia-smi -L", seen, command, log, up)
 
 
-DRIVERS: Mapping[str, Callable[[Up, Path], ForeignDriver]] = {"example": example, "nvidia": nvidia}
+def ours(up: Up, log: Path) -> ForeignDriver:
+    """Mews' own, as a process; its pods are told their GPUs."""
+
+    def command(up: Up) -> Sequence[str]:
+        node = up.node
+        (library,) = Path(node["driver_root"]).glob("**/libnvidia-ml.so.1")
+        return [
+            sys.executable, "-m", "mews.systems.dra", "--kubeconfig", up.ready["kubeconfig"], "--cdi", node["cdi"],
+            "--plugins-registry", node["plugins_registry"], "--plugins", node["plugins"], "--nvml", str(library),
+        ]  # fmt: skip
+
+    def seen(text: str) -> list[str]:
+        return re.findall(r"GPU-[0-9a-z-]+", text)
+
+    return ForeignDriver("gpu.nvidia.com", "uuid", "echo $NVIDIA_VISIBLE_DEVICES", seen, command, log, up)
+
+
+DRIVERS: Mapping[str, Callable[[Up, Path], ForeignDriver]] = {"ours": ours, "example": example, "nvidia": nvidia}

@@ -1,4 +1,5 @@
-"""Drivers that others wrote, unmodified, on a node of `mews up`: dra-example-driver and NVIDIA's, by the same tests.
+"""Drivers that others wrote, unmodified, on a node of `mews up`: dra-example-driver and NVIDIA's, by the same tests;
+and ours as a process, as it runs in a cluster.
 
 Sources: sigs.k8s.io/dra-example-driver v0.4.0, sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1 (gpu-kubelet-plugin).
 """

@@ -25,6 +25,7 @@ from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.deviceplugin.sockets import LIMIT_BYTES, identify
+from mews.kube.dra.messages import PLUGIN_TYPE, SERVICES, claim_message, prepared_value, unprepared_value
 from mews.kube.dra.port import (
     HEALTHY,
     UNHEALTHY,
@@ -34,21 +35,14 @@ from mews.kube.dra.port import (
     DeviceHealth,
     DraSocket,
     PreparedClaim,
-    PreparedDevice,
 )
 from mews.kube.emulated.kubelet.node_folders import placed
 from mews.kube.emulated.kubelet.oci.cdi import CdiError, parse_spec
 from mews.yaml_text import check_extent
 
-SERVICES: Mapping[str, str] = {
-    "v1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin",
-    "v1beta1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
-}
-"""What a driver says that it supports -> the service's full name."""
 HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 """What a driver says that it supports where it reports health, which is the service's full name; the first is taken."""
 _HEALTH = {1: HEALTHY, 2: UNHEALTHY}
-_TYPE = "DRAPlugin"
 _SCAN_S = 0.5
 _DIAL_S, _INFO_S, _NOTIFY_S = 10.0, 1.0, 5.0
 _FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.5, 122.0
@@ -74,17 +68,13 @@ class GrpcDraSocket:
 
     async def prepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, PreparedClaim]:
         """NodePrepareResources."""
-        request = pb.NodePrepareResourcesRequest(claims=list(map(_claim, claims)))
-        answer = await self._call("NodePrepareResources", request, pb.NodePrepareResourcesResponse)
-        return {
-            uid: PreparedClaim(tuple(map(_device, each.devices)), each.error) for uid, each in answer.claims.items()
-        }
+        request = pb.NodePrepareResourcesRequest(claims=list(map(claim_message, claims)))
+        return prepared_value(await self._call("NodePrepareResources", request, pb.NodePrepareResourcesResponse))
 
     async def unprepare(self, claims: Sequence[ClaimReference]) -> Mapping[str, str]:
         """NodeUnprepareResources."""
-        request = pb.NodeUnprepareResourcesRequest(claims=list(map(_claim, claims)))
-        answer = await self._call("NodeUnprepareResources", request, pb.NodeUnprepareResourcesResponse)
-        return {uid: each.error for uid, each in answer.claims.items()}
+        request = pb.NodeUnprepareResourcesRequest(claims=list(map(claim_message, claims)))
+        return unprepared_value(await self._call("NodeUnprepareResources", request, pb.NodeUnprepareResourcesResponse))
 
     @property
     def reports_health(self) -> bool:
@@ -237,7 +227,7 @@ class GrpcDraRegistry:
 
         Raises _RefusedError.
         """
-        if info.type != _TYPE:
+        if info.type != PLUGIN_TYPE:
             raise _RefusedError(f"no handler registered for plugin type: {info.type} at socket {path}")
         supported = list(info.supported_versions)
         known = next((SERVICES[each] for each in supported if each in SERVICES), None)
@@ -283,20 +273,6 @@ async def _notify_plugin(registration: grpc.aio.Channel, error: str) -> None:
     status = pb.RegistrationStatus(plugin_registered=not error, error=error)
     method = "/pluginregistration.Registration/NotifyRegistrationStatus"
     await unary_call(registration, method, status, pb.RegistrationStatusResponse, timeout_s=_NOTIFY_S)
-
-
-def _claim(claim: ClaimReference) -> Any:
-    return pb.Claim(namespace=claim.namespace, uid=claim.uid, name=claim.name)
-
-
-def _device(device: Any) -> PreparedDevice:
-    return PreparedDevice(
-        device.pool_name,
-        device.device_name,
-        tuple(device.request_names),
-        tuple(device.cdi_device_ids),
-        device.share_id,
-    )
 
 
 def _health(device: Any) -> DeviceHealth:

@@ -1,0 +1,77 @@
+"""DRA on the wire: messages to values and back (dra v1; v1beta1 is the same field by field)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
+from mews.kube.dra.port import ClaimReference, PreparedClaim, PreparedDevice
+
+PLUGIN_TYPE = "DRAPlugin"
+SERVICES: Mapping[str, str] = {
+    "v1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin",
+    "v1beta1.DRAPlugin": "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin",
+}
+"""What a driver says that it supports -> the service's full name."""
+
+
+def claim_message(claim: ClaimReference) -> Any:
+    """A claim as a request names it."""
+    return pb.Claim(namespace=claim.namespace, uid=claim.uid, name=claim.name)
+
+
+def claim_value(message: Any) -> ClaimReference:
+    """The same, read."""
+    return ClaimReference(message.namespace, message.uid, message.name)
+
+
+def device_message(device: PreparedDevice) -> Any:
+    """A device that is ready, as the answer names it."""
+    made = pb.Device(
+        request_names=device.requests,
+        pool_name=device.pool,
+        device_name=device.device,
+        cdi_device_ids=device.cdi_ids,
+    )
+    if device.share:
+        made.share_id = device.share
+    return made
+
+
+def device_value(message: Any) -> PreparedDevice:
+    """The same, read."""
+    return PreparedDevice(
+        message.pool_name,
+        message.device_name,
+        tuple(message.request_names),
+        tuple(message.cdi_device_ids),
+        message.share_id,
+    )
+
+
+def prepared_message(claims: Mapping[str, PreparedClaim]) -> Any:
+    """What NodePrepareResources answers, by the claims' uids."""
+    answers = {
+        uid: pb.NodePrepareResourceResponse(devices=map(device_message, each.devices), error=each.error)
+        for uid, each in claims.items()
+    }
+    return pb.NodePrepareResourcesResponse(claims=answers)
+
+
+def prepared_value(message: Any) -> dict[str, PreparedClaim]:
+    """The same, read."""
+    return {
+        uid: PreparedClaim(tuple(map(device_value, each.devices)), each.error) for uid, each in message.claims.items()
+    }
+
+
+def unprepared_message(errors: Mapping[str, str]) -> Any:
+    """What NodeUnprepareResources answers, by the claims' uids."""
+    answers = {uid: pb.NodeUnprepareResourceResponse(error=error) for uid, error in errors.items()}
+    return pb.NodeUnprepareResourcesResponse(claims=answers)
+
+
+def unprepared_value(message: Any) -> dict[str, str]:
+    """The same, read."""
+    return {uid: each.error for uid, each in message.claims.items()}

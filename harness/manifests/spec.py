@@ -133,6 +133,16 @@ class StackSpec:
         """The nodes on which a system is asked about containers, and what becomes of them while it does not answer."""
         return {node: policy for each in self.systems for node, policy in each.runtime_hooks.items()}
 
+    @property
+    def by_claims(self) -> bool:
+        """Whether a system gives containers devices by resource claims."""
+        return any(each.deployment.by_claims for each in self.systems if each.components)
+
+    @property
+    def shows_users(self) -> bool:
+        """Whether what containers find in their environment says which devices of a host they use."""
+        return self.by_claims or any(each.system.part_of is not None for each in self.systems if each.components)
+
     def component(self, name: str) -> Component | None:
         """The running component of that name."""
         return dict(self.components()).get(name)

@@ -17,6 +17,7 @@ from mews.kube.deviceplugin.grpc_server import SocketServer, serve_on, unary
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.dra.messages import PLUGIN_TYPE, SERVICES, claim_value, prepared_message, unprepared_message
 from mews.kube.dra.port import CdiSpec, DraPlugin
+from mews.own_files import write_own
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class CdiFiles:
         """Put a file there; until it is whole it has a name that no runtime reads. Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         fresh = self._folder / f".{name}.new"
-        fresh.write_text(json.dumps(spec), encoding="utf-8")
+        write_own(fresh, json.dumps(spec))
         fresh.replace(self._folder / name)
 
     def remove(self, name: str) -> None:

@@ -44,7 +44,11 @@ def parser() -> argparse.ArgumentParser:
         "--plugins", type=Path, default=Path(PLUGINS), metavar="DIR", help="serve the kubelet's calls in this folder"
     )
     made.add_argument(
-        "--plugins-registry", type=Path, default=Path(REGISTRY), metavar="DIR", help="register in this folder"
+        "--plugins-registry",
+        type=Path,
+        default=Path(REGISTRY),
+        metavar="DIR",
+        help="serve the registration in this folder",
     )
     made.add_argument(
         "--cdi", type=Path, default=Path(CDI), metavar="DIR", help="write the claims' CDI files to this folder"

@@ -17,7 +17,6 @@ from mews.emulator.nvml import library
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
-from mews.harness.clusters.real.device_injection import check_device_injection
 from mews.harness.clusters.real.extenders import addressed_extenders
 from mews.harness.clusters.real.following import LogFollower
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
@@ -51,7 +50,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.systems import watched_by
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
-from mews.kube.api.resources import NODES, PODS, Resource
+from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import PodDevices
@@ -110,12 +109,9 @@ class RealCluster(IdlePart):
             self._view("recorder"), self.journal, watched=watched_by(self.systems), ignored=ignored
         )
         self._recording: asyncio.Task[None] | None = None
-        running = [each for each in deployment.stack.systems if each.components]
-        self._by_claims = any(each.deployment.by_claims for each in running)
-        shows = self._by_claims or any(each.system.part_of is not None for each in running)
         hooks, hosts = deployment.stack.runtime_hooks, self._hosts()
         hooked = self._hooked = {host: hooks[node] for host, node in hosts.items() if node in hooks}
-        self._pod_hosts = PodHosts(self._gate, ours, reports=bool(hooked) or shows)
+        self._pod_hosts = PodHosts(self._gate, ours, reports=bool(hooked) or deployment.stack.shows_users)
         self._nodes = Nodes(
             self._gate,
             self._view("nodes"),
@@ -173,9 +169,6 @@ class RealCluster(IdlePart):
         await self._reset.namespaces()
         await self._cluster_admin.extend(())
         await self._cluster_admin.hook(self._hooked)
-        if self._by_claims:
-            nodes, named = (await self._admin.list(NODES)).items, set(self._hosts().values())
-            check_device_injection(node for node in nodes if name_of(node) in named)
         self._notify("deploying the components")
         token = await self._reset.token(self._stack.token)
         chassis = await self._reset.certificate(TLS_SECRET, TRUST, self._stack.certificate)
@@ -246,7 +239,7 @@ class RealCluster(IdlePart):
         await self._recorder.synced()
         await self._nodes.open()
         begin_s = self.clock.now() - self.journal.elapsed_s
-        follower = LogFollower(self._admin, self._target.namespace, self.records, begin_s, self._nodes.heard)
+        follower = LogFollower(self._admin, self._target.namespace, self.records, begin_s, self._nodes.on_record)
         for name, pod in self._pods.items():
             if self._logs_records(name.partition("/")[0]):
                 self._following.append(asyncio.create_task(follower.run(name, pod), name=f"log/{name}"))

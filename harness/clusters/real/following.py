@@ -18,7 +18,7 @@ _AGAIN_S = 0.2
 
 
 class LogFollower:
-    """Follows one container's log from ``begin_s`` (unix) on, and tells ``heard`` of each record, by its component.
+    """Follows one container's log from ``begin_s`` (unix) on, and tells ``on_record`` of each record, by its component.
     What is no record of ours, as of a program of the user's, is left out."""
 
     def __init__(
@@ -27,13 +27,13 @@ class LogFollower:
         namespace: str,
         records: Journal,
         begin_s: float,
-        heard: Callable[[str, Mapping[str, Any]], None] = lambda component, record: None,
+        on_record: Callable[[str, Mapping[str, Any]], None] = lambda component, record: None,
     ) -> None:
         self._kube = kube
         self._namespace = namespace
         self._records = records
         self._begin_s = begin_s
-        self._heard = heard
+        self._on_record = on_record
 
     async def run(self, component: str, pod: str) -> None:
         """Until cancelled, over broken connections. ``component``: that of the container's name, with the host of one
@@ -61,4 +61,4 @@ class LogFollower:
             record = json.loads(line)
             if float(record["t"]) >= self._begin_s:
                 note(self._records, component, record)
-                self._heard(component, record)
+                self._on_record(component, record)

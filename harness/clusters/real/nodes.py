@@ -177,7 +177,7 @@ class Nodes:
             return
         note(self._records, f"{self._component}/{host}", record)
 
-    def heard(self, component: str, record: Mapping[str, Any]) -> None:
+    def on_record(self, component: str, record: Mapping[str, Any]) -> None:
         """A component with no agent beside it has logged that in its pod; ``component`` ends with its host, if it has
         one."""
         lines = self._lines.get(component.partition("/")[2])

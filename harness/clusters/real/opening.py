@@ -15,6 +15,7 @@ from mews.emulator.clock import unix_s
 from mews.emulator.tls import made
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.cluster import Deployment, RealCluster
+from mews.harness.clusters.real.device_injection import check_device_injection
 from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.systems import check_exclusive, installed_systems, namespaces_of, placed_facility
@@ -27,6 +28,7 @@ from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.systems import all_systems
+from mews.kube.api.resources import NODES
 
 
 def stack_spec(
@@ -112,6 +114,8 @@ async def open_real(
     )
     cluster = RealCluster(deployment, run, admin, notify)
     try:
+        if spec.by_claims:
+            check_device_injection((await cluster.kube.list(NODES)).items)
         await cluster.open()
     except BaseException:
         await cluster.close()

@@ -35,7 +35,7 @@ class Agent:
         await asyncio.Event().wait()
 
 
-def test_an_agent_that_was_started_anew_is_heard_from_its_first_word_on():
+def test_an_agent_that_was_started_anew_is_on_record_from_its_first_word_on():
     async def main():
         journal, agent = Journal(lambda: 0.0), Agent()
         nodes = Nodes(None, None, journal, hosts={"host-1": "node-a"}, records=Journal(lambda: 0.0))
@@ -102,11 +102,11 @@ def test_a_container_of_a_claim_has_the_gpus_of_its_environment_until_its_pod_en
     asyncio.run(main())
 
 
-def test_a_driver_without_an_agent_beside_it_is_heard_by_its_pods_log():
+def test_a_driver_without_an_agent_beside_it_is_on_record_by_its_pods_log():
     journal = Journal(lambda: 0.0)
     nodes = Nodes(None, None, journal, hosts={"host-1": "node-a"}, records=Journal(lambda: 0.0))
     fields = {"claim": "default/c", "uid": "c1", "driver": "d"}
     for event in ("claim-unprepared", "registered"):
-        nodes.heard("some-driver/host-1", {"event": event, "fields": fields})
-    nodes.heard("scheduler", {"event": "claim-unprepared", "fields": fields})
+        nodes.on_record("some-driver/host-1", {"event": event, "fields": fields})
+    nodes.on_record("scheduler", {"event": "claim-unprepared", "fields": fields})
     assert [(line.actor, line.event) for line in journal.lines()] == [("kubelet/host-1", "claim-unprepared")]

@@ -146,6 +146,9 @@ class _LocalEndpoint:
         self._path = path
         self.socket = socket
 
+    async def registered(self) -> None:
+        """At once: a kubelet that lives knows it by now."""
+
     async def close(self) -> None:
         """Stop serving in good order: the socket is taken away."""
         self.socket.drop()

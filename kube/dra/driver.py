@@ -155,6 +155,8 @@ class DriverComponent:
             endpoint = await self._link.serve(self._driver.name, self)
             try:
                 self._slices.on_change(self._slice_changed)
+                # A pod whose claim cannot be prepared yet is tried again a minute later.
+                await endpoint.registered()
                 while True:
                     await self._publish()
                     await self._examine()

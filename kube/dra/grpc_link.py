@@ -7,6 +7,7 @@ so nothing has to be done then.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -62,11 +63,16 @@ class CdiFiles:
         (self._folder / name).unlink(missing_ok=True)
 
 
-class DraEndpoint:
-    """A driver's two sockets."""
+class SocketsEndpoint:
+    """A DraEndpoint: a driver's two sockets. ``registered`` is set once a kubelet says so."""
 
-    def __init__(self, *servers: SocketServer) -> None:
+    def __init__(self, registered: asyncio.Event, *servers: SocketServer) -> None:
+        self._registered = registered
         self._servers = servers
+
+    async def registered(self) -> None:
+        """Return once a kubelet has said so."""
+        await self._registered.wait()
 
     async def close(self) -> None:
         """Stop serving: the registration goes first, as a kubelet then calls no more."""
@@ -88,7 +94,7 @@ class GrpcDraLink:
         """Where specifications lie."""
         return self._cdi
 
-    async def serve(self, driver: str, plugin: DraPlugin) -> DraEndpoint:
+    async def serve(self, driver: str, plugin: DraPlugin) -> SocketsEndpoint:
         """Serve on both sockets, in place of leftovers.
 
         Raises SocketPathTooLong, OSError.
@@ -96,17 +102,17 @@ class GrpcDraLink:
         endpoint = calls_socket(self._plugins.absolute(), driver)
         for folder in (endpoint.parent, self._registry):
             folder.mkdir(parents=True, exist_ok=True)
-        calls = _calls(plugin)
+        calls, registered = _calls(plugin), asyncio.Event()
         served = await serve_on(endpoint, *((service, calls) for service in SERVICES.values()))
         try:
             registration = await serve_on(
                 registration_socket(self._registry, driver),
-                ("pluginregistration.Registration", _registration(driver, endpoint)),
+                ("pluginregistration.Registration", _registration(driver, endpoint, registered)),
             )
         except BaseException:
             await served.close()
             raise
-        return DraEndpoint(registration, served)
+        return SocketsEndpoint(registered, registration, served)
 
 
 def _calls(plugin: DraPlugin) -> Mapping[str, Any]:
@@ -122,13 +128,14 @@ def _calls(plugin: DraPlugin) -> Mapping[str, Any]:
     }
 
 
-def _registration(driver: str, endpoint: Path) -> Mapping[str, Any]:
+def _registration(driver: str, endpoint: Path, registered: asyncio.Event) -> Mapping[str, Any]:
     async def info(_: Any) -> Any:
         return pb.PluginInfo(type=PLUGIN_TYPE, name=driver, endpoint=str(endpoint), supported_versions=tuple(SERVICES))
 
     async def status(request: Any) -> Any:
         if request.plugin_registered:
             log.info("the kubelet has registered %s", driver)
+            registered.set()
         else:
             log.warning("the kubelet does not register %s: %s", driver, request.error)
         return pb.RegistrationStatusResponse()

@@ -100,6 +100,14 @@ class CdiFolder(Protocol):
         ...
 
 
+class DraEndpoint(Endpoint, Protocol):
+    """A driver that is being served."""
+
+    async def registered(self) -> None:
+        """Return once a kubelet can call it, where that is known."""
+        ...
+
+
 class DraLink(Protocol):
     """The node as one incarnation of a driver sees it."""
 
@@ -108,7 +116,7 @@ class DraLink(Protocol):
         """Where it leaves its specifications."""
         ...
 
-    async def serve(self, driver: str, plugin: ServedPlugin) -> Endpoint:
+    async def serve(self, driver: str, plugin: ServedPlugin) -> DraEndpoint:
         """Serve on a socket and have it registered, in place of a leftover."""
         ...
 

@@ -67,6 +67,7 @@ class Bench:
         clock = Clock.wall()
         self.kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True))
         self.fans = Fans()
+        self.unlisten: Callable[[], None] = lambda: None
         self.context = Context(self.kube, clock, stream(1, "driver"), logging.getLogger("driver"))
 
     @asynccontextmanager
@@ -109,11 +110,11 @@ def play(story: Callable[[Bench], Awaitable[None]]) -> None:
     async def main() -> None:
         bench = Bench(Path(folder))
         await bench.kube.create(NODES, {"metadata": {"name": NODE}})
-        unlisten = bench.kubelet.listen(bench.changed.set)
+        bench.unlisten = bench.kubelet.listen(bench.changed.set)
         try:
             await story(bench)
         finally:
-            unlisten()
+            bench.unlisten()
             await asyncio.sleep(0)
 
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:  # short, as sockets' names must be
@@ -133,6 +134,8 @@ def test_a_claim_is_prepared_and_given_up_over_the_sockets() -> None:
                 await driver.prepare([other])
             assert await driver.unprepare([claim]) == {claim.uid: ""}
             assert bench.files() == []
+            while not (await bench.kube.list(RESOURCE_SLICES)).items:
+                await rest(0.01)
         await bench.until(lambda: not bench.kubelet.sockets())
         assert not list(bench.registry.iterdir()) and not list((bench.plugins / DRIVER).iterdir())
         assert [each["spec"]["driver"] for each in (await bench.kube.list(RESOURCE_SLICES)).items] == [DRIVER]
@@ -213,6 +216,27 @@ def test_what_the_kubelet_makes_of_it_is_logged(
     asyncio.run(main())
     (said,) = [each for each in caplog.messages if words in each]
     assert DRIVER in said and ("no room" in said) is not registered
+
+
+def test_devices_are_published_once_the_kubelet_can_call() -> None:
+    """A pod that is scheduled before is tried again a minute later."""
+
+    async def story(bench: Bench) -> None:
+        bench.unlisten()
+        link = GrpcDraLink(plugins=bench.plugins, registry=bench.registry, cdi=bench.cdi)
+        running = asyncio.create_task(DriverComponent(bench.context, bench.fans, link=link, node=NODE).run())
+        while not bench.registry.joinpath(f"{DRIVER}-reg.sock").exists():
+            await rest(0.01)
+        await rest(0.2)
+        assert (await bench.kube.list(RESOURCE_SLICES)).items == []
+        bench.unlisten = bench.kubelet.listen(bench.changed.set)
+        async with asyncio.timeout(20):
+            while not (await bench.kube.list(RESOURCE_SLICES)).items:
+                await rest(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    play(story)
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def _unallocated(sight: Sight, claim: Object) -> Iterator[Finding]:
     from mews.kube.scheduling.devices.taint_rules import with_rules
 
     classes = {name_of(each): each for each in sight.device_classes}
-    slices = [with_rules(each, sight.taint_rules) for each in sight.slices]
+    slices = [with_rules(each, sight.taint_rules, classes.get) for each in sight.slices]
     found = shortages(claim, slices=slices, claims=sight.claims, class_of=classes.get, features=sight.devices)
     for sentence in found:
         yield "unschedulable", f"Claim {name_of(claim)} is not allocated: {sentence}."

@@ -241,9 +241,8 @@ def _resource_claims(parts: Parts) -> Runnable:
 def _device_taints(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.devicetaints.controller import DeviceTaintEviction
 
-    version = parts.devices.taint_rules
     events = parts.recorder(DEVICE_TAINTS)
-    return DeviceTaintEviction(parts.context, informers=parts.informers, events=events, rules_version=version)
+    return DeviceTaintEviction(parts.context, informers=parts.informers, events=events, devices=parts.devices)
 
 
 def _device_taints_once_needed(parts: Parts) -> Runnable:

@@ -31,6 +31,12 @@ class DeviceFeatures(Struct, frozen=True):
         return self.minor >= 36
 
     @property
+    def tracks_rules(self) -> bool:
+        """Whether the taints of rules stand on slices before anything looks at them, as in 1.34: rules may select by
+        class and expression, and have no status."""
+        return self.minor < 35
+
+    @property
     def names_classes(self) -> bool:
         """Whether each class has a resource of its own name, and an extended resource of amount zero is none."""
         return self.minor >= 35

@@ -6,17 +6,18 @@ from mews.kube.releases.cluster_release import ClusterRelease
 from mews.kube.releases.release_data import minor
 from mews.kube.scheduling.devices.features import DeviceFeatures
 
-_RULES = {36: "v1beta2"}
-"""Minor version -> the API version in which kube-scheduler of that release reads DeviceTaintRules; v1 later. Those
-of 1.34, which also select by class and expression, and of 1.35 act nowhere here."""
+_RULES = {34: "v1alpha3", 35: "v1alpha3", 36: "v1beta2"}
+"""Minor version -> the API version in which kube-scheduler of that release reads DeviceTaintRules; v1 later."""
 
 
 def features_of(release: ClusterRelease) -> DeviceFeatures:
     """What a cluster turns on; binding conditions need the devices' status, too."""
     gates, number = release.gates, minor(release.name)
     taints = gates.on("DRADeviceTaints")
-    rules = _RULES.get(number, "v1") if number >= min(_RULES) else ""
-    followed = rules and taints and gates.on("DRADeviceTaintRules") and release.serves(f"resource.k8s.io/{rules}")
+    rules = _RULES.get(number, "v1")
+    followed = taints and release.serves(f"resource.k8s.io/{rules}")
+    if number >= 35:  # the gate for rules alone
+        followed = followed and gates.on("DRADeviceTaintRules")
     return DeviceFeatures(
         minor=number,
         admin_access=gates.on("DRAAdminAccess"),

@@ -214,7 +214,7 @@ def found_on(case: DeviceCase, node: str, features: DeviceFeatures) -> dict[str,
     Raises AllocationError.
     """
     claims = [each for each in _in_order(case) if name_of(each) not in case.allocated] + _for_extended(case)
-    slices = [with_rules(each, case.rules) for each in case.slices]
+    slices = [with_rules(each, case.rules, lambda _: None) for each in case.slices]
     found = _allocator(case, slices, features).allocate(_place(case, node), claims)
     return None if found is None else dict(zip(map(name_of, claims), found, strict=True))
 

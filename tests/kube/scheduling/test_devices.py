@@ -44,7 +44,18 @@ def test_features_follow_the_gates_of_the_release() -> None:
 @pytest.mark.parametrize(
     ("release", "version"),
     [
-        (cluster_release("1.34", {"DRADeviceTaints": True}, {"resource.k8s.io/v1alpha3": True}), ""),
+        (cluster_release("1.34", {"DRADeviceTaints": True}, {"resource.k8s.io/v1alpha3": True}), "v1alpha3"),
+        (cluster_release("1.34", {"DRADeviceTaints": True}), ""),
+        (cluster_release("1.34", {}, {"resource.k8s.io/v1alpha3": True}), ""),
+        (cluster_release("1.35", {"DRADeviceTaints": True}, {"resource.k8s.io/v1alpha3": True}), ""),
+        (
+            cluster_release(
+                "1.35",
+                {"DRADeviceTaints": True, "DRADeviceTaintRules": True},
+                {"resource.k8s.io/v1alpha3": True},
+            ),
+            "v1alpha3",
+        ),
         (cluster_release("1.36"), ""),
         (cluster_release("1.36", {"DRADeviceTaintRules": True}, {"resource.k8s.io/v1beta2": True}), "v1beta2"),
         (cluster_release("1.36", {"DRADeviceTaintRules": True}), ""),

@@ -1,7 +1,8 @@
 """Deletes the pods whose devices have a NoExecute taint that they do not tolerate, or no longer.
 
 Taints come from ResourceSlices and, where they act, from DeviceTaintRules; a rule's status says how far its evictions
-are. Source: pkg/controller/devicetainteviction/device_taint_eviction.go of Kubernetes 1.37.
+are. Source: pkg/controller/devicetainteviction/device_taint_eviction.go of Kubernetes 1.37, and of 1.34 where devices
+are as there (``DeviceFeatures.tracks_rules``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from msgspec import Struct
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resource_claims import consumers_of
-from mews.kube.api.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
+from mews.kube.api.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.client.port import DeleteOptions, Patch, Preconditions
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.devicetaints import policy
@@ -22,6 +23,8 @@ from mews.kube.emulated.controllers.disrupted_pods import mark_disrupted
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.emulated.controllers.syncing import SyncLoop
 from mews.kube.events import EventRecorder
+from mews.kube.scheduling.devices.features import DeviceFeatures
+from mews.kube.scheduling.devices.taint_rules import concern, with_rules
 
 _MANAGER = "device-taint-eviction-controller"
 """The field manager of the rules' status."""
@@ -63,18 +66,20 @@ class _DoomedPod(Struct, frozen=True):
 
 
 class DeviceTaintEviction:
-    """Component: one for a cluster. ``events`` records as ``device-taint-eviction-controller``. ``rules_version``: the
-    API version of the DeviceTaintRules that act, "" where none do."""
+    """Component: one for a cluster. ``events`` records as ``device-taint-eviction-controller``. ``devices``: what the
+    release's gates turn on."""
 
     def __init__(
-        self, context: Context, *, informers: Informers, events: EventRecorder, rules_version: str = ""
+        self, context: Context, *, informers: Informers, events: EventRecorder, devices: DeviceFeatures
     ) -> None:
         self._context = context
         self._events = events
         self._pods, self._claims = informers.of(PODS), informers.of(RESOURCE_CLAIMS)
         self._slices = informers.of(RESOURCE_SLICES)
-        self._rules_resource = taint_rules_of(rules_version)
-        self._rules = informers.of(self._rules_resource) if rules_version else None
+        self._devices = devices
+        self._rules_resource = taint_rules_of(devices.taint_rules)
+        self._rules = informers.of(self._rules_resource) if devices.taint_rules else None
+        self._classes = informers.of(DEVICE_CLASSES) if devices.taint_rules and devices.tracks_rules else None
         self._taints = DeviceTaints()
         self._evictions: dict[str, Eviction] = {}
         """By key, of the claims that pods must not use any longer."""
@@ -87,10 +92,13 @@ class DeviceTaintEviction:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        for informer in (self._pods, self._claims, self._slices, *((self._rules,) if self._rules else ())):
-            await informer.synced()
+        for informer in (self._pods, self._claims, self._slices, self._rules, self._classes):
+            if informer is not None:
+                await informer.synced()
+        if self._classes is not None:
+            self._classes.on_change(self._class_changed)
         if self._rules is not None:
-            self._rules.on_change(self._rule_changed)
+            self._rules.on_change(self._rule_changed if self._classes is None else self._tracked_rule_changed)
         self._slices.on_change(self._slice_changed)
         self._claims.on_change(self._claim_changed)
         self._pods.on_change(self._pod_changed)
@@ -108,7 +116,21 @@ class DeviceTaintEviction:
         if self._taints.set_rule(old, new):
             self._reassess(self._claims.items())
 
+    def _tracked_rule_changed(self, old: Object | None, new: Object | None) -> None:
+        """Its taint is put on slices, which change."""
+        rules = [rule for rule in (old, new) if rule is not None]
+        for each in list(self._slices.items()):
+            if concern(rules, each):
+                self._slice_changed(each, each)
+
+    def _class_changed(self, _old: Object | None, new: Object | None) -> None:
+        if new is not None:  # upstream's tracker misses the end of a class
+            for each in list(self._slices.items()):
+                self._slice_changed(each, each)
+
     def _slice_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None and self._classes is not None and self._rules is not None:
+            new = with_rules(new, list(self._rules.items()), self._classes.get)
         changed = self._taints.set_slice(old, new)
         if changed:
             self._reassess(claim for claim in self._claims.items() if policy.uses(claim, changed))
@@ -117,9 +139,9 @@ class DeviceTaintEviction:
         for claim in claims:
             before = self._evictions.get(key_of(claim))
             after = self._assess(claim)
-            # Upstream takes no eviction before and after for a change, so pods of untainted claims are seen to, too.
-            # One that is being deleted for another claim is on the list again, and leaves it with an event.
-            if after is None or after != before:
+            # From 1.35 on no eviction before and after is a change to upstream, so pods of untainted claims are seen
+            # to, too. One that is being deleted for another claim is on the list again, and leaves it with an event.
+            if after != before or (after is None and not self._devices.tracks_rules):
                 self._claim_used(claim)
 
     def _assess(self, claim: Object) -> Eviction | None:
@@ -147,6 +169,8 @@ class DeviceTaintEviction:
                 pod = self._pods.get(str(consumer["name"]), namespace_of(claim))
                 if pod is not None and uid_of(pod) == consumer.get("uid"):
                     self._see_to(pod)
+                elif self._devices.minor < 36:  # until then upstream left the rest unseen
+                    return
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:
@@ -171,7 +195,12 @@ class DeviceTaintEviction:
         self._update_later(eviction)
 
     def _eviction_of(self, pod: Object) -> Eviction | None:
-        return policy.eviction_of_pod(pod, self._claims.get, lambda claim: self._evictions.get(key_of(claim)))
+        return policy.eviction_of_pod(
+            pod,
+            self._claims.get,
+            lambda claim: self._evictions.get(key_of(claim)),
+            extended=self._devices.minor >= 37,
+        )
 
     def _update_later(self, eviction: Eviction) -> None:
         """More pods may be about to change, and caches to be late: the rules' status can wait."""
@@ -196,6 +225,8 @@ class DeviceTaintEviction:
             return
         is_done = await self._evict(doomed)
         self._doomed.pop(uid, None)
+        if self._devices.tracks_rules:  # nothing is remembered there
+            return
         self._evicted.add(uid)
         if is_done:
             for rule in doomed.eviction.rules:
@@ -209,7 +240,7 @@ class DeviceTaintEviction:
             pod = await kube.get(PODS, name, namespace=namespace)
             if uid_of(pod) != doomed.uid:
                 return False
-            if is_deleting(pod):
+            if is_deleting(pod) and not self._devices.tracks_rules:
                 return True
             self._report(doomed, "Marking for deletion")
             await mark_disrupted(self._context, pod, reason=_REASON, message=_MESSAGE)

@@ -185,21 +185,26 @@ def uses(claim: Object, devices: frozenset[Device]) -> bool:
 
 
 def eviction_of_pod(
-    pod: Object, find: Callable[[str, str], Object | None], of_claim: Callable[[Object], Eviction | None]
+    pod: Object,
+    find: Callable[[str, str], Object | None],
+    of_claim: Callable[[Object], Eviction | None],
+    *,
+    extended: bool = True,
 ) -> Eviction | None:
     """When the pod must be deleted: at the earliest time of its claims, for the rules of all of them. A pod that is on
-    no node stays. ``find`` looks a claim up by name and namespace."""
+    no node stays. ``find`` looks a claim up by name and namespace; ``extended``: whether the claim for extended
+    resources counts, as from 1.37 on."""
     if not node_name_of(pod):
         return None
-    found = [each for claim in _claims(pod, find) if (each := of_claim(claim)) is not None]
+    found = [each for claim in _claims(pod, find, extended=extended) if (each := of_claim(claim)) is not None]
     if not found:
         return None
     return Eviction(min(each.at_s for each in found), frozenset().union(*(each.rules for each in found)))
 
 
-def _claims(pod: Object, find: Callable[[str, str], Object | None]) -> Iterator[Object]:
+def _claims(pod: Object, find: Callable[[str, str], Object | None], *, extended: bool) -> Iterator[Object]:
     """The allocated claims that the pod may use."""
-    for name, must_own in _claim_names(pod):
+    for name, must_own in _claim_names(pod, extended=extended):
         claim = find(name, namespace_of(pod))
         if claim is None or allocation_of(claim) is None or (must_own and not owns(uid_of(pod), claim)):
             continue
@@ -207,7 +212,7 @@ def _claims(pod: Object, find: Callable[[str, str], Object | None]) -> Iterator[
             yield claim
 
 
-def _claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
+def _claim_names(pod: Object, *, extended: bool) -> Iterator[tuple[str, bool]]:
     """The names of the pod's claims, and whether the pod must own each. Source: resourceclaim/pod.go, PodClaims."""
     for entry in pod["spec"].get("resourceClaims") or ():
         try:
@@ -216,7 +221,7 @@ def _claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
             continue
         if name is not None:
             yield name, is_generated(entry)
-    if name := extended_claim_name(pod):
+    if extended and (name := extended_claim_name(pod)):
         yield name, True
 
 

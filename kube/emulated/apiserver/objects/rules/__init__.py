@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
 from mews.kube.emulated.apiserver.objects.rules.later_rules import (
+    STAMPS,
     change_faults_of,
     faults_of,
     revision,
@@ -35,7 +36,7 @@ from mews.kube.emulated.apiserver.store.metadata_faults import (
 from mews.kube.emulated.apiserver.types.gated_fields import dropper
 from mews.kube.emulated.apiserver.types.gotypes import root_of
 from mews.kube.releases.feature_gates import FeatureGates
-from mews.kube.releases.release_data import DEFAULT
+from mews.kube.releases.release_data import DEFAULT, minor
 
 if TYPE_CHECKING:
     from mews.kube.api.objects import Object
@@ -250,6 +251,9 @@ def _later(rules: Rules, kind: Kind) -> Rules:
     status = status_faults_of(kind.release, kind.qualified, rules.validate_status)
     change = change_faults_of(kind.release, kind.qualified, rules.validate_change)
     hooks = {"validate": validate, "validate_change": change, "validate_status": status}
+    since, reference = STAMPS.get(kind.qualified, ("", ""))
+    if since and minor(kind.release) >= minor(since):
+        hooks["stamp"] = _load(reference)
     return replace(rules, warn=warn, revise=revise or rules.revise, **hooks)
 
 

@@ -14,7 +14,8 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 Part = Mapping[str, Any]
 
-_EFFECTS = ("NoExecute", "NoSchedule", "None")
+_EFFECTS = ("NoExecute", "NoSchedule")
+"""From 1.35 on None, too (``words.json``)."""
 _MOST_TAINTS = 16
 _MOST_COUNTER_SETS = 8
 _MOST_COUNTERS = 32

@@ -1,18 +1,22 @@
-"""DeviceTaintRules: taints of devices that an administrator sets (pkg/registry/resource/devicetaintrule of 1.37)."""
+"""DeviceTaintRules: taints of devices that an administrator sets (pkg/registry/resource/devicetaintrule).
+
+Those of 1.34 select by device class and expression, too; later types have no such fields.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.device_faults import label_faults, pool_name_faults
+from mews.kube.emulated.apiserver.objects.rules.device_faults import label_faults, pool_name_faults, selectors_faults
 from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_taint_faults
 from mews.kube.emulated.apiserver.objects.rules.devices import default_taint_time
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _MOST_CONDITIONS = 8
@@ -22,19 +26,23 @@ def _default_time(rule: Object, now: str) -> None:
     default_taint_time(rule["spec"].get("taint"), now)
 
 
-def _stamp(new: Object, old: Object, now: str) -> None:
-    """Another effect counts from now, unless the client says since when."""
+def stamp(new: Object, old: Object, now: str) -> None:
+    """From 1.36 on another effect counts from now, unless the client says since when."""
     taint, before = (checks.part_of(each["spec"], "taint") for each in (new, old))
     if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
         new["spec"]["taint"] = {**taint, "timeAdded": now}
 
 
-def _faults(rule: Object) -> list[FieldError]:
-    return list(_spec_faults(rule["spec"]))
+def _faults(rule: Object, *, shares: bool = False) -> list[FieldError]:
+    return list(_spec_faults(rule["spec"], shares=shares))
 
 
-def _spec_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _spec_faults(spec: Mapping[str, Any], *, shares: bool) -> Iterator[FieldError]:
     chosen, path = checks.part_of(spec, "deviceSelector"), "spec.deviceSelector"
+    if chosen.get("deviceClassName"):
+        yield from names.subdomain_faults(f"{path}.deviceClassName", chosen["deviceClassName"])
+    elif chosen.get("deviceClassName") is not None:
+        yield refusals.required(f"{path}.deviceClassName")
     if chosen.get("driver"):
         yield from driver_name_faults(chosen["driver"], f"{path}.driver")
     elif chosen.get("driver") is not None:
@@ -43,6 +51,7 @@ def _spec_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield from pool_name_faults(chosen["pool"], f"{path}.pool")
     if chosen.get("device") is not None:
         yield from label_faults(f"{path}.device", chosen["device"])
+    yield from selectors_faults(checks.items(chosen, "selectors"), f"{path}.selectors", shares=shares)
     yield from device_taint_faults(checks.part_of(spec, "taint"), "spec.taint")
 
 
@@ -54,4 +63,6 @@ def _status_faults(new: Object, _old: Object) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default_times=_default_time, stamp=_stamp, validate=_faults, validate_status=_status_faults)
+sharing_faults = partial(_faults, shares=True)
+"""Where devices may be shared (DRAConsumableCapacity)."""
+RULES = Rules(default_times=_default_time, validate=_faults, validate_status=_status_faults)

@@ -62,6 +62,10 @@ GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             ("resourceclaimtemplates.resource.k8s.io", "SHARING_TEMPLATES", ("admit", "validate", "validate_change")),
         )
     },
+    "devicetaintrules.resource.k8s.io": (
+        "DRAConsumableCapacity",
+        {"validate": "device_taint_rules:sharing_faults"},
+    ),
     "csinodes.storage.k8s.io": ("MutableCSINodeAllocatableCount", {"compare": "storage:compare_identities"}),
 }
 """Kind -> a gate, and what stands in the place of hooks of its rules where the gate is on."""

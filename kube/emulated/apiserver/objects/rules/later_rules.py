@@ -165,6 +165,12 @@ _FAULTS: Mapping[str, tuple[str, Callable[[Object], list[FieldError]]]] = {
 """Kind -> since which release there are further errors, and which; they come last."""
 
 
+STAMPS: Mapping[str, tuple[str, str]] = {
+    "devicetaintrules.resource.k8s.io": ("1.36", "device_taint_rules:stamp"),
+}
+"""Kind -> since which release an update stamps times, and the hook."""
+
+
 def faults_of(
     release: str, qualified: str, known: Callable[[Object], list[FieldError]]
 ) -> Callable[[Object], list[FieldError]]:

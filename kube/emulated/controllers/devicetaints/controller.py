@@ -2,7 +2,8 @@
 
 Taints come from ResourceSlices and, where they act, from DeviceTaintRules; a rule's status says how far its evictions
 are. Source: pkg/controller/devicetainteviction/device_taint_eviction.go of Kubernetes 1.37, and of 1.34 where devices
-are as there (``DeviceFeatures.tracks_rules``).
+are as there (``DeviceFeatures.tracks_rules``). Upstream's controller of 1.34 reports the first eviction alone
+(deletePodHandler forgets for all how to); here each has its event.
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ class DeviceTaintEviction:
             return
         is_done = await self._evict(doomed)
         self._doomed.pop(uid, None)
-        if self._devices.tracks_rules:  # nothing is remembered there
+        if self._devices.tracks_rules:  # there a pod that is seen again is evicted again
             return
         self._evicted.add(uid)
         if is_done:
@@ -240,7 +241,7 @@ class DeviceTaintEviction:
             pod = await kube.get(PODS, name, namespace=namespace)
             if uid_of(pod) != doomed.uid:
                 return False
-            if is_deleting(pod) and not self._devices.tracks_rules:
+            if is_deleting(pod):
                 return True
             self._report(doomed, "Marking for deletion")
             await mark_disrupted(self._context, pod, reason=_REASON, message=_MESSAGE)

@@ -35,6 +35,8 @@ CHANGES = (
     "claim deleted",
     "claim for another pod",
 )
+OLD_CHANGES = (*CHANGES, "class changed", "class deleted", "class made")
+"""Of 1.34, whose rules may select by class. Cases are drawn in turn, so each change meets each kind of rule."""
 
 
 class PodCase(Struct, frozen=True):
@@ -67,18 +69,24 @@ class TaintCase(Struct, frozen=True):
     taints: dict[str, list[Body]] = field(default_factory=dict)
     rules: dict[str, Body] = field(default_factory=dict)
     change: str = "nothing"
+    classes: dict[str, Body] = field(default_factory=dict)
+    """Device classes, by name."""
 
     @property
     def driver(self) -> str:
         return f"{self.name}.example.com"
 
 
-def draw_case(seed: int, number: int) -> TaintCase:
-    """The case of that number."""
-    return _Draw(random.Random(f"{seed}/{number}"), number).case()
+def draw_case(seed: int, number: int, *, old: bool = False) -> TaintCase:
+    """The case of that number; ``old``: of 1.34."""
+    return (_OldDraw if old else _Draw)(random.Random(f"{seed}/{number}"), number).case()
 
 
 class _Draw:
+    changes = CHANGES
+    effects = ("NoExecute", "NoExecute", "NoExecute", "NoSchedule", "None")
+    soft = ("None", "NoSchedule")
+
     def __init__(self, rng: random.Random, number: int) -> None:
         self.rng = rng
         self.number = number
@@ -96,10 +104,13 @@ class _Draw:
             claims += its
         if len(pods) > 1 and claims and self.chance(0.4):
             self.share(pods, claims)
-        change = CHANGES[self.number % len(CHANGES)]
-        rules = {} if self.chance(0.3) and "rule" not in change else self.rules(change)
+        change = self.changes[self.number % len(self.changes)]
+        rules = {} if self.chance(0.3) and not change.startswith(("rule", "class")) else self.rules(change)
         taints = {} if rules and self.chance(0.4) else self.taints()
-        return TaintCase(self.name, self.devices, pods, claims, taints, rules, change)
+        return TaintCase(self.name, self.devices, pods, claims, taints, rules, change, self.classes())
+
+    def classes(self) -> dict[str, Body]:
+        return {}
 
     # ------------------------------------------------------------------------------------------------------------- pods
 
@@ -179,7 +190,7 @@ class _Draw:
     def taint(self, key: str) -> Body:
         made: Body = {
             "key": key,
-            "effect": self.rng.choice(("NoExecute", "NoExecute", "NoExecute", "NoSchedule", "None")),
+            "effect": self.rng.choice(self.effects),
         }
         if self.chance(0.5):
             made["value"] = "v"
@@ -191,7 +202,7 @@ class _Draw:
         count = self.rng.choice((1, 1, 2))
         made = {f"{self.name}-r{number}": self.rule("ab"[number]) for number in range(count)}
         if change == "rule evicts":
-            made[f"{self.name}-r0"]["taint"]["effect"] = self.rng.choice(("None", "NoSchedule"))
+            made[f"{self.name}-r0"]["taint"]["effect"] = self.rng.choice(self.soft)
         return made
 
     def rule(self, key: str) -> Body:
@@ -201,3 +212,32 @@ class _Draw:
         if self.chance(0.2):
             selector["pool"] = self.rng.choice(("p", "q"))
         return {"deviceSelector": selector, "taint": self.taint(key)}
+
+
+def by(expression: str, driver: str) -> Body:
+    """A selector of devices by their number."""
+    return {"cel": {"expression": f"device.attributes['{driver}'].{expression}"}}
+
+
+class _OldDraw(_Draw):
+    """Without the effect None; rules may select by class and expression."""
+
+    changes = OLD_CHANGES
+    effects = ("NoExecute", "NoExecute", "NoExecute", "NoSchedule")
+    soft = ("NoSchedule",)
+
+    def classes(self) -> dict[str, Body]:
+        driver = f"{self.name}.example.com"
+        made = {"low": {"selectors": [by("number < 2", driver)]}, "all": {}}
+        return {f"{self.name}-{name}": spec for name, spec in made.items()}
+
+    def rule(self, key: str) -> Body:
+        made, driver = super().rule(key), f"{self.name}.example.com"
+        selector = made["deviceSelector"]
+        if self.changes[self.number % len(self.changes)].startswith("class") or self.chance(0.4):
+            selector["deviceClassName"] = f"{self.name}-{self.rng.choice(('low', 'low', 'all', 'new'))}"
+            selector.pop("device", None)
+        if self.chance(0.4):
+            expression = self.rng.choice(("number < 3", "number > 0", "odd", "missing == 1"))
+            selector["selectors"] = [by(expression, driver)]
+        return made

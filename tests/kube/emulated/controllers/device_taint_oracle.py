@@ -17,6 +17,7 @@ from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, uid_of
 from mews.kube.api.resources import (
+    DEVICE_CLASSES,
     EVENTS,
     NAMESPACES,
     PODS,
@@ -32,12 +33,13 @@ from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.controllers.catalogue import DEVICE_TAINTS
 from mews.kube.emulated.controllers.manager import ControllerManager
-from mews.kube.releases.cluster_release import cluster_release
+from mews.kube.releases.cluster_release import ClusterRelease, cluster_release
+from mews.kube.scheduling.devices.features import DeviceFeatures
 from mews.kube.scheduling.devices.gated_features import features_of
-from tests.kube.emulated.controllers.device_taint_cases import ClaimCase, PodCase, TaintCase
+from tests.kube.emulated.controllers.device_taint_cases import ClaimCase, PodCase, TaintCase, by
 
 RELEASE = cluster_release("1.37")
-RULES = taint_rules_of("v1")
+OLD_RELEASE = cluster_release("1.34", {"DRADeviceTaints": True}, {"resource.k8s.io/v1alpha3": True})
 Seen = list[dict[str, Any]]
 """What there is of a case at each look."""
 _LOOKS_S = (2.0, 4.0, 15.0, 26.0)
@@ -50,14 +52,19 @@ _APART_S = 0.5
 class _Stage:
     """Where one case is played."""
 
-    def __init__(self, kube: KubeApi, case: TaintCase) -> None:
+    def __init__(self, kube: KubeApi, case: TaintCase, devices: DeviceFeatures) -> None:
         self.kube = kube
         self.case = case
+        self.rules = taint_rules_of(devices.taint_rules)
+        self.untold = ("Marking for deletion",) if devices.tracks_rules else ()
+        """Of the evictions of a process the real controller of 1.34 reports the first alone."""
         self.pods: dict[str, Object] = {}
 
     async def play(self) -> Seen:
         await self.kube.create(NAMESPACES, {"metadata": {"name": self.case.name}})
         await self.kube.create(RESOURCE_SLICES, self.slice("slice"))
+        for name, spec in self.case.classes.items():
+            await self.kube.create(DEVICE_CLASSES, {"metadata": {"name": name}, "spec": spec})
         for pod in self.case.pods:
             self.pods[pod.name] = await self.pod(pod)
         for claim in self.case.claims:
@@ -67,7 +74,7 @@ class _Stage:
             await self.publish(self.case.taints)
         for name, spec in self.case.rules.items():
             await asyncio.sleep(_APART_S)
-            await self.kube.create(RULES, {"metadata": {"name": name}, "spec": spec})
+            await self.kube.create(self.rules, {"metadata": {"name": name}, "spec": spec})
         began_s = asyncio.get_running_loop().time()
         found: Seen = []
         for number, look_s in enumerate(_LOOKS_S):
@@ -80,10 +87,11 @@ class _Stage:
     # ----------------------------------------------------------------------------------------------------------- making
 
     def slice(self, name: str, *, generation: int = 1, taints: dict[str, Any] | None = None) -> Object:
-        devices = [
-            {"name": each, **({"taints": taints[each]} if taints and each in taints else {})}
-            for each in self.case.devices
-        ]
+        devices = []
+        for number, each in enumerate(self.case.devices):
+            attributes = {"number": {"int": number}, "odd": {"bool": number % 2 == 1}}
+            tainted = {"taints": taints[each]} if taints and each in taints else {}
+            devices.append({"name": each, "attributes": attributes, **tainted})
         pool = {"name": "p", "generation": generation, "resourceSliceCount": 1}
         spec = {"driver": self.case.driver, "pool": pool, "nodeName": "nowhere", "devices": devices}
         return {"metadata": {"name": f"{self.case.name}-{name}"}, "spec": spec}
@@ -144,7 +152,7 @@ class _Stage:
         elif what == "slice deleted":
             await self.kube.delete(RESOURCE_SLICES, f"{self.case.name}-slice")
         elif what == "rule removed":
-            await self.kube.delete(RULES, first)
+            await self.kube.delete(self.rules, first)
         elif what == "rule softened":
             await self.patch_rule(first, {"taint": {"effect": "NoSchedule"}})
         elif what == "rule for another device":
@@ -152,8 +160,10 @@ class _Stage:
         elif what == "rule evicts":
             await self.patch_rule(first, {"taint": {"effect": "NoExecute"}})
         elif what == "rule made anew":
-            await self.kube.delete(RULES, first)
-            await self.kube.create(RULES, {"metadata": {"name": first}, "spec": self.case.rules[first]})
+            await self.kube.delete(self.rules, first)
+            await self.kube.create(self.rules, {"metadata": {"name": first}, "spec": self.case.rules[first]})
+        elif what.startswith("class"):
+            await self.change_class(what)
         elif what.startswith("pod"):
             await self.change_pod(what)
         elif what.startswith("claim"):
@@ -163,7 +173,16 @@ class _Stage:
         return {key: [{**each, **changes} for each in taints] for key, taints in self.case.taints.items()}
 
     async def patch_rule(self, name: str, spec: dict[str, Any]) -> None:
-        await self.kube.patch(RULES, name, {"spec": spec}, kind=Patch.MERGE)
+        await self.kube.patch(self.rules, name, {"spec": spec}, kind=Patch.MERGE)
+
+    async def change_class(self, what: str) -> None:
+        others = {"selectors": [by("number >= 2", self.case.driver)]}
+        if what == "class changed":
+            await self.kube.patch(DEVICE_CLASSES, f"{self.case.name}-low", {"spec": others}, kind=Patch.MERGE)
+        elif what == "class deleted":
+            await self.kube.delete(DEVICE_CLASSES, f"{self.case.name}-low")
+        elif what == "class made":
+            await self.kube.create(DEVICE_CLASSES, {"metadata": {"name": f"{self.case.name}-new"}, "spec": others})
 
     async def change_pod(self, what: str) -> None:
         here = {name_of(pod): pod for pod in (await self.kube.list(PODS, namespace=self.case.name)).items}
@@ -194,9 +213,9 @@ class _Stage:
         """Pods with the condition that says why they go, the events, and the rules' conditions; no times."""
         pods = (await self.kube.list(PODS, namespace=self.case.name)).items
         events = (await self.kube.list(EVENTS, namespace=self.case.name)).items
-        rules = [rule for rule in (await self.kube.list(RULES)).items if name_of(rule) in self.case.rules]
+        rules = [rule for rule in (await self.kube.list(self.rules)).items if name_of(rule) in self.case.rules]
         said = Counter[str]()
-        for event in events:
+        for event in (each for each in events if each["message"] not in self.untold):
             words = [event["source"]["component"], event["type"], event["reason"], event["message"]]
             said[" ".join([*words, event["involvedObject"]["name"]])] += event["count"]
         return {
@@ -230,56 +249,79 @@ def _writers(rule: Object) -> list[str]:
     )
 
 
-async def _woken(kube: KubeApi) -> None:
+_PROBE = TaintCase(
+    "probe",
+    ["gpu-0"],
+    [
+        PodCase(
+            "p",
+            {
+                "nodeName": "nowhere",
+                "containers": [{"name": "m", "image": "x"}],
+                "resourceClaims": [{"name": "e", "resourceClaimName": "c"}],
+            },
+            [],
+        )
+    ],
+    [ClaimCase("c", [{"request": "r", "driver": "probe.example.com", "pool": "p", "device": "gpu-0"}], ["p"])],
+)
+
+
+async def _woken(kube: KubeApi, devices: DeviceFeatures) -> None:
     """Wait until the controller works: what it finds at its start it sees in an order that is nobody's."""
-    taint = {"key": "a", "effect": "NoSchedule"}
-    await kube.create(
-        RULES, {"metadata": {"name": "probe"}, "spec": {"deviceSelector": {"pool": "none"}, "taint": taint}}
-    )
+    stage = _Stage(kube, _PROBE, devices)
+    await kube.create(NAMESPACES, {"metadata": {"name": "probe"}})
+    tainted = {"gpu-0": [{"key": "a", "effect": "NoExecute"}]}
+    await kube.create(RESOURCE_SLICES, stage.slice("slice", taints=tainted))
+    stage.pods["p"] = await stage.pod(_PROBE.pods[0])
+    await stage.claim(_PROBE.claims[0])
     ends_s = asyncio.get_running_loop().time() + _PATIENCE_S
-    while not _conditions(await kube.get(RULES, "probe")):
-        assert asyncio.get_running_loop().time() < ends_s, "the controller does not give the rule a status"
+    while not any(map(is_deleting, (await kube.list(PODS, namespace="probe")).items)):
+        assert asyncio.get_running_loop().time() < ends_s, "the controller does not evict the first pod"
         await asyncio.sleep(0.1)
 
 
-async def _played(kube: KubeApi, controller: Runnable, cases: Sequence[TaintCase]) -> dict[str, Seen]:
+async def _played(
+    kube: KubeApi, controller: Runnable, cases: Sequence[TaintCase], devices: DeviceFeatures
+) -> dict[str, Seen]:
     running = asyncio.create_task(controller.run())
     try:
-        await _woken(kube)
-        found = await asyncio.gather(*(_Stage(kube, case).play() for case in cases))
+        await _woken(kube, devices)
+        found = await asyncio.gather(*(_Stage(kube, case, devices).play() for case in cases))
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     return {case.name: seen for case, seen in zip(cases, found, strict=True)}
 
 
-def ours(cases: Sequence[TaintCase]) -> dict[str, Seen]:
+def ours(cases: Sequence[TaintCase], release: ClusterRelease = RELEASE) -> dict[str, Seen]:
     """Our controller on our store."""
+    devices = features_of(release)
 
     async def main() -> dict[str, Seen]:
         clock = virtual_clock()
-        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), release=RELEASE))
+        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), release=release))
         context = Context(kube, clock, stream(1, "controllers"), logging.getLogger("controllers"))
-        controllers = ControllerManager(context, Pace(), controllers=[DEVICE_TAINTS], devices=features_of(RELEASE))
-        return await _played(kube, controllers, cases)
+        controllers = ControllerManager(context, Pace(), controllers=[DEVICE_TAINTS], devices=devices)
+        return await _played(kube, controllers, cases, devices)
 
     return run_virtual(main)
 
 
-def theirs(cases: Sequence[TaintCase], folder: Path) -> dict[str, Seen]:
+def theirs(cases: Sequence[TaintCase], folder: Path, release: ClusterRelease = RELEASE) -> dict[str, Seen]:
     """The real controller on the real control plane."""
-    servers = Servers(release=RELEASE)
+    servers = Servers(release=release)
 
     async def main() -> dict[str, Seen]:
         await asyncio.to_thread(servers.ready)
         identity, kubeconfig = servers.identity, folder / "kubeconfig"
         cluster = {"server": servers.url, "certificate-authority": str(identity.certificate)}
         write_kubeconfig(kubeconfig, server=cluster, user={"token": identity.token})
-        program = kube_controller_manager(folder, kubeconfig, run=[DEVICE_TAINTS], release=RELEASE)
+        program = kube_controller_manager(folder, kubeconfig, run=[DEVICE_TAINTS], release=release)
         assert program is not None
         kube = HttpKube(servers.url, token=identity.token, ssl=identity.client_context())
         try:
-            return await _played(kube, program(Fence()), cases)
+            return await _played(kube, program(Fence()), cases, features_of(release))
         finally:
             await kube.close()
 

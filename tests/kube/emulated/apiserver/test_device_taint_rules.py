@@ -121,3 +121,103 @@ def test_a_table_shows_the_taint_and_its_age(api):
     shown = GROUP_TABLES["devicetaintrules.resource.k8s.io"]
     assert [column.name for column in shown.columns] == ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]
     assert shown.cells(rule, now[0] + 7) == ["r", "k", "v", "NoSchedule", "7s", "7s"]
+
+
+# As kube-apiserver 1.34.2 answered the same requests.
+
+OLD_RULES = taint_rules_of("v1alpha3")
+GATES = {"DRADeviceTaints": True}
+TAINT = {"key": "k", "effect": "NoExecute"}
+AT = "spec.deviceSelector.selectors"
+SHARED = "device.allowMultipleAllocations"
+DEEP = "device.attributes['d']"
+COSTLY = f"{DEEP}.all(a, {DEEP}.all(b, {DEEP}.all(c, {DEEP}.all(e, a == b))))"
+
+
+def old_store(**gates):
+    release = cluster_release("1.34", GATES | gates, {"resource.k8s.io/v1alpha3": True})
+    return fresh_store(lambda: 1e9, random.Random(1), release=release)
+
+
+def old(store, selector, taint=TAINT, name="r"):
+    spec = {"deviceSelector": selector, "taint": taint}
+    return creation.create(store, store.kinds.of(OLD_RULES), "", {"metadata": {"name": name}, "spec": spec})
+
+
+def by(*expressions):
+    return {"selectors": [{"cel": {"expression": expression}} for expression in expressions]}
+
+
+@pytest.mark.parametrize("selector", [{}, {"deviceClassName": "a.b"}, by("true"), by("true", "device.driver == 'd'")])
+def test_a_rule_of_1_34_is_kept_as_it_was_given(selector):
+    assert old(old_store(), selector)["spec"] == {"deviceSelector": selector, "taint": {**TAINT, "timeAdded": CREATED}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "taint", "faults"),
+    [
+        ({"deviceClassName": ""}, TAINT, [("spec.deviceSelector.deviceClassName", 'Invalid value: ""')]),
+        ({"deviceClassName": "A_b"}, TAINT, [("spec.deviceSelector.deviceClassName", 'Invalid value: "A_b"')]),
+        (
+            {"driver": ""},
+            TAINT,
+            [("spec.deviceSelector.driver", "Required"), ("spec.deviceSelector.driver", 'Invalid value: ""')],
+        ),
+        ({"selectors": [{}]}, TAINT, [(f"{AT}[0].cel", "Required value")]),
+        (by(*["true"] * 33), TAINT, [(AT, "Too many: 33: must have at most 32 items")]),
+        (by("true", "1"), TAINT, [(f"{AT}[1].cel.expression", 'Invalid value: "1": must evaluate to bool or')]),
+        (by(SHARED), TAINT, [(f"{AT}[0].cel.expression", f'Invalid value: "{SHARED}": compilation failed')]),
+        (by(COSTLY), TAINT, [(f"{AT}[0].cel.expression", "Forbidden: too complex, exceeds cost limit")]),
+        (
+            {"deviceClassName": "X", "device": "X", "selectors": [{}]},
+            {"key": "k", "effect": "None"},
+            [
+                ("spec.deviceSelector.deviceClassName", 'Invalid value: "X"'),
+                ("spec.deviceSelector.device", 'Invalid value: "X"'),
+                (f"{AT}[0].cel", "Required value"),
+                ("spec.taint.effect", 'Unsupported value: "None": supported values: "NoExecute", "NoSchedule"'),
+            ],
+        ),
+    ],
+)
+def test_a_wrong_rule_of_1_34_is_refused_where_it_is_wrong(selector, taint, faults):
+    with pytest.raises(Invalid) as refused:
+        old(old_store(), selector, taint)
+    causes = refused.value.details["causes"]
+    assert [cause["field"] for cause in causes] == [path for path, _ in faults]
+    assert all(cause["message"].startswith(text) for cause, (_, text) in zip(causes, faults, strict=True))
+
+
+def test_expressions_of_1_34_may_ask_for_shared_devices_where_there_are_any():
+    assert old(old_store(DRAConsumableCapacity=True), by(SHARED))["spec"]["deviceSelector"] == by(SHARED)
+
+
+@pytest.mark.parametrize(("release", "stored"), [("1.34", LONG_AGO), ("1.35", LONG_AGO), ("1.36", CREATED)])
+def test_another_effect_counts_from_the_change_since_1_36(release, stored):
+    gates = {"DRADeviceTaints": True} | ({} if release == "1.34" else {"DRADeviceTaintRules": True})
+    version = "v1beta2" if release == "1.36" else "v1alpha3"
+    known = cluster_release(release, gates, {f"resource.k8s.io/{version}": True})
+    store = fresh_store(lambda: 1e9, random.Random(1), release=known)
+    kind = store.kinds.of(taint_rules_of(version))
+    taint = {**TAINT, "timeAdded": LONG_AGO}
+    creation.create(store, kind, "", {"metadata": {"name": "r"}, "spec": {"taint": taint}})
+    change = {"spec": {"taint": {"effect": "NoSchedule"}}}
+    assert update.patch(store, kind, "", "r", change, patch_kind=Patch.MERGE)["spec"]["taint"]["timeAdded"] == stored
+
+
+@pytest.mark.parametrize("release", ["1.34", "1.35"])
+def test_a_taint_of_a_slice_may_have_the_effect_none_since_1_35(release):
+    store = fresh_store(lambda: 1e9, random.Random(1), release=cluster_release(release, GATES))
+    spec = {"driver": "d", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}
+
+    def publish(effect):
+        device = {"name": "gpu-0", "taints": [{"key": "k", "effect": effect}]}
+        body = {"metadata": {"name": f"s-{effect.lower()}"}, "spec": {**spec, "devices": [device]}}
+        creation.create(store, store.kinds.of(RESOURCE_SLICES), "", body)
+
+    supported = ['"NoExecute"', '"NoSchedule"', *(['"None"'] if release == "1.35" else [])]
+    for effect in ("Foo",) if release == "1.35" else ("Foo", "None"):
+        with pytest.raises(Invalid, match=f'"{effect}": supported values: {", ".join(supported)}$'):
+            publish(effect)
+    if release == "1.35":
+        publish("None")

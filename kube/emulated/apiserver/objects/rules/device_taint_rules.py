@@ -16,7 +16,7 @@ from mews.kube.emulated.apiserver.objects.rules.device_faults import label_fault
 from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_taint_faults
 from mews.kube.emulated.apiserver.objects.rules.devices import default_taint_time
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _MOST_CONDITIONS = 8
@@ -39,14 +39,10 @@ def _faults(rule: Object, *, shares: bool = False) -> list[FieldError]:
 
 def _spec_faults(spec: Mapping[str, Any], *, shares: bool) -> Iterator[FieldError]:
     chosen, path = checks.part_of(spec, "deviceSelector"), "spec.deviceSelector"
-    if chosen.get("deviceClassName"):
+    if chosen.get("deviceClassName") is not None:
         yield from names.subdomain_faults(f"{path}.deviceClassName", chosen["deviceClassName"])
-    elif chosen.get("deviceClassName") is not None:
-        yield refusals.required(f"{path}.deviceClassName")
-    if chosen.get("driver"):
+    if chosen.get("driver") is not None:
         yield from driver_name_faults(chosen["driver"], f"{path}.driver")
-    elif chosen.get("driver") is not None:
-        yield refusals.required(f"{path}.driver")
     if chosen.get("pool") is not None:
         yield from pool_name_faults(chosen["pool"], f"{path}.pool")
     if chosen.get("device") is not None:

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -174,22 +174,36 @@ async def judged(kube: KubeApi, clock: Clock, parts: Sequence[Runnable], cases: 
 
 def ours(cases: Sequence[DeviceCase], release: ClusterRelease = STANDARD) -> list[Verdict]:
     """Our scheduler on our store."""
-
-    async def main() -> list[Verdict]:
-        clock = virtual_clock()
-        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True, release=release))
-        context = Context(kube, clock, stream(1, "scheduler"), logging.getLogger("scheduler"))
-        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release)))
-        return await judged(kube, clock, [Scheduler(context, SchedulerConfig((profile,)))], cases)
-
-    return run_virtual(main)
+    return before_ours(lambda kube, clock, scheduler: judged(kube, clock, [scheduler], cases), release)
 
 
 def theirs(cases: Sequence[DeviceCase], folder: Path, release: ClusterRelease = STANDARD) -> list[Verdict]:
     """The real scheduler on the real control plane."""
+    return before_theirs(lambda kube, clock, scheduler: judged(kube, clock, [scheduler], cases), folder, release)
+
+
+T = TypeVar("T")
+Play = Callable[[KubeApi, Clock, Runnable], Awaitable[T]]
+
+
+def before_ours(play: Play[T], release: ClusterRelease) -> T:
+    """Play with our scheduler on our store."""
+
+    async def main() -> T:
+        clock = virtual_clock()
+        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True, release=release))
+        context = Context(kube, clock, stream(1, "scheduler"), logging.getLogger("scheduler"))
+        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release)))
+        return await play(kube, clock, Scheduler(context, SchedulerConfig((profile,))))
+
+    return run_virtual(main)
+
+
+def before_theirs(play: Play[T], folder: Path, release: ClusterRelease) -> T:
+    """Play with the real scheduler on the real control plane."""
     servers = Servers(release=release)
 
-    async def main() -> list[Verdict]:
+    async def main() -> T:
         await asyncio.to_thread(servers.ready)
         identity, kubeconfig = servers.identity, folder / "kubeconfig"
         cluster = {"server": servers.url, "certificate-authority": str(identity.certificate)}
@@ -198,7 +212,7 @@ def theirs(cases: Sequence[DeviceCase], folder: Path, release: ClusterRelease = 
         assert program is not None
         kube = HttpKube(servers.url, token=identity.token, ssl=identity.client_context())
         try:
-            return await judged(kube, Clock.wall(), [program(Fence())], cases)
+            return await play(kube, Clock.wall(), program(Fence()))
         finally:
             await kube.close()
 

@@ -15,6 +15,7 @@ from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.api.errors import NotFound, ServerError
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, seconds, timestamp, uid_of
 from mews.kube.api.resources import (
+    DEVICE_CLASSES,
     EVENTS,
     NAMESPACES,
     PODS,
@@ -31,13 +32,14 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.controllers.catalogue import DEVICE_TAINTS
 from mews.kube.emulated.controllers.devicetaints.controller import RecentUids
 from mews.kube.emulated.controllers.manager import ControllerManager
-from mews.kube.releases.cluster_release import cluster_release
+from mews.kube.releases.cluster_release import ClusterRelease, cluster_release
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.devices.gated_features import features_of
 from tests.kube.emulated.controllers.telling import Mortal
 from tests.kube.emulated.controllers.test_controllers import running
 
 RELEASE = cluster_release("1.37")
+OLD = cluster_release("1.34", {"DRADeviceTaints": True}, {"resource.k8s.io/v1alpha3": True})
 RULES = taint_rules_of("v1")
 TAINT = {"key": "k", "value": "v", "effect": "NoExecute"}
 NONE = {**TAINT, "effect": "None"}
@@ -71,14 +73,15 @@ class Calls:
 
 
 class World:
-    """A cluster of 1.37 with that one controller."""
+    """A cluster, of 1.37 unless said, with that one controller."""
 
-    def __init__(self, devices: DeviceFeatures | None = None) -> None:
+    def __init__(self, devices: DeviceFeatures | None = None, release: ClusterRelease = RELEASE) -> None:
         self.clock = virtual_clock()
-        self.store = fresh_store(self.clock.now, stream(1, "store"), release=RELEASE)
+        self.store = fresh_store(self.clock.now, stream(1, "store"), release=release)
         self.kube = InProcessKube(self.store)
         self.calls = Calls(self.kube)
-        self.devices = features_of(RELEASE) if devices is None else devices
+        self.devices = features_of(release) if devices is None else devices
+        self.rules = taint_rules_of(self.devices.taint_rules or "v1")
 
     def controller(self) -> Runnable:
         context = Context(self.calls, self.clock, stream(1, "controllers"), logging.getLogger("controllers"))  # type: ignore[arg-type]
@@ -104,7 +107,7 @@ class World:
 
     async def rule(self, taint: Any = TAINT, name: str = "r", **selector: str) -> None:
         spec = {"deviceSelector": {"driver": "d", **selector}, "taint": taint}
-        await self.kube.create(RULES, {"metadata": {"name": name}, "spec": spec})
+        await self.kube.create(self.rules, {"metadata": {"name": name}, "spec": spec})
 
     async def pod(self, name: str = "p", *claims: str, namespace: str = "default", **spec: Any) -> Object:
         entries = [{"name": claim, "resourceClaimName": claim} for claim in claims or ("c",)]
@@ -147,9 +150,13 @@ class World:
         return found.get("reason", ""), found.get("message", ""), found.get("lastTransitionTime", "")
 
 
-def play(story: Callable[[World], Awaitable[None]], devices: DeviceFeatures | None = None) -> None:
+def play(
+    story: Callable[[World], Awaitable[None]],
+    devices: DeviceFeatures | None = None,
+    release: ClusterRelease = RELEASE,
+) -> None:
     async def main() -> None:
-        world = World(devices)
+        world = World(devices, release)
         async with running(world.controller()):
             await rest(0.5)  # the time of a taint has no fractions
             await story(world)
@@ -774,3 +781,58 @@ def test_of_many_uids_the_one_that_was_of_no_use_for_longest_is_forgotten() -> N
     assert "a" in uids
     uids.add("c")
     assert ["a" in uids, "b" in uids, "c" in uids] == [True, False, True]
+
+
+# ------------------------------------------------------------------------------------------------------------- of 1.34
+
+
+def test_a_rule_of_1_34_evicts_and_has_no_status() -> None:
+    async def story(world: World) -> None:
+        await world.claim(await world.pod())
+        await world.slice()
+        await world.rule()
+        await rest(1)
+        assert await world.deleting()
+        assert "status" not in await world.kube.get(world.rules, "r")
+        assert await world.events() == [("p", EVICTED, 1)]
+
+    play(story, release=OLD)
+
+
+def test_a_rule_of_1_34_follows_a_class_but_not_to_its_end() -> None:
+    async def story(world: World) -> None:
+        await world.claim(await world.pod(), tolerations=[tolerating(20)])
+        await world.slice()
+        await world.kube.create(DEVICE_CLASSES, {"metadata": {"name": "k"}, "spec": by("false")})
+        await world.rule(deviceClassName="k")
+        await rest(5)
+        assert await world.events() == []
+        await world.kube.patch(DEVICE_CLASSES, "k", {"spec": by("true")}, kind=Patch.MERGE)
+        await rest(1)
+        await world.kube.patch(DEVICE_CLASSES, "k", {"spec": by("false")}, kind=Patch.MERGE)
+        await rest(1)
+        assert await world.events() == [("p", SPARED, 1)]
+        await world.kube.patch(DEVICE_CLASSES, "k", {"spec": by("true")}, kind=Patch.MERGE)
+        await rest(1)
+        await world.delete(DEVICE_CLASSES, "k")
+        await rest(20)
+        assert await world.deleting()
+
+    play(story, release=OLD)
+
+
+def by(expression: str) -> dict[str, Any]:
+    return {"selectors": [{"cel": {"expression": expression}}]}
+
+
+@pytest.mark.parametrize(("release", "evicted"), [(OLD, False), (RELEASE, True)], ids=["1.34", "1.37"])
+def test_until_1_36_a_user_that_is_gone_hides_those_after_it(release: ClusterRelease, evicted: bool) -> None:
+    async def story(world: World) -> None:
+        gone, pod = await world.pod("gone"), await world.pod()
+        await world.claim(gone, pod)
+        await world.delete(PODS, "gone")
+        await world.slice(TAINT)
+        await rest(1)
+        assert await world.deleting() is evicted
+
+    play(story, release=release)

@@ -64,7 +64,10 @@ class _Story:
     async def pod(self, name: str) -> None:
         claim = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "any"}}]}}
         await self.kube.create(RESOURCE_CLAIMS, {"metadata": {"name": name}, "spec": claim}, namespace="n")
-        spec = {"containers": [{"name": "m", "image": "x"}], "resourceClaims": [{"name": "e", "resourceClaimName": name}]}
+        spec = {
+            "containers": [{"name": "m", "image": "x"}],
+            "resourceClaims": [{"name": "e", "resourceClaimName": name}],
+        }
         await self.kube.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="n")
 
     async def got(self, name: str) -> str:
@@ -79,7 +82,9 @@ class _Story:
     async def refused(self, name: str) -> None:
         """The pod is refused, and stays so."""
         ends_s = asyncio.get_running_loop().time() + _PATIENCE_S
-        while (condition_of(await self.kube.get(PODS, name, namespace="n"), "PodScheduled") or {}).get("reason") is None:
+        while (condition_of(await self.kube.get(PODS, name, namespace="n"), "PodScheduled") or {}).get(
+            "reason"
+        ) is None:
             assert asyncio.get_running_loop().time() < ends_s, f"nothing is said of {name}"
             await asyncio.sleep(_LOOK_S)
         await asyncio.sleep(_STAYS_S)

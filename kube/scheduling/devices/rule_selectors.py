@@ -7,6 +7,7 @@ neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+
 from mews.kube.api.objects import Object
 from mews.kube.scheduling.devices.inventory import DeviceId, OfferedDevice, PoolSlice, Spec
 

@@ -139,9 +139,8 @@ class DynamicResources:
             self._books.inventory.remove(name_of(old))
 
     def _tainted(self, resource_slice: Object) -> Object:
-        if self._rules is None:
-            return resource_slice
-        return with_rules(resource_slice, list(self._rules.items()), self._classes.get)
+        rules = () if self._rules is None else tuple(self._rules.items())
+        return with_rules(resource_slice, rules, self._classes.get) if rules else resource_slice
 
     def _rule_changed(self, old: Object | None, new: Object | None) -> None:
         """Taint the devices anew that the rule was about, or is now."""
@@ -152,9 +151,8 @@ class DynamicResources:
 
     def _class_changed(self, _old: Object | None, new: Object | None) -> None:
         """Taint all devices anew: rules may select by class. Upstream's tracker misses the end of one."""
-        if new is not None:
-            for each in self._slices.items():
-                self._books.inventory.set(self._tainted(each))
+        for each in () if new is None else self._slices.items():
+            self._books.inventory.set(self._tainted(each))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out of the queue while one of its claims is missing, being deleted or another pod's."""

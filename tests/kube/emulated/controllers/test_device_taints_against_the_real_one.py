@@ -1,4 +1,4 @@
-"""Drawn cases of tainted devices before our device-taint-eviction-controller and before the real one of 1.37 and of 1.34:
+"""Drawn cases of tainted devices before our device-taint-eviction-controller and before the real ones of 1.37 and 1.34:
 the same pods deleted, with the same conditions and events, and the same status of rules at every look."""
 
 from __future__ import annotations

@@ -103,9 +103,9 @@ class _Story:
         await self.kube.patch(DEVICE_CLASSES, "grade", {"spec": by("> 40")}, kind=Patch.MERGE)
         assert await self.got("b") == "small"
         await self.kube.delete(RULES, "largest")
-        await self.pod("c")
-        await self.refused("c")
         await self.kube.delete(DEVICE_CLASSES, "grade")
+        await asyncio.sleep(1.0)
+        await self.pod("c")
         await self.refused("c")  # the tracker misses the end of a class
         await self.device_class("grade", by("< 40"))
         assert await self.got("c") == "huge"

@@ -140,9 +140,9 @@ class DeviceTaintEviction:
         for claim in claims:
             before = self._evictions.get(key_of(claim))
             after = self._assess(claim)
-            # From 1.35 on no eviction before and after is a change to upstream, so pods of untainted claims are seen
-            # to, too. One that is being deleted for another claim is on the list again, and leaves it with an event.
-            if after != before or (after is None and not self._devices.tracks_rules):
+            # Upstream takes no eviction before and after for a change, so pods of untainted claims are seen to, too.
+            # One that is being deleted for another claim is on the list again, and leaves it with an event.
+            if after is None or after != before:
                 self._claim_used(claim)
 
     def _assess(self, claim: Object) -> Eviction | None:

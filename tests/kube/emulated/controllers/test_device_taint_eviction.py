@@ -836,3 +836,48 @@ def test_until_1_36_a_user_that_is_gone_hides_those_after_it(release: ClusterRel
         assert await world.deleting() is evicted
 
     play(story, release=release)
+
+
+@pytest.mark.parametrize(("release", "told"), [(OLD, []), (RELEASE, [("p", SPARED, 1)])], ids=["1.34", "1.37"])
+def test_in_1_34_a_pod_that_is_being_deleted_is_never_spared(release: ClusterRelease, told: Any) -> None:
+    async def story(world: World) -> None:
+        pod = await world.pod("p", "c", "d")
+        await world.claim(pod)
+        await world.claim(pod, name="d", device="gpu-1")
+        await world.slice(TAINT)
+        await rest(1)
+        await world.rule(device="gpu-1")
+        await rest(1)
+        await world.delete(world.rules, "r")
+        await world.slice()
+        await rest(1)
+        assert await world.deleting()
+        assert await world.events() == sorted([*told, ("p", EVICTED, 1)])
+
+    play(story, release=release)
+
+
+WITH_EXTENDED = cluster_release("1.34", {"DRADeviceTaints": True, "DRAExtendedResource": True})
+
+
+@pytest.mark.parametrize(("release", "evicted"), [(WITH_EXTENDED, False), (RELEASE, True)], ids=["1.34", "1.37"])
+def test_until_1_36_claims_for_extended_resources_evict_nobody(release: ClusterRelease, evicted: bool) -> None:
+    async def story(world: World) -> None:
+        one = {"example.com/gpu": "1"}
+        asking = {"name": "m", "image": "x", "resources": {"requests": one, "limits": one}}
+        pod = await world.pod(resourceClaims=[], containers=[asking])
+        mapping = {"containerName": "m", "resourceName": "example.com/gpu", "requestName": "r"}
+        named = {"resourceClaimName": "c", "requestMappings": [mapping]}
+        pod["status"]["extendedResourceClaimStatus"] = named
+        pod = await world.kube.replace(PODS, pod, subresource="status")
+        assert pod["status"]["extendedResourceClaimStatus"] == named
+        await world.claim(pod)
+        claim = await world.kube.get(RESOURCE_CLAIMS, "c", namespace="default")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid_of(pod), "controller": True}
+        claim["metadata"]["ownerReferences"] = [owner]
+        await world.kube.replace(RESOURCE_CLAIMS, claim)
+        await world.slice(TAINT)
+        await rest(1)
+        assert await world.deleting() is evicted
+
+    play(story, release=release)

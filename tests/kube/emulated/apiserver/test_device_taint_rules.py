@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mews.kube.api.errors import Invalid
-from mews.kube.api.resources import RESOURCE_SLICES, taint_rules_of
+from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
@@ -221,3 +221,22 @@ def test_a_taint_of_a_slice_may_have_the_effect_none_since_1_35(release):
             publish(effect)
     if release == "1.35":
         publish("None")
+
+
+@pytest.mark.parametrize("release", ["1.34", "1.37"])
+def test_a_toleration_may_have_the_effect_none_since_1_35(release):
+    store = fresh_store(lambda: 1e9, random.Random(1), release=cluster_release(release))
+    kind, supported = store.kinds.of(RESOURCE_CLAIMS), ['"NoExecute"', '"NoSchedule"']
+
+    def claimed(effect):
+        exactly = {"deviceClassName": "c", "tolerations": [{"operator": "Exists", "effect": effect}]}
+        spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+        body = {"metadata": {"name": f"c-{effect.lower()}"}, "spec": spec}
+        return creation.create(store, kind, "default", body)
+
+    if release != "1.34":
+        supported.append('"None"')
+        assert claimed("None")
+    for effect in ("Foo",) if release != "1.34" else ("Foo", "None"):
+        with pytest.raises(Invalid, match=f'"{effect}": supported values: {", ".join(supported)}$'):
+            claimed(effect)

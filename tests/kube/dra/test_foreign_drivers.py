@@ -40,6 +40,7 @@ def driver(request: Any, tmp_path_factory: Any) -> Iterator[ForeignDriver]:
         yield made
     finally:
         made.kill()
+        made.up.delete("DeviceClass", made.name)  # the next driver may bear the same name
 
 
 @pytest.fixture(autouse=True)

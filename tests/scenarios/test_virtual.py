@@ -52,6 +52,8 @@ SURPRISES = {
     "gpushare/device-plugin-1929-all-slices-unhealthy.yaml",
     "gpushare/extender-191-cards-changed.yaml",
     "koordinator/05-unhealthy.yaml",
+    "dra/22-evicted-by-a-rule.yaml",
+    "dra/23-xid-taints-a-gpu.yaml",
     "remediation/01-xid-is-mended.yaml",
     "remediation/02-lost-board.yaml",
     "remediation/03-shared-gpu.yaml",

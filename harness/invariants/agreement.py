@@ -100,11 +100,12 @@ class Agreement(Invariant[ObservedState]):
             yield Breach((uid, container, "env"), what, line, next(struck, None), known=by_design)
         host = line.actor.partition("/")[2]
         claimed = self._number_claimed(host, line.fields["pod"])
-        here = {name for each in devices.values() if each.host == host for name in (each.gpuid, each.uuid)}
         for name, ids in naming.items():
-            beside = [id_ for id_ in ids if id_ not in gpuids and id_ not in uuids]
-            if len(beside) <= claimed and here.issuperset(beside):
-                ids = [id_ for id_ in ids if id_ not in beside]
+            if claimed:
+                here = {name for each in devices.values() if each.host == host for name in (each.gpuid, each.uuid)}
+                beside = [id_ for id_ in ids if id_ not in gpuids and id_ not in uuids]
+                if len(beside) <= claimed and here.issuperset(beside):
+                    ids = [id_ for id_ in ids if id_ not in beside]
             if sorted(ids) not in (gpuids, uuids):
                 holds = ", ".join(gpuids) or "none"
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"

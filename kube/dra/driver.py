@@ -30,13 +30,14 @@ Taints belong to ``devices``; a cluster that knows none drops them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, uid_of
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.objects import Object, name_of, uid_of, version_of
 from mews.kube.api.resource_claims import PREPARED, UNPREPARED, allocation_of, results_of
 from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.client.informer import Informer
@@ -62,6 +63,9 @@ _NOTED = ("request", "pool", "device", "shareID", "adminAccess")
 _REPAIR_S = 3.7
 """Measured: a slice that somebody deleted is there again after so long."""
 _RETRY_S = 1.0
+_BELIEVED_S = 60.0
+"""What was written counts so long before a watch has shown it (defaultMutationCacheTTL of
+d/resourceslice/resourceslicecontroller.go): a watch that is late must not lead to a second slice."""
 _REPORT_S = 10.0
 """Health that stays as it is is reported again so often: a kubelet believes a report for thirty seconds."""
 _Devices = list[dict[str, Any]]
@@ -140,6 +144,8 @@ class DriverComponent:
         self._health_changed = Pulse()
         self._published: tuple[_Devices, _Devices] = ([], [])
         """What was written last, and what the API made of it: it drops fields, and sets the times of taints."""
+        self._written: Object | None = None
+        self._believed_until = 0.0
         self._prepared: dict[str, PreparedClaim] = {}
         self._admins: dict[str, None] = {}
         """Claims with administrators' access: they keep no device from others."""
@@ -172,7 +178,11 @@ class DriverComponent:
 
     def _slice_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is None:
+            if self._written is not None and uid_of(old) == uid_of(self._written):
+                self._written = None
             self._later(_REPAIR_S)
+        elif new is not None and len(self._slices) > 1:
+            self._changed.beat()
 
     def _later(self, delay_s: float) -> None:
         asyncio.get_running_loop().call_later(delay_s, self._changed.beat)
@@ -180,20 +190,45 @@ class DriverComponent:
     async def _publish(self) -> None:
         try:
             devices = [dict(each) for each in await self._driver.devices()]
-            known = list(self._slices.items())
-            if known and known[0]["spec"].get("devices", []) in (devices, *self._shown_of(devices)):
+            known = self._known_slice()
+            await self._delete_others(known)
+            if known is not None and known["spec"].get("devices", []) in (devices, *self._shown_of(devices)):
                 return
-            if known:
-                timed = _with_times(devices, known[0]["spec"].get("devices", []))
-                changed = {**known[0], "spec": {**known[0]["spec"], "devices": timed}}
+            if known is not None:
+                timed = _with_times(devices, known["spec"].get("devices", []))
+                changed = {**known, "spec": {**known["spec"], "devices": timed}}
                 answer = await self._context.kube.replace(RESOURCE_SLICES, changed)
             else:
                 answer = await self._context.kube.create(RESOURCE_SLICES, await self._slice(devices))
+            self._believe(answer)
             self._published = (devices, answer["spec"].get("devices", []))
             record(self._context.log, "slice-published", driver=self._driver.name, devices=len(devices))
         except (ApiError, Unavailable, DriverError) as failed:
+            if isinstance(failed, NotFound):
+                self._written = None  # deleted before a watch showed it
             self._context.log.info("devices of %s not published: %s", self._driver.name, failed)
             self._later(_RETRY_S)
+
+    def _believe(self, written: Object) -> None:
+        self._written = written
+        self._believed_until = asyncio.get_running_loop().time() + _BELIEVED_S
+        self._later(_BELIEVED_S)
+
+    def _known_slice(self) -> Object | None:
+        """The slice of this node's pool: as it was written here, until a watch shows something newer."""
+        shown = next(iter(self._slices.items()), None)
+        written = self._written
+        if written is None or asyncio.get_running_loop().time() >= self._believed_until:
+            return shown
+        seen = self._slices.get(name_of(written))
+        return written if seen is None or version_of(seen) < version_of(written) else seen
+
+    async def _delete_others(self, kept: Object | None) -> None:
+        """Another slice of the pool has the same devices, which makes the pool invalid: an earlier incarnation wrote
+        it, and a listing by old data did not show it."""
+        for other in [each for each in self._slices.items() if kept is not None and uid_of(each) != uid_of(kept)]:
+            with contextlib.suppress(NotFound):
+                await self._context.kube.delete(RESOURCE_SLICES, name_of(other))
 
     async def _slice(self, devices: list[dict[str, Any]]) -> Object:
         node = await self._context.kube.get(NODES, self._node)

@@ -19,6 +19,7 @@ OLD = {"kind": "stale-reads", "expires_s": 90}
 LOST = {"kind": "lost-answer", "resource": "pods"}
 OUT_OF_ORDER = {"kind": "unordered-watches", "expires_s": 90}
 CONTROLLERS = "controller-manager"
+DRIVERS = "the drivers publish the GPUs of their nodes"
 MARKED = "one is marked for deletion once its toleration ends, and stays until the kubelet is back"
 
 
@@ -37,10 +38,18 @@ def fault(since: str, component: str, spec: dict[str, Any]) -> dict[str, Any]:
         pytest.param(
             "dra/04-selectors",
             [
-                {"at": 10, "since": "the drivers publish the GPUs of their nodes", "kill": "kubelet/n1"},
+                {"at": 10, "since": DRIVERS, "kill": "kubelet/n1"},
                 fault("the host has a process there", CONTROLLERS, LOST),
             ],
             id="a report that is lost, and nothing happens for long",
+        ),
+        pytest.param(
+            "dra/04-selectors",
+            [
+                fault(DRIVERS, "dra-gpu-driver/four", {"kind": "expired-token", "expires_s": 10}),
+                {**fault(DRIVERS, "dra-gpu-driver/four", {**OUT_OF_ORDER, "expires_s": 10}), "at": 6},
+            ],
+            id="a driver is told late of the slice that it wrote",
         ),
         pytest.param(
             "dra/12-partitions",

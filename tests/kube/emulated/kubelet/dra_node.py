@@ -103,6 +103,7 @@ class Node:
         )
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.link: LocalDraLink | None = None
+        self.poll_s: float | None = 1.0
 
     def context(self, name: str) -> Context:
         return Context(self.kube, self.clock, stream(1, name), logging.getLogger(name))
@@ -112,7 +113,9 @@ class Node:
 
     def start_driver(self) -> None:
         self.link = self.dra.link()
-        self.component = DriverComponent(self.context("driver"), self.fans, link=self.link, node=NODE, poll_s=1.0)
+        self.component = DriverComponent(
+            self.context("driver"), self.fans, link=self.link, node=NODE, poll_s=self.poll_s
+        )
         self.tasks["driver"] = asyncio.create_task(self.component.run())
 
     async def stop(self, name: str) -> None:

@@ -31,6 +31,9 @@ MAX_OPERATING_C = 4
 MEMORY_SHARE_PERCENT = 20
 """Of a board's power, what its memory takes; assumed."""
 
+PLATFORM_SINCE = EDPP_SINCE = 590
+"""The branch whose outputs have the platform of boards outside racks in csv, and Hopper's EDPp multiplier."""
+
 HBM_BANKS, GDDR_BANKS = 640, 192
 """Banks that rows can be remapped in."""
 
@@ -41,11 +44,11 @@ def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
     return dict(
         (
             *_board(gpu),
-            *_platform(gpu),
+            *_platform(gpu, branch),
             *_modes(gpu.profile, branch),
             *_errors(gpu),
             *_heat(gpu.profile),
-            *_power(gpu.profile),
+            *_power(gpu.profile, branch),
             *_fabric(gpu),
         )
     )
@@ -68,21 +71,28 @@ def _board(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
     yield "inforom_oem", "2.1" if profile.architecture >= AMPERE else "1.1"
     if profile.ecc:
         yield "inforom_ecc", "7.16" if profile.architecture >= HOPPER else "6.16"
+    yield "inforom_checksum", "valid"
     yield "pci_base_class", f"{profile.pci_class >> 16:X}"
     yield "pci_sub_class", f"{profile.pci_class >> 8 & 0xFF:X}"
+    yield "csv_base_class", f"0x{profile.pci_class >> 16:X}"
+    yield "csv_sub_class", f"0x{profile.pci_class >> 8 & 0xFF:X}"
     yield "replay_rollovers", "0"
     yield "power_management", "Supported"
 
 
-def _platform(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+def _platform(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
+    """Where the board sits. ``csv_``: what ``--query-gpu`` has of it, on an H100 (590.48.01) also without a rack."""
     yield "module_id", str(gpu.index + 1 if gpu.profile.nvlinks else 1)
+    serial = str(1_820_000_000_000 + _number(gpu.serial, "chassis") % 10_000_000_000)
+    guid = f"0x{_number(gpu.uuid, 'guid'):08x}{_number(gpu.uuid, 'fabric'):08x}"
+    names = ("chassis_serial_number", "slot_number", "tray_index", "host_id", "peer_type", "gpu_fabric_guid")
     if gpu.profile.grace:
-        yield "chassis_serial_number", str(1_820_000_000_000 + _number(gpu.serial, "chassis") % 10_000_000_000)
-        yield "slot_number", "11"
-        yield "tray_index", "5"
-        yield "host_id", "1"
-        yield "peer_type", "Switch Connected"
-        yield "gpu_fabric_guid", f"0x{_number(gpu.uuid, 'guid'):08x}{_number(gpu.uuid, 'fabric'):08x}"
+        in_rack = tuple(zip(names, (serial, "11", "5", "1", "Switch Connected", guid), strict=True))
+        yield from in_rack
+        yield from ((f"csv_{name}", text) for name, text in in_rack)
+    elif gpu.profile.architecture >= HOPPER and gpu.profile.nvlinks and branch >= PLATFORM_SINCE:
+        alone = ("", "0", "0", "0", "Direct Connected", guid)
+        yield from ((f"csv_{name}", text) for name, text in zip(names, alone, strict=True))
 
 
 def _modes(profile: GpuProfile, branch: int) -> Iterator[tuple[str, str]]:
@@ -112,6 +122,9 @@ def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
     if counted:
         yield "ecc_none", "0"
         yield "sram_threshold", "No"
+        yield ("ecc_unit" if profile.architecture <= VOLTA else "ecc_sram"), "0"
+        if profile.architecture > VOLTA:
+            yield "csv_sram_threshold", "No"
     yield "repair_pending", "No"
     if profile.hbm and profile.architecture >= HOPPER:
         yield "unrepairable_memory", "No"
@@ -139,7 +152,9 @@ def _heat(profile: GpuProfile) -> Iterator[tuple[str, str]]:
         yield "target_temperature_max", f"{profile.slowdown_temperature_c - MAX_OPERATING_C} C"
 
 
-def _power(profile: GpuProfile) -> Iterator[tuple[str, str]]:
+def _power(profile: GpuProfile, branch: int) -> Iterator[tuple[str, str]]:
+    if profile.hbm and profile.architecture >= HOPPER and branch >= EDPP_SINCE:
+        yield "edpp", "100"
     if profile.architecture >= ADA or (profile.architecture == AMPERE and not profile.hbm):
         yield "average_power", "yes"
     if profile.hbm and profile.architecture >= HOPPER:
@@ -160,10 +175,12 @@ def _fabric(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
     yield "fabric_status", "Success"
     yield "fabric_clique", "0"
     yield "fabric_cluster", "00000000-0000-0000-0000-000000000000"
-    if gpu.profile.grace:
-        yield "fabric_summary", "Healthy"
-        yield "fabric_bandwidth", "Full"
-        yield "fabric_trouble", "False"
+    health = (("summary", "Healthy"), ("bandwidth", "Full"), ("trouble", "False")) if gpu.profile.grace else ()
+    for name, text in health:
+        yield f"fabric_{name}", text
+    known = {"summary": "N/A", "bandwidth": "N/A", "trouble": "N/A", "configuration": "N/A", **dict(health)}
+    for name, text in known.items():
+        yield f"csv_fabric_{name}", text
 
 
 def _watts(milliwatts: int) -> str:

@@ -9,6 +9,7 @@
     call(nvmlShutdown, (void))                                                                           \
     call(nvmlSystemGetDriverVersion, (char *, unsigned))                                                 \
     call(nvmlSystemGetCudaDriverVersion_v2, (int *))                                                     \
+    call(nvmlSystemGetNVMLVersion, (char *, unsigned))                                                   \
     call(nvmlSystemGetProcessName, (unsigned, char *, unsigned))                                         \
     call(nvmlDeviceGetCount_v2, (unsigned *))                                                            \
     call(nvmlDeviceGetHandleByIndex_v2, (unsigned, Device *))                                            \

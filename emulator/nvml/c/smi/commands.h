@@ -9,14 +9,21 @@ int show_details(const char *ids, int xml, const char *sections);
 
 /* Whether -d knows them all. */
 int sections_known(const char *sections);
-int show_topology(void);
+int show_topology(int with_links); /* NVLinks count before PCIe, or PCIe alone does */
 int query_gpus(const char *ids, const char *fields, const char *format);
-int query_processes(const char *ids, const char *fields, const char *format);
+
+/* --query-WHAT, and --help-query-WHAT: compute-apps, accounted-apps, retired-pages, remapped-rows, supported-clocks;
+ * the list also knows gpu. */
+int query_records(const char *what, const char *ids, const char *fields, const char *format);
+int list_fields(const char *what);
 int reset_gpus(const char *ids);
 int set_persistence(const char *ids, const char *mode);
 int drain(int count, char **arguments);
 int monitor(int count, char **arguments, int devices); /* dmon, or pmon */
 int nvlink(int count, char **arguments);
+
+/* All that is printed from now on goes to that file; 0, after words, when it cannot be written. NULL: nothing to do. */
+int write_to(const char *path);
 
 void pause_for(double seconds);
 

@@ -1,12 +1,15 @@
-/* --query-gpu and --query-compute-apps. */
+/* The queries whose answers are csv, and the lists of their fields. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
+#include "driver.h"
 #include "gpus.h"
 
-enum { BAD_FIELD = 2 };
+enum { BAD_FIELD = 2, EVENT_REASONS_SINCE = 535 };
+
+static const char FORMATS[] = "\"--format\" takes csv[,noheader][,nounits].";
 
 typedef struct {
     int header, units;
@@ -50,13 +53,28 @@ static void cell(int first, const char *text, const char *unit) {
 /* Why there is no value stands in brackets. */
 static void gpu_cell(int first, Device device, const Field *field, int units) {
     char value[VALUE_SIZE] = {0}, bracketed[VALUE_SIZE + 2];
-    Return result = field->get(device, value);
+    Return result = NOT_SUPPORTED;
+    int replaced = driver_replaces(field->instead, value);
+    if (!replaced) result = field_value(device, field, value);
     if (result == OK) {
         cell(first, value, units ? field->unit : NULL);
         return;
     }
-    snprintf(bracketed, sizeof bracketed, "[%s]", result == NOT_SUPPORTED ? "N/A" : api.nvmlErrorString(result));
+    const char *why = replaced ? value : result == NOT_SUPPORTED ? "N/A" : api.nvmlErrorString(result);
+    snprintf(bracketed, sizeof bracketed, "[%s]", why);
     cell(first, bracketed, NULL);
+}
+
+/* The first name is the one in the header, whichever was asked for. Before 535 the reasons had their older name. */
+static const char *header_of(const Field *field) {
+    static const char NEW_REASONS[] = "clocks_event_reasons.";
+    int renamed = strncmp(field->name, NEW_REASONS, sizeof NEW_REASONS - 1) == 0 && field->alias;
+    return renamed && driver_branch() < EVENT_REASONS_SINCE ? field->alias : field->name;
+}
+
+static void head(int first, const char *name, const char *unit, int units) {
+    printf("%s%s", first ? "" : ", ", name);
+    if (unit && units) printf(" [%s]", unit);
 }
 
 static int gpu_header(const char *fields, const Format *format) {
@@ -67,8 +85,7 @@ static int gpu_header(const char *fields, const Format *format) {
     rest = fields;
     for (int first = 1; format->header && (word = next_field(&rest, &length)) != NULL; first = 0) {
         const Field *field = field_named(word, length);
-        printf("%s%.*s", first ? "" : ", ", (int)length, word);
-        if (field->unit && format->units) printf(" [%s]", field->unit);
+        head(first, header_of(field), field->unit, format->units);
     }
     if (format->header) putchar('\n');
     return 0;
@@ -76,7 +93,7 @@ static int gpu_header(const char *fields, const Format *format) {
 
 int query_gpus(const char *ids, const char *fields, const char *format_words) {
     Format format;
-    if (!format_of(format_words, &format)) return misused("\"--format\" takes csv[,noheader][,nounits].");
+    if (!format_of(format_words, &format)) return misused(FORMATS);
     Selection selection = select_gpus(ids, "No devices were found");
     int code = gpu_header(fields, &format);
     for (unsigned i = 0; code == 0 && i < selection.count; i++) {
@@ -90,72 +107,167 @@ int query_gpus(const char *ids, const char *fields, const char *format_words) {
     return code;
 }
 
-/* ---- Processes ---- */
+/* ---- Several records a GPU ---- */
 
-static const struct {
-    const char *name, *alias, *field; /* field: of the GPU; NULL: of the process itself */
-} COLUMNS[] = {
-    {"timestamp", NULL, "timestamp"}, {"gpu_name", NULL, "name"},      {"gpu_bus_id", NULL, "pci.bus_id"},
-    {"gpu_serial", NULL, "serial"},   {"gpu_uuid", NULL, "uuid"},      {"pid", NULL, NULL},
-    {"process_name", "name", NULL},   {"used_memory", "used_gpu_memory", NULL},
+typedef struct {
+    const char *name, *alias, *unit;
+    const char *field; /* of the GPU; NULL: of the record, the next of its values */
+} Column;
+
+enum { OWN = 6 };
+
+typedef struct {
+    const char *fields;
+    Format format;
+    const struct Query *query;
+    Device device;
+} Writing;
+
+typedef struct Query {
+    const char *option;
+    const Column *columns; /* the one without a name ends them */
+    void (*records)(const Writing *writing);
+} Query;
+
+#define OF_GPU \
+    {"timestamp", NULL, NULL, "timestamp"}, {"gpu_name", NULL, NULL, "name"}, \
+        {"gpu_bus_id", NULL, NULL, "pci.bus_id"}, {"gpu_serial", NULL, NULL, "serial"}, \
+        {"gpu_uuid", NULL, NULL, "uuid"}
+#define END {NULL, NULL, NULL, NULL}
+
+static const Column OF_PROCESSES[] = {
+    OF_GPU, {"pid", NULL, NULL, NULL}, {"process_name", "name", NULL, NULL},
+    {"used_gpu_memory", "used_memory", "MiB", NULL}, END};
+static const Column OF_ACCOUNTED[] = {
+    OF_GPU, {"vgpu_instance", NULL, NULL, NULL}, {"pid", NULL, NULL, NULL}, {"gpu_utilization", "gpu_util", "%", NULL},
+    {"mem_utilization", "mem_util", "%", NULL}, {"max_memory_usage", NULL, "MiB", NULL}, {"time", NULL, "ms", NULL}, END};
+static const Column OF_RETIRED[] = {
+    OF_GPU, {"retired_pages.address", NULL, NULL, NULL}, {"retired_pages.timestamp", NULL, NULL, NULL},
+    {"retired_pages.cause", NULL, NULL, NULL}, END};
+static const Column OF_REMAPPED[] = {
+    OF_GPU, {"remapped_rows.correctable", NULL, NULL, "remapped_rows.correctable"},
+    {"remapped_rows.uncorrectable", NULL, NULL, "remapped_rows.uncorrectable"},
+    {"remapped_rows.pending", NULL, NULL, "remapped_rows.pending"},
+    {"remapped_rows.failure", NULL, NULL, "remapped_rows.failure"}, END};
+static const Column OF_CLOCKS[] = {
+    OF_GPU, {"memory", "mem", "MHz", NULL}, {"graphics", "gr", "MHz", NULL}, END};
+
+static const Column *column_named(const Query *query, const char *word, size_t length) {
+    for (const Column *column = query->columns; column->name; column++) {
+        if (strlen(column->name) == length && strncmp(column->name, word, length) == 0) return column;
+        if (column->alias && strlen(column->alias) == length && strncmp(column->alias, word, length) == 0) return column;
+    }
+    return NULL;
+}
+
+static void record_cell(int first, const Writing *writing, const Column *column, char own[OWN][VALUE_SIZE]) {
+    if (column->field) {
+        gpu_cell(first, writing->device, field_named(column->field, strlen(column->field)), writing->format.units);
+        return;
+    }
+    int place = 0;
+    for (const Column *before = writing->query->columns; before < column; before++) place += before->field == NULL;
+    cell(first, own[place], writing->format.units ? column->unit : NULL);
+}
+
+static void record(const Writing *writing, char own[OWN][VALUE_SIZE]) {
+    size_t length;
+    const char *rest = writing->fields, *word;
+    for (int first = 1; (word = next_field(&rest, &length)) != NULL; first = 0)
+        record_cell(first, writing, column_named(writing->query, word, length), own);
+    putchar('\n');
+}
+
+static void process_records(const Writing *writing) {
+    unsigned count;
+    char own[OWN][VALUE_SIZE];
+    SmiProcess *processes = processes_of(writing->device, &count);
+    for (unsigned i = 0; i < count; i++) {
+        if (processes[i].kind != 'C') continue;
+        snprintf(own[0], VALUE_SIZE, "%u", processes[i].info.pid);
+        snprintf(own[1], VALUE_SIZE, "%s", processes[i].name);
+        snprintf(own[2], VALUE_SIZE, "%llu", processes[i].info.used_memory >> 20);
+        record(writing, own);
+    }
+    free(processes);
+}
+
+/* Accounting mode is off, and no page is retired. */
+static void no_records(const Writing *writing) {}
+
+static void row_records(const Writing *writing) { record(writing, NULL); }
+
+static void clock_records(const Writing *writing) {
+    char own[OWN][VALUE_SIZE];
+    unsigned memories;
+    unsigned *memory = clock_list(writing->device, 0, 0, &memories);
+    for (unsigned i = 0; i < memories; i++) {
+        unsigned count;
+        unsigned *graphics = clock_list(writing->device, memory[i], 1, &count);
+        snprintf(own[0], VALUE_SIZE, "%u", memory[i]);
+        for (unsigned j = 0; j < count; j++) {
+            snprintf(own[1], VALUE_SIZE, "%u", graphics[j]);
+            record(writing, own);
+        }
+        free(graphics);
+    }
+    free(memory);
+}
+
+static const Query QUERIES[] = {
+    {"compute-apps", OF_PROCESSES, process_records}, {"accounted-apps", OF_ACCOUNTED, no_records},
+    {"retired-pages", OF_RETIRED, no_records},       {"remapped-rows", OF_REMAPPED, row_records},
+    {"supported-clocks", OF_CLOCKS, clock_records},
 };
 
-enum { PID = 5, PROCESS_NAME = 6, USED_MEMORY = 7, COLUMN_COUNT = 8 };
-
-static int column_named(const char *word, size_t length) {
-    for (int i = 0; i < COLUMN_COUNT; i++) {
-        if (strlen(COLUMNS[i].name) == length && strncmp(COLUMNS[i].name, word, length) == 0) return i;
-        if (COLUMNS[i].alias && strlen(COLUMNS[i].alias) == length && strncmp(COLUMNS[i].alias, word, length) == 0)
-            return i;
-    }
-    return -1;
+static const Query *query_named(const char *option) {
+    for (size_t i = 0; i < sizeof QUERIES / sizeof *QUERIES; i++)
+        if (strcmp(QUERIES[i].option, option) == 0) return &QUERIES[i];
+    return NULL;
 }
 
-static void process_cell(int first, Device device, const SmiProcess *process, int column, int units) {
-    char value[VALUE_SIZE];
-    if (column == PID)
-        snprintf(value, sizeof value, "%u", process->info.pid);
-    else if (column == PROCESS_NAME)
-        snprintf(value, sizeof value, "%s", process->name);
-    else if (column == USED_MEMORY)
-        snprintf(value, sizeof value, "%llu", process->info.used_memory >> 20);
-    else
-        value_of(device, COLUMNS[column].field, value, 0);
-    cell(first, value, units && column == USED_MEMORY ? "MiB" : NULL);
-}
-
-static int process_header(const char *fields, const Format *format) {
+static int record_header(const Writing *writing) {
     size_t length;
-    const char *rest = fields, *word;
+    const char *rest = writing->fields, *word;
     while ((word = next_field(&rest, &length)) != NULL)
-        if (column_named(word, length) < 0) return bad_field(word, length);
-    rest = fields;
-    for (int first = 1; format->header && (word = next_field(&rest, &length)) != NULL; first = 0) {
-        printf("%s%.*s", first ? "" : ", ", (int)length, word);
-        if (column_named(word, length) == USED_MEMORY && format->units) fputs(" [MiB]", stdout);
+        if (column_named(writing->query, word, length) == NULL) return bad_field(word, length);
+    rest = writing->fields;
+    for (int first = 1; writing->format.header && (word = next_field(&rest, &length)) != NULL; first = 0) {
+        const Column *column = column_named(writing->query, word, length);
+        head(first, column->name, column->unit, writing->format.units);
     }
-    if (format->header) putchar('\n');
+    if (writing->format.header) putchar('\n');
     return 0;
 }
 
-int query_processes(const char *ids, const char *fields, const char *format_words) {
-    Format format;
-    if (!format_of(format_words, &format)) return misused("\"--format\" takes csv[,noheader][,nounits].");
+int query_records(const char *what, const char *ids, const char *fields, const char *format_words) {
+    Writing writing = {.fields = fields, .query = query_named(what)};
+    if (!format_of(format_words, &writing.format)) return misused(FORMATS);
     Selection selection = select_gpus(ids, "No devices were found");
-    int code = process_header(fields, &format);
+    int code = record_header(&writing);
     for (unsigned i = 0; code == 0 && i < selection.count; i++) {
-        unsigned count;
-        SmiProcess *processes = processes_of(selection.devices[i], &count);
-        for (unsigned j = 0; j < count; j++) {
-            size_t length;
-            const char *rest = fields, *word;
-            if (processes[j].kind != 'C') continue;
-            for (int first = 1; (word = next_field(&rest, &length)) != NULL; first = 0)
-                process_cell(first, selection.devices[i], &processes[j], column_named(word, length), format.units);
-            putchar('\n');
-        }
-        free(processes);
+        writing.device = selection.devices[i];
+        writing.query->records(&writing);
     }
     free(selection.devices);
     return code;
+}
+
+/* ---- --help-query-… ---- */
+
+static void name_field(const char *name, const char *alias) {
+    printf("\n\"%s\"", name);
+    if (alias) printf(" or \"%s\"", alias);
+    putchar('\n');
+}
+
+int list_fields(const char *what) {
+    const Field *field;
+    const Query *query = query_named(what);
+    if (query == NULL && strcmp(what, "gpu") != 0) return misused("There is no such list of fields.");
+    printf("Fields of --query-%s, several with commas:\n", what);
+    for (const Column *column = query ? query->columns : NULL; column && column->name; column++)
+        name_field(column->name, column->alias);
+    for (size_t i = 0; query == NULL && (field = field_at(i)) != NULL; i++) name_field(field->name, field->alias);
+    return 0;
 }

@@ -6,13 +6,13 @@
 #include <time.h>
 
 #include "commands.h"
+#include "driver.h"
 #include "gpus.h"
 #include "layout.h"
 
 enum { LABEL_WIDTH = 50 };
 
 static int as_xml, depth;
-static unsigned branch, release; /* of the driver: 580 and 105 */
 
 static void indent(void) {
     for (int i = 0; i < depth; i++) fputs(as_xml ? "\t" : "    ", stdout);
@@ -53,22 +53,6 @@ static void close_node(const char *tag) {
 
 /* ---- Which rows there are ---- */
 
-/* "580.126,590": whether the driver is one of those or of a later branch. */
-static int reached(const char *releases, size_t length) {
-    unsigned best = 0, least = 0;
-    for (const char *at = releases; at < releases + length;) {
-        unsigned of = 0, from = 0;
-        sscanf(at, "%u.%u", &of, &from);
-        if (of <= branch && of >= best) {
-            best = of;
-            least = from;
-        }
-        at += strcspn(at, ", ");
-        if (at < releases + length) at++;
-    }
-    return best != 0 && (best < branch || release >= least);
-}
-
 static int has_detail(Device device, const char *key, size_t length) {
     char name[64], value[VALUE_SIZE];
     snprintf(name, sizeof name, "@%.*s", (int)length, key);
@@ -78,10 +62,10 @@ static int has_detail(Device device, const char *key, size_t length) {
 static int word_holds(Device device, const char *word, size_t length) {
     if (*word == '?') return has_detail(device, word + 1, length - 1);
     if (*word == '!') return !has_detail(device, word + 1, length - 1);
-    if (*word == '-') return !reached(word + 1, length - 1);
+    if (*word == '-') return !driver_reached(word + 1, length - 1);
     if (strncmp(word, "xml", length) == 0) return as_xml;
     if (strncmp(word, "text", length) == 0) return !as_xml;
-    return reached(word, length);
+    return driver_reached(word, length);
 }
 
 static int is_there(Device device, const Row *row) {
@@ -111,25 +95,10 @@ static int known_section(const char *word, size_t length) {
 
 /* ---- What they hold ---- */
 
-/* What a deprecated value is replaced by with this driver. */
-static int replaced(const Row *row, char *value) {
-    int found = 0;
-    for (const char *at = row->instead; at != NULL && *at;) {
-        size_t length = strcspn(at, "|"), key = strcspn(at, "=");
-        if (reached(at, key)) {
-            snprintf(value, VALUE_SIZE, "%.*s", (int)(length - key - 1), at + key + 1);
-            found = 1;
-        }
-        at += length;
-        if (*at) at++;
-    }
-    return found;
-}
-
 static void fill(Device device, const Row *row, char *value) {
     const char *source = row->source;
     char name[128];
-    if (replaced(row, value)) return;
+    if (driver_replaces(row->instead, value)) return;
     if (*source == '@') {
         Return result = detail_of(device, source + 1, value);
         if (result != OK) strcpy(value, result == NOT_FOUND ? "N/A" : api.nvmlErrorString(result));
@@ -179,18 +148,6 @@ static void processes(Device device, const Row *row) {
         close_node(row->tag);
     }
     free(all);
-}
-
-static unsigned *clock_list(Device device, unsigned memory, int graphics, unsigned *count) {
-    *count = 0;
-    if (graphics) api.nvmlDeviceGetSupportedGraphicsClocks(device, memory, count, NULL);
-    else api.nvmlDeviceGetSupportedMemoryClocks(device, count, NULL);
-    unsigned *list = calloc(*count + 1, sizeof *list);
-    Return result = list == NULL ? UNKNOWN
-                    : graphics   ? api.nvmlDeviceGetSupportedGraphicsClocks(device, memory, count, list)
-                                 : api.nvmlDeviceGetSupportedMemoryClocks(device, count, list);
-    if (result != OK) *count = 0;
-    return list;
 }
 
 static void supported_clocks(Device device, const Row *row) {
@@ -288,14 +245,13 @@ int show_details(const char *ids, int xml, const char *sections) {
     localtime_r(&seconds, &parts);
     strftime(now, sizeof now, "%a %b %e %H:%M:%S %Y", &parts);
     api.nvmlSystemGetDriverVersion(driver, sizeof driver);
-    sscanf(driver, "%u.%u", &branch, &release);
     api.nvmlSystemGetCudaDriverVersion_v2(&cuda);
     api.nvmlDeviceGetCount_v2(&attached);
     snprintf(cuda_text, sizeof cuda_text, "%d.%d", cuda / 1000, cuda % 1000 / 10);
     snprintf(count, sizeof count, "%u", attached);
     if (xml)
         printf("<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v%d.dtd\">\n<nvidia_smi_log>\n",
-               branch >= NEW_DTD ? 13 : 12);
+               driver_branch() >= NEW_DTD ? 13 : 12);
     else
         puts("\n==============NVSMI LOG==============\n");
     depth = xml;

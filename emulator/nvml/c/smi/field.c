@@ -6,6 +6,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "driver.h"
 #include "gpus.h"
 
 __attribute__((format(printf, 3, 4))) static Return told(Return result, char *out, const char *format, ...) {
@@ -201,6 +202,11 @@ static Return get_timestamp(Device d, char *o) {
 static Return get_driver(Device d, char *o) { return api.nvmlSystemGetDriverVersion(o, VALUE_SIZE); }
 static Return get_gsp(Device d, char *o) { return api.nvmlDeviceGetGspFirmwareVersion(d, o); }
 
+static Return get_gsp_mode(Device d, char *o) {
+    char version[VALUE_SIZE];
+    return told(api.nvmlDeviceGetGspFirmwareVersion(d, version), o, "Enabled");
+}
+
 static Return get_count(Device d, char *o) {
     unsigned count = 0;
     Return result = api.nvmlDeviceGetCount_v2(&count);
@@ -316,176 +322,190 @@ static Return get_reasons_supported(Device d, char *o) {
     return told(result, o, "0x%016llX", reasons);
 }
 
-#define DETAIL(field, key) \
-    static Return field(Device d, char *o) { \
-        Return r = detail_of(d, key, o); \
-        return r == NOT_FOUND ? NOT_SUPPORTED : r; \
-    }
-DETAIL(get_addressing, "addressing_mode")
-DETAIL(get_tlimit, "tlimit_number")
-DETAIL(get_fabric_state, "fabric_state")
-DETAIL(get_fabric_status, "fabric_status")
-
 /* The mean over a second, where the model measures one: boards before Ampere and GA100 do not. */
 static Return get_average_power(Device d, char *o) {
     return detail_of(d, "average_power", o) == OK ? get_power(d, o) : NOT_SUPPORTED;
 }
 
-static Return not_here(Device d, char *o) { return NOT_SUPPORTED; }
-
 static const Field FIELDS[] = {
-    {"timestamp", NULL, NULL, get_timestamp},
-    {"driver_version", NULL, NULL, get_driver},
-    {"count", NULL, NULL, get_count},
-    {"name", "gpu_name", NULL, get_name},
-    {"product_brand", NULL, NULL, get_brand},
-    {"product_architecture", NULL, NULL, get_architecture},
-    {"serial", "gpu_serial", NULL, get_serial},
-    {"uuid", "gpu_uuid", NULL, get_uuid},
-    {"pci.bus_id", "gpu_bus_id", NULL, get_bus_id},
-    {"pci.domain", NULL, NULL, get_domain},
-    {"pci.bus", NULL, NULL, get_bus},
-    {"pci.device", NULL, NULL, get_device},
-    {"pci.device_id", NULL, NULL, get_device_id},
-    {"pci.sub_device_id", NULL, NULL, get_subsystem_id},
-    {"vgpu_driver_capability.heterogenous_multivGPU", NULL, NULL, not_here},
-    {"pcie.link.gen.current", "pcie.link.gen.gpucurrent", NULL, get_gen},
-    {"pcie.link.gen.max", "pcie.link.gen.gpumax", NULL, get_max_gen},
-    {"pcie.link.gen.hostmax", NULL, NULL, get_max_gen},
-    {"pcie.link.width.current", NULL, NULL, get_width},
-    {"pcie.link.width.max", NULL, NULL, get_max_width},
-    {"pcie.replay_counter", NULL, NULL, get_replays},
-    {"pcie.tx_util", NULL, "KB/s", get_tx},
-    {"pcie.rx_util", NULL, "KB/s", get_rx},
-    {"index", NULL, NULL, get_index},
-    {"minor_number", NULL, NULL, get_minor},
-    {"display_mode", NULL, NULL, get_display_mode},
-    {"display_attached", NULL, NULL, get_display_mode},
-    {"display_active", NULL, NULL, get_display_active},
-    {"persistence_mode", NULL, NULL, get_persistence},
-    {"addressing_mode", NULL, NULL, get_addressing},
-    {"accounting.mode", NULL, NULL, get_accounting},
-    {"accounting.buffer_size", NULL, NULL, get_accounting_size},
-    {"driver_model.current", NULL, NULL, not_here},
-    {"driver_model.pending", NULL, NULL, not_here},
-    {"vbios_version", NULL, NULL, get_vbios},
-    {"inforom.img", "inforom.image", NULL, not_here},
-    {"inforom.oem", NULL, NULL, not_here},
-    {"inforom.ecc", NULL, NULL, not_here},
-    {"inforom.pwr", "inforom.power", NULL, not_here},
-    {"gom.current", "gpu_operation_mode.current", NULL, not_here},
-    {"gom.pending", "gpu_operation_mode.pending", NULL, not_here},
-    {"gsp.mode.current", NULL, NULL, not_here},
-    {"gsp_firmware_version", NULL, NULL, get_gsp},
-    {"multigpu_board", NULL, NULL, get_multi_gpu},
-    {"board_id", NULL, NULL, get_board_id},
-    {"board_part_number", NULL, NULL, get_part_number},
-    {"virtualization_mode", NULL, NULL, get_virtualization},
-    {"fan.speed", NULL, "%", get_fan},
-    {"pstate", NULL, NULL, get_pstate},
-    {"clocks_event_reasons.supported", "clocks_throttle_reasons.supported", NULL, get_reasons_supported},
-    {"clocks_event_reasons.active", "clocks_throttle_reasons.active", NULL, get_reasons},
-    {"clocks_event_reasons.gpu_idle", "clocks_throttle_reasons.gpu_idle", NULL, get_reason_idle},
+    {"timestamp", NULL, NULL, get_timestamp, NULL, NULL},
+    {"driver_version", NULL, NULL, get_driver, NULL, NULL},
+    {"count", NULL, NULL, get_count, NULL, NULL},
+    {"name", "gpu_name", NULL, get_name, NULL, NULL},
+    {"serial", "gpu_serial", NULL, get_serial, NULL, NULL},
+    {"uuid", "gpu_uuid", NULL, get_uuid, NULL, NULL},
+    {"pci.bus_id", "gpu_bus_id", NULL, get_bus_id, NULL, NULL},
+    {"pci.domain", NULL, NULL, get_domain, NULL, NULL},
+    {"pci.bus", NULL, NULL, get_bus, NULL, NULL},
+    {"pci.device", NULL, NULL, get_device, NULL, NULL},
+    {"pci.device_id", NULL, NULL, get_device_id, NULL, NULL},
+    {"pci.sub_device_id", NULL, NULL, get_subsystem_id, NULL, NULL},
+    {"pcie.link.gen.current", NULL, NULL, get_gen, NULL, NULL},
+    {"pcie.link.gen.gpucurrent", NULL, NULL, get_gen, NULL, NULL},
+    {"pcie.link.gen.max", NULL, NULL, get_max_gen, NULL, NULL},
+    {"pcie.link.gen.gpumax", NULL, NULL, get_max_gen, NULL, NULL},
+    {"pcie.link.gen.hostmax", NULL, NULL, get_max_gen, NULL, NULL},
+    {"pcie.link.width.current", NULL, NULL, get_width, NULL, NULL},
+    {"pcie.link.width.max", NULL, NULL, get_max_width, NULL, NULL},
+    {"index", NULL, NULL, get_index, NULL, NULL},
+    {"display_mode", NULL, NULL, get_display_mode, NULL, "580=N/A|" DEPRECATED},
+    {"display_active", NULL, NULL, get_display_active, NULL, NULL},
+    {"persistence_mode", NULL, NULL, get_persistence, NULL, NULL},
+    {"accounting.mode", NULL, NULL, get_accounting, NULL, NULL},
+    {"accounting.buffer_size", NULL, NULL, get_accounting_size, NULL, NULL},
+    {"vbios_version", NULL, NULL, get_vbios, NULL, NULL},
+    {"fan.speed", NULL, "%", get_fan, NULL, NULL},
+    {"pstate", NULL, NULL, get_pstate, NULL, NULL},
+    {"clocks_event_reasons.supported", "clocks_throttle_reasons.supported", NULL, get_reasons_supported, NULL, NULL},
+    {"clocks_event_reasons.active", "clocks_throttle_reasons.active", NULL, get_reasons, NULL, NULL},
+    {"clocks_event_reasons.gpu_idle", "clocks_throttle_reasons.gpu_idle", NULL, get_reason_idle, NULL, NULL},
     {"clocks_event_reasons.applications_clocks_setting", "clocks_throttle_reasons.applications_clocks_setting", NULL,
-     get_reason_applications},
-    {"clocks_event_reasons.sw_power_cap", "clocks_throttle_reasons.sw_power_cap", NULL, get_reason_power_cap},
-    {"clocks_event_reasons.hw_slowdown", "clocks_throttle_reasons.hw_slowdown", NULL, get_reason_hw_slowdown},
+     get_reason_applications, NULL, NULL},
+    {"clocks_event_reasons.sw_power_cap", "clocks_throttle_reasons.sw_power_cap", NULL,
+     get_reason_power_cap, NULL, NULL},
+    {"clocks_event_reasons.hw_slowdown", "clocks_throttle_reasons.hw_slowdown", NULL,
+     get_reason_hw_slowdown, NULL, NULL},
     {"clocks_event_reasons.hw_thermal_slowdown", "clocks_throttle_reasons.hw_thermal_slowdown", NULL,
-     get_reason_hw_thermal},
+     get_reason_hw_thermal, NULL, NULL},
     {"clocks_event_reasons.hw_power_brake_slowdown", "clocks_throttle_reasons.hw_power_brake_slowdown", NULL,
-     get_reason_power_brake},
+     get_reason_power_brake, NULL, NULL},
     {"clocks_event_reasons.sw_thermal_slowdown", "clocks_throttle_reasons.sw_thermal_slowdown", NULL,
-     get_reason_sw_thermal},
-    {"clocks_event_reasons.sync_boost", "clocks_throttle_reasons.sync_boost", NULL, get_reason_sync_boost},
-    {"memory.total", NULL, "MiB", get_memory_total},
-    {"memory.reserved", NULL, "MiB", get_memory_reserved},
-    {"memory.used", NULL, "MiB", get_memory_used},
-    {"memory.free", NULL, "MiB", get_memory_free},
-    {"bar1.total", NULL, "MiB", get_bar1_total},
-    {"bar1.used", NULL, "MiB", get_bar1_used},
-    {"bar1.free", NULL, "MiB", get_bar1_free},
-    {"compute_mode", NULL, NULL, get_compute_mode},
-    {"compute_cap", NULL, NULL, get_compute_cap},
-    {"utilization.gpu", NULL, "%", get_utilization},
-    {"utilization.memory", NULL, "%", get_memory_utilization},
-    {"utilization.encoder", NULL, "%", get_encoder},
-    {"utilization.decoder", NULL, "%", get_decoder},
-    {"utilization.jpeg", NULL, "%", get_jpeg},
-    {"utilization.ofa", NULL, "%", get_ofa},
-    {"encoder.stats.sessionCount", NULL, NULL, get_encoder_sessions},
-    {"encoder.stats.averageFps", NULL, NULL, get_encoder_fps},
-    {"encoder.stats.averageLatency", NULL, NULL, get_encoder_latency},
-    {"ecc.mode.current", NULL, NULL, get_ecc_mode},
-    {"ecc.mode.pending", NULL, NULL, get_ecc_mode},
-    {"ecc.errors.corrected.volatile.device_memory", "ecc.errors.corrected.volatile.dram", NULL, get_ecc_dram_corrected},
-    {"ecc.errors.corrected.volatile.sram", NULL, NULL, get_ecc_sram_corrected},
-    {"ecc.errors.corrected.volatile.total", NULL, NULL, get_ecc_corrected},
-    {"ecc.errors.corrected.aggregate.device_memory", "ecc.errors.corrected.aggregate.dram", NULL,
-     get_ecc_dram_corrected_ever},
-    {"ecc.errors.corrected.aggregate.sram", NULL, NULL, get_ecc_sram_corrected_ever},
-    {"ecc.errors.corrected.aggregate.total", NULL, NULL, get_ecc_corrected_ever},
-    {"ecc.errors.uncorrected.volatile.device_memory", "ecc.errors.uncorrected.volatile.dram", NULL,
-     get_ecc_dram_uncorrected},
-    {"ecc.errors.uncorrected.volatile.sram", NULL, NULL, get_ecc_sram_uncorrected},
-    {"ecc.errors.uncorrected.volatile.total", NULL, NULL, get_ecc_uncorrected},
-    {"ecc.errors.uncorrected.aggregate.device_memory", "ecc.errors.uncorrected.aggregate.dram", NULL,
-     get_ecc_dram_uncorrected_ever},
-    {"ecc.errors.uncorrected.aggregate.sram", NULL, NULL, get_ecc_sram_uncorrected_ever},
-    {"ecc.errors.uncorrected.aggregate.total", NULL, NULL, get_ecc_uncorrected_ever},
-    {"retired_pages.single_bit_ecc.count", "retired_pages.sbe", NULL, get_retired_single},
-    {"retired_pages.double_bit.count", "retired_pages.dbe", NULL, get_retired_double},
-    {"retired_pages.pending", NULL, NULL, get_retired_pending},
-    {"remapped_rows.correctable", NULL, NULL, get_remapped_corrected},
-    {"remapped_rows.uncorrectable", NULL, NULL, get_remapped_uncorrected},
-    {"remapped_rows.pending", NULL, NULL, get_remapped_pending},
-    {"remapped_rows.failure", NULL, NULL, get_remapped_failure},
-    {"temperature.gpu", NULL, NULL, get_temperature},
-    {"temperature.gpu.shutdown", NULL, NULL, get_shutdown},
-    {"temperature.gpu.slowdown", NULL, NULL, get_slowdown},
-    {"temperature.gpu.max", NULL, NULL, get_gpu_max},
-    {"temperature.gpu.tlimit", NULL, NULL, get_tlimit},
-    {"temperature.memory", NULL, NULL, get_memory_temperature},
-    {"temperature.memory.max", NULL, NULL, get_memory_max},
-    {"power.management", NULL, NULL, get_power_management},
-    {"power.draw", NULL, "W", get_power},
-    {"power.draw.average", NULL, "W", get_average_power},
-    {"power.draw.instant", NULL, "W", get_power},
-    {"power.limit", NULL, "W", get_power_limit},
-    {"enforced.power.limit", NULL, "W", get_power_enforced},
-    {"power.default_limit", NULL, "W", get_power_default},
-    {"power.min_limit", NULL, "W", get_power_min},
-    {"power.max_limit", NULL, "W", get_power_max},
-    {"clocks.current.graphics", "clocks.gr", "MHz", get_graphics_clock},
-    {"clocks.current.sm", "clocks.sm", "MHz", get_sm_clock},
-    {"clocks.current.memory", "clocks.mem", "MHz", get_memory_clock},
-    {"clocks.current.video", "clocks.video", "MHz", get_video_clock},
-    {"clocks.applications.graphics", "clocks.applications.gr", "MHz", get_application_graphics},
-    {"clocks.applications.memory", "clocks.applications.mem", "MHz", get_application_memory},
-    {"clocks.default_applications.graphics", "clocks.default_applications.gr", "MHz", get_default_graphics},
-    {"clocks.default_applications.memory", "clocks.default_applications.mem", "MHz", get_default_memory},
-    {"clocks.max.graphics", "clocks.max.gr", "MHz", get_max_graphics_clock},
-    {"clocks.max.sm", NULL, "MHz", get_max_sm_clock},
-    {"clocks.max.memory", "clocks.max.mem", "MHz", get_max_memory_clock},
-    {"clocks.max.video", NULL, "MHz", get_max_video_clock},
-    {"clocks.max.boost", NULL, "MHz", get_boost_clock},
-    {"mig.mode.current", NULL, NULL, get_mig},
-    {"mig.mode.pending", NULL, NULL, get_mig},
-    {"fabric.state", NULL, NULL, get_fabric_state},
-    {"fabric.status", NULL, NULL, get_fabric_status},
+     get_reason_sw_thermal, NULL, NULL},
+    {"clocks_event_reasons.sync_boost", "clocks_throttle_reasons.sync_boost", NULL, get_reason_sync_boost, NULL, NULL},
+    {"memory.total", NULL, "MiB", get_memory_total, NULL, NULL},
+    {"memory.reserved", NULL, "MiB", get_memory_reserved, NULL, NULL},
+    {"memory.used", NULL, "MiB", get_memory_used, NULL, NULL},
+    {"memory.free", NULL, "MiB", get_memory_free, NULL, NULL},
+    {"compute_mode", NULL, NULL, get_compute_mode, NULL, NULL},
+    {"compute_cap", NULL, NULL, get_compute_cap, NULL, NULL},
+    {"utilization.gpu", NULL, "%", get_utilization, NULL, NULL},
+    {"utilization.memory", NULL, "%", get_memory_utilization, NULL, NULL},
+    {"utilization.encoder", NULL, "%", get_encoder, NULL, NULL},
+    {"utilization.decoder", NULL, "%", get_decoder, NULL, NULL},
+    {"utilization.jpeg", NULL, "%", get_jpeg, NULL, NULL},
+    {"utilization.ofa", NULL, "%", get_ofa, NULL, NULL},
+    {"encoder.stats.sessionCount", NULL, NULL, get_encoder_sessions, NULL, NULL},
+    {"encoder.stats.averageFps", NULL, NULL, get_encoder_fps, NULL, NULL},
+    {"encoder.stats.averageLatency", NULL, NULL, get_encoder_latency, NULL, NULL},
+    {"ecc.mode.current", NULL, NULL, get_ecc_mode, NULL, NULL},
+    {"ecc.mode.pending", NULL, NULL, get_ecc_mode, NULL, NULL},
+    {"ecc.errors.corrected.volatile.device_memory", NULL, NULL, get_ecc_dram_corrected, NULL, NULL},
+    {"ecc.errors.corrected.volatile.dram", NULL, NULL, get_ecc_dram_corrected, NULL, NULL},
+    {"ecc.errors.corrected.volatile.sram", NULL, NULL, get_ecc_sram_corrected, NULL, NULL},
+    {"ecc.errors.corrected.volatile.total", NULL, NULL, get_ecc_corrected, NULL, NULL},
+    {"ecc.errors.corrected.aggregate.device_memory", NULL, NULL, get_ecc_dram_corrected_ever, NULL, NULL},
+    {"ecc.errors.corrected.aggregate.dram", NULL, NULL, get_ecc_dram_corrected_ever, NULL, NULL},
+    {"ecc.errors.corrected.aggregate.sram", NULL, NULL, get_ecc_sram_corrected_ever, NULL, NULL},
+    {"ecc.errors.corrected.aggregate.total", NULL, NULL, get_ecc_corrected_ever, NULL, NULL},
+    {"ecc.errors.uncorrected.volatile.device_memory", NULL, NULL, get_ecc_dram_uncorrected, NULL, NULL},
+    {"ecc.errors.uncorrected.volatile.dram", NULL, NULL, get_ecc_dram_uncorrected, NULL, NULL},
+    {"ecc.errors.uncorrected.volatile.sram", NULL, NULL, get_ecc_sram_uncorrected, NULL, NULL},
+    {"ecc.errors.uncorrected.volatile.total", NULL, NULL, get_ecc_uncorrected, NULL, NULL},
+    {"ecc.errors.uncorrected.aggregate.device_memory", NULL, NULL, get_ecc_dram_uncorrected_ever, NULL, NULL},
+    {"ecc.errors.uncorrected.aggregate.dram", NULL, NULL, get_ecc_dram_uncorrected_ever, NULL, NULL},
+    {"ecc.errors.uncorrected.aggregate.sram", NULL, NULL, get_ecc_sram_uncorrected_ever, NULL, NULL},
+    {"ecc.errors.uncorrected.aggregate.total", NULL, NULL, get_ecc_uncorrected_ever, NULL, NULL},
+    {"ecc.errors.uncorrected.volatile.sram.secded", NULL, NULL, get_ecc_sram_uncorrected, NULL, NULL},
+    {"ecc.errors.uncorrected.aggregate.sram.secded", NULL, NULL, get_ecc_sram_uncorrected_ever, NULL, NULL},
+    {"ecc.errors.uncorrected.aggregate.sram.l2", NULL, NULL, get_ecc_sram_uncorrected_ever, NULL, NULL},
+    {"retired_pages.single_bit_ecc.count", "retired_pages.sbe", NULL, get_retired_single, NULL, NULL},
+    {"retired_pages.double_bit.count", "retired_pages.dbe", NULL, get_retired_double, NULL, NULL},
+    {"retired_pages.pending", NULL, NULL, get_retired_pending, NULL, NULL},
+    {"remapped_rows.correctable", "remapped_rows.sbe", NULL, get_remapped_corrected, NULL, NULL},
+    {"remapped_rows.uncorrectable", "remapped_rows.dbe", NULL, get_remapped_uncorrected, NULL, NULL},
+    {"remapped_rows.pending", NULL, NULL, get_remapped_pending, NULL, NULL},
+    {"remapped_rows.failure", NULL, NULL, get_remapped_failure, NULL, NULL},
+    {"temperature.gpu", NULL, NULL, get_temperature, NULL, NULL},
+    {"temperature.memory", NULL, NULL, get_memory_temperature, NULL, NULL},
+    {"power.management", NULL, NULL, get_power_management, NULL, DEPRECATED},
+    {"power.draw", NULL, "W", get_power, NULL, NULL},
+    {"power.draw.average", "gpu.power.draw.average", "W", get_average_power, NULL, NULL},
+    {"power.draw.instant", "gpu.power.draw.instant", "W", get_power, NULL, NULL},
+    {"power.limit", "gpu.power.requested_limit", "W", get_power_limit, NULL, NULL},
+    {"enforced.power.limit", "gpu.power.current_limit", "W", get_power_enforced, NULL, NULL},
+    {"power.default_limit", "gpu.power.default_limit", "W", get_power_default, NULL, NULL},
+    {"power.min_limit", "gpu.power.min_limit", "W", get_power_min, NULL, NULL},
+    {"power.max_limit", "gpu.power.max_limit", "W", get_power_max, NULL, NULL},
+    {"clocks.current.graphics", "clocks.gr", "MHz", get_graphics_clock, NULL, NULL},
+    {"clocks.current.sm", "clocks.sm", "MHz", get_sm_clock, NULL, NULL},
+    {"clocks.current.memory", "clocks.mem", "MHz", get_memory_clock, NULL, NULL},
+    {"clocks.current.video", "clocks.video", "MHz", get_video_clock, NULL, NULL},
+    {"clocks.applications.graphics", "clocks.applications.gr", "MHz", get_application_graphics, NULL, DEPRECATED},
+    {"clocks.applications.memory", "clocks.applications.mem", "MHz", get_application_memory, NULL, DEPRECATED},
+    {"clocks.default_applications.graphics", "clocks.default_applications.gr", "MHz",
+     get_default_graphics, NULL, DEPRECATED},
+    {"clocks.default_applications.memory", "clocks.default_applications.mem", "MHz",
+     get_default_memory, NULL, DEPRECATED},
+    {"clocks.max.graphics", "clocks.max.gr", "MHz", get_max_graphics_clock, NULL, NULL},
+    {"clocks.max.sm", NULL, "MHz", get_max_sm_clock, NULL, NULL},
+    {"clocks.max.memory", "clocks.max.mem", "MHz", get_max_memory_clock, NULL, NULL},
+    {"gsp.mode.current", NULL, NULL, get_gsp_mode, NULL, NULL},
+    {"gsp.mode.default", NULL, NULL, get_gsp_mode, NULL, NULL},
+    {"mig.mode.current", NULL, NULL, get_mig, NULL, NULL},
+    {"mig.mode.pending", NULL, NULL, get_mig, NULL, NULL},
 };
 
-const Field *field_named(const char *name, size_t length) {
-    for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++) {
-        const Field *field = &FIELDS[i];
-        if (strlen(field->name) == length && strncmp(field->name, name, length) == 0) return field;
-        if (field->alias && strlen(field->alias) == length && strncmp(field->alias, name, length) == 0) return field;
-    }
+/* Shown elsewhere; no words of --query-gpu. */
+static const Field INNER[] = {
+    {"product_brand", NULL, NULL, get_brand, NULL, NULL},
+    {"product_architecture", NULL, NULL, get_architecture, NULL, NULL},
+    {"pcie.replay_counter", NULL, NULL, get_replays, NULL, NULL},
+    {"pcie.tx_util", NULL, "KB/s", get_tx, NULL, NULL},
+    {"pcie.rx_util", NULL, "KB/s", get_rx, NULL, NULL},
+    {"minor_number", NULL, NULL, get_minor, NULL, NULL},
+    {"gsp_firmware_version", NULL, NULL, get_gsp, NULL, NULL},
+    {"multigpu_board", NULL, NULL, get_multi_gpu, NULL, NULL},
+    {"board_id", NULL, NULL, get_board_id, NULL, NULL},
+    {"board_part_number", NULL, NULL, get_part_number, NULL, NULL},
+    {"virtualization_mode", NULL, NULL, get_virtualization, NULL, NULL},
+    {"bar1.total", NULL, "MiB", get_bar1_total, NULL, NULL},
+    {"bar1.used", NULL, "MiB", get_bar1_used, NULL, NULL},
+    {"bar1.free", NULL, "MiB", get_bar1_free, NULL, NULL},
+    {"temperature.gpu.shutdown", NULL, NULL, get_shutdown, NULL, NULL},
+    {"temperature.gpu.slowdown", NULL, NULL, get_slowdown, NULL, NULL},
+    {"temperature.gpu.max", NULL, NULL, get_gpu_max, NULL, NULL},
+    {"temperature.memory.max", NULL, NULL, get_memory_max, NULL, NULL},
+    {"clocks.max.video", NULL, "MHz", get_max_video_clock, NULL, NULL},
+    {"clocks.max.boost", NULL, "MHz", get_boost_clock, NULL, NULL},
+};
+
+const Field *field_at(size_t place) {
+    size_t own = sizeof FIELDS / sizeof *FIELDS;
+    return place < own ? &FIELDS[place] : detail_field_at(place - own);
+}
+
+const Field *inner_field_at(size_t place) { return place < sizeof INNER / sizeof *INNER ? &INNER[place] : NULL; }
+
+static int is_named(const Field *field, const char *name, size_t length) {
+    if (strlen(field->name) == length && strncmp(field->name, name, length) == 0) return 1;
+    return field->alias && strlen(field->alias) == length && strncmp(field->alias, name, length) == 0;
+}
+
+static const Field *among(const Field *(*at)(size_t), const char *name, size_t length) {
+    const Field *field;
+    for (size_t i = 0; (field = at(i)) != NULL; i++)
+        if (is_named(field, name, length)) return field;
     return NULL;
+}
+
+const Field *field_named(const char *name, size_t length) { return among(field_at, name, length); }
+
+/* A detail without its unit, or what follows its number in words, as "640 bank(s)". */
+static Return detail_value(Device device, const Field *field, char *out) {
+    Return result = detail_of(device, field->detail, out);
+    if (result == OK && *out >= '0' && *out <= '9') out[strcspn(out, " ")] = 0;
+    if (result == OK && strcmp(out, "Insufficient Permissions") == 0) return NO_PERMISSION;
+    return result == NOT_FOUND ? NOT_SUPPORTED : result;
+}
+
+Return field_value(Device device, const Field *field, char *out) {
+    return field->get ? field->get(device, out) : detail_value(device, field, out);
 }
 
 void value_of(Device device, const char *name, char *out, int with_unit) {
     const Field *field = field_named(name, strlen(name));
-    Return result = field ? field->get(device, out) : NOT_SUPPORTED;
+    if (field == NULL) field = among(inner_field_at, name, strlen(name));
+    Return result = field ? field_value(device, field, out) : NOT_SUPPORTED;
     if (result == NOT_SUPPORTED)
         strcpy(out, "N/A");
     else if (result != OK)

@@ -99,3 +99,17 @@ SmiProcess *processes_of(Device device, unsigned *count) {
     *count = 0;
     return add_kind(device, 'G', add_kind(device, 'C', NULL, count), count);
 }
+
+/* ---- Clocks ---- */
+
+unsigned *clock_list(Device device, unsigned memory, int graphics, unsigned *count) {
+    *count = 0;
+    if (graphics) api.nvmlDeviceGetSupportedGraphicsClocks(device, memory, count, NULL);
+    else api.nvmlDeviceGetSupportedMemoryClocks(device, count, NULL);
+    unsigned *list = calloc(*count + 1, sizeof *list);
+    Return result = list == NULL ? UNKNOWN
+                    : graphics   ? api.nvmlDeviceGetSupportedGraphicsClocks(device, memory, count, list)
+                                 : api.nvmlDeviceGetSupportedMemoryClocks(device, count, list);
+    if (result != OK) *count = 0;
+    return list;
+}

@@ -18,10 +18,23 @@ typedef Return (*Getter)(Device device, char *out);
 
 typedef struct {
     const char *name, *alias, *unit;
-    Getter get;
+    Getter get;         /* NULL: its value is a detail of the state, without that unit */
+    const char *detail;
+    const char *instead; /* as in layout.h */
 } Field;
 
+/* A field of --query-gpu, by its name or its alias; NULL for any other word. */
 const Field *field_named(const char *name, size_t length);
+
+/* The fields of --query-gpu by number; NULL behind the last. */
+const Field *field_at(size_t place);
+
+/* What is shown elsewhere and no field of --query-gpu, and those whose value is a detail of the state; by number. */
+const Field *inner_field_at(size_t place);
+const Field *detail_field_at(size_t place);
+
+/* The value as it stands in the table, or why there is none. */
+Return field_value(Device device, const Field *field, char *out);
 
 /* A detail of the state; NOT_FOUND where it has none. */
 Return detail_of(Device device, const char *key, char *out);
@@ -39,5 +52,8 @@ typedef struct {
 
 /* Of both kinds; the caller frees. */
 SmiProcess *processes_of(Device device, unsigned *count);
+
+/* MHz: the memory's clocks, or the graphics clocks that go with one of them; the caller frees. */
+unsigned *clock_list(Device device, unsigned memory, int graphics, unsigned *count);
 
 #endif

@@ -2,8 +2,8 @@
  * them, the later one counts. */
 #include "layout.h"
 
-#define GONE "Requested functionality has been deprecated"
-#define DEPRECATED "590=" GONE "|595=N/A"
+#include "driver.h"
+
 #define NO_DISPLAY_MODE "580=N/A|590=" GONE "|595=N/A"
 #define REPAIRS "580.126,590"
 #define LATE "580.126,590.48,595"
@@ -289,7 +289,7 @@ const Row ROWS[] = {
     {0, "Workload Power Profiles", "power_profiles", NULL, "570", NULL, "POWER_PROFILES"},
     LEAF(1, "Requested Profiles", "power_profile_requested_profiles", "@never"),
     LEAF(1, "Enforced Profiles", "power_profile_enforced_profiles", "@never"),
-    SINCE(0, "EDPp Multiplier", "edpp_multiplier", "@never", "590"),
+    SINCE(0, "EDPp Multiplier", "edpp_multiplier", "%edpp_multiplier|%", "590"),
     PART("Clocks", "clocks", "CLOCK"),
     LEAF(1, "Graphics", "graphics_clock", "clocks.gr"),
     LEAF(1, "SM", "sm_clock", "clocks.sm"),

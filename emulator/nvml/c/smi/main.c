@@ -10,26 +10,31 @@
 static const char HELP[] =
     "NVIDIA-SMI of Mews: shows emulated GPUs.\n"
     "\n"
-    "nvidia-smi                                   a table of GPUs and processes\n"
-    "nvidia-smi -L                                a list of GPUs\n"
-    "nvidia-smi -q [-x] [-d SECTION,…] [-i ID]    all there is to tell; -x: as XML; -d: MEMORY, ECC, POWER, …\n"
-    "nvidia-smi --query-gpu=FIELDS --format=csv[,noheader][,nounits] [-i ID]\n"
-    "nvidia-smi --query-compute-apps=FIELDS --format=csv[,noheader][,nounits] [-i ID]\n"
-    "nvidia-smi -i ID -pm 0|1                     persistence mode\n"
+    "nvidia-smi [-i ID] [-f FILE] [-l SECONDS | -lms MILLISECONDS]\n"
+    "                                             a table of GPUs and processes, again and again with -l\n"
+    "nvidia-smi -L [-i ID]                        list the GPUs\n"
+    "nvidia-smi -B                                list the GPUs that the driver leaves out\n"
+    "nvidia-smi --version                         show the versions of program, library, driver and CUDA\n"
+    "nvidia-smi -q [-x] [-d SECTION,…] [-i ID]    show everything; -x: as XML; -d: MEMORY, ECC, POWER, …\n"
+    "nvidia-smi --query-WHAT=FIELD,… --format=csv[,noheader][,nounits] [-i ID]\n"
+    "                                             WHAT: gpu, compute-apps, accounted-apps, retired-pages,\n"
+    "                                             remapped-rows, supported-clocks\n"
+    "nvidia-smi --help-query-WHAT                 list the fields\n"
+    "nvidia-smi -i ID -pm 0|1                     set persistence mode\n"
     "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
-    "nvidia-smi drain -p BUS_ID -m 0|1            drain state\n"
+    "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
-    "nvidia-smi topo -m                           how the GPUs are joined\n"
-    "nvidia-smi nvlink -s [-i ID]                 the NVLinks of each GPU\n"
-    "nvidia-smi dmon [-i ID] [-s pucmet] [-d SECONDS] [-c COUNT]\n"
-    "nvidia-smi pmon [-i ID] [-d SECONDS] [-c COUNT]\n"
-    "-l SECONDS, -lms MILLISECONDS                again and again: the table, -q and both queries\n"
+    "nvidia-smi topo -m | -mp                     show how the GPUs are joined; -mp: by PCIe alone\n"
+    "nvidia-smi nvlink -s [-i ID]                 show the NVLinks of each GPU\n"
+    "nvidia-smi dmon [-i ID] [-s pucmet] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
+    "nvidia-smi pmon [-i ID] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
     "\n"
+    "-f FILE                                      write to a file; also with -q and queries, as -l and -lms\n"
     "ID: index, UUID, serial or PCI bus id; several with commas.\n";
 
 typedef struct {
-    const char *ids, *query_gpu, *query_apps, *format, *persistence, *sections, *loop, *loop_ms;
-    int list, details, xml, reset;
+    const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *sections, *loop, *loop_ms, *file;
+    int list, details, xml, reset, excluded, version;
 } Options;
 
 enum { MISUSED = 2 };
@@ -37,6 +42,37 @@ enum { MISUSED = 2 };
 int misused(const char *message) {
     printf("%s Please run 'nvidia-smi -h' for help.\n", message);
     return MISUSED;
+}
+
+/* Options and commands of a real one that do nothing here. They are refused, so that nobody takes them for done. */
+static const struct {
+    const char *brief, *name;
+} NOT_EMULATED[] = {
+    {"-u", "--unit"}, {"-col", "--columns"}, {NULL, "--dtd"}, {"-e", "--ecc-config"}, {"-p", "--reset-ecc-errors"},
+    {"-c", "--compute-mode"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"}, {NULL, "--auto-boost-permission"},
+    {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-eow", "--error-on-warning"},
+    {"-t", "--toggle-led"}, {NULL, "--debug"}, {"-pl", "--power-limit"}, {"-sc", "--scope"},
+    {"-lgc", "--lock-gpu-clocks"}, {"-rgc", "--reset-gpu-clocks"}, {"-lmc", "--lock-memory-clocks"},
+    {"-rmc", "--reset-memory-clocks"}, {"-ac", "--applications-clocks"}, {"-rac", "--reset-applications-clocks"},
+    {"-am", "--accounting-mode"}, {"-caa", "--clear-accounted-apps"}, {"-mig", "--multi-instance-gpu"},
+    {"-cc", "--cuda-clocks"}, {"-gtt", "--gpu-target-temp"}, {"-fdm", "--driver-model"}, {"-dm", "--driver-model"},
+};
+static const char *const OTHER_COMMANDS[] = {
+    "daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "mig", "compute-policy", "boost-slider",
+    "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "rusd", "prm", "soc", NULL};
+
+static int not_emulated(const char *what) {
+    printf("\"%s\" is not emulated: nothing was shown or changed.\n", what);
+    return exit_code_of(NOT_SUPPORTED);
+}
+
+static int is_unknown_here(const char *argument) {
+    size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < sizeof NOT_EMULATED / sizeof *NOT_EMULATED; i++) {
+        if (NOT_EMULATED[i].brief && strcmp(NOT_EMULATED[i].brief, argument) == 0) return 1;
+        if (strlen(NOT_EMULATED[i].name) == length && strncmp(NOT_EMULATED[i].name, argument, length) == 0) return 1;
+    }
+    return 0;
 }
 
 /* "--name=value", "--name value" or "-n value" into *out; 1 when it was this option. */
@@ -57,30 +93,81 @@ static int is(const char *argument, const char *brief, const char *name) {
     return strcmp(argument, brief) == 0 || strcmp(argument, name) == 0;
 }
 
+static int queried(int count, char **arguments, int *at, Options *options) {
+    static const char *const WHAT[] = {"compute-apps", "accounted-apps", "retired-pages", "remapped-rows",
+                                       "supported-clocks"};
+    for (size_t i = 0; i < sizeof WHAT / sizeof *WHAT; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "--query-%s", WHAT[i]);
+        if (!valued(name, NULL, count, arguments, at, &options->query_records)) continue;
+        options->records = WHAT[i];
+        return 1;
+    }
+    return 0;
+}
+
+/* 0, or the exit code after words about what is wrong. */
 static int parse(int count, char **arguments, Options *options) {
     for (int at = 1; at < count; at++) {
         if (valued("--id", "-i", count, arguments, &at, &options->ids)) continue;
         if (valued("--query-gpu", NULL, count, arguments, &at, &options->query_gpu)) continue;
-        if (valued("--query-compute-apps", NULL, count, arguments, &at, &options->query_apps)) continue;
+        if (queried(count, arguments, &at, options)) continue;
         if (valued("--format", NULL, count, arguments, &at, &options->format)) continue;
+        if (valued("--filename", "-f", count, arguments, &at, &options->file)) continue;
         if (valued("--persistence-mode", "-pm", count, arguments, &at, &options->persistence)) continue;
         if (valued("--loop", "-l", count, arguments, &at, &options->loop)) continue;
         if (valued("--loop-ms", "-lms", count, arguments, &at, &options->loop_ms)) continue;
         if (valued("--display", "-d", count, arguments, &at, &options->sections)) continue;
         if (is(arguments[at], "-L", "--list-gpus")) {
             options->list = 1;
+        } else if (is(arguments[at], "-B", "--list-excluded-gpus")) {
+            options->excluded = 1;
+        } else if (strcmp(arguments[at], "--version") == 0) {
+            options->version = 1;
         } else if (is(arguments[at], "-q", "--query")) {
             options->details = 1;
         } else if (is(arguments[at], "-r", "--gpu-reset")) {
             options->reset = 1;
         } else if (is(arguments[at], "-x", "--xml-format")) {
             options->xml = 1;
+        } else if (is_unknown_here(arguments[at])) {
+            return not_emulated(arguments[at]);
         } else {
             printf("Option \"%s\" is not recognized. ", arguments[at]);
-            return 0;
+            return misused("");
         }
     }
-    return 1;
+    return 0;
+}
+
+/* All that follows goes to that file; 0 when it cannot be written. */
+int write_to(const char *path) {
+    FILE *tried = path ? fopen(path, "w") : NULL;
+    if (path && tried == NULL) {
+        printf("Failed to open file \"%s\" for writing.\n", path);
+        return 0;
+    }
+    if (tried) fclose(tried);
+    return path == NULL || freopen(path, "w", stdout) != NULL;
+}
+
+/* ---- --version ---- */
+
+static int show_version(void) {
+    char driver[80] = "N/A", library[80] = "N/A";
+    int cuda = 0;
+    api.nvmlSystemGetDriverVersion(driver, sizeof driver);
+    api.nvmlSystemGetNVMLVersion(library, sizeof library);
+    api.nvmlSystemGetCudaDriverVersion_v2(&cuda);
+    /* The library's version begins with CUDA's; two of the driver's three numbers are shown. */
+    const char *own = strchr(library, '.');
+    unsigned branch = 0, release = 0;
+    sscanf(own ? own + 1 : library, "%u.%u", &branch, &release);
+    printf("NVIDIA-SMI version  : %s\n", driver);
+    printf("NVML version        : %u.%02u\n", branch, release);
+    printf("DRIVER version      : %s\n", driver);
+    printf("CUDA Version        : %d.%d\n", cuda / 1000, cuda % 1000 / 10);
+    return 0;
 }
 
 static int unknown_section(const char *given) {
@@ -92,7 +179,8 @@ static int unknown_section(const char *given) {
 
 static int show(const Options *options) {
     if (options->query_gpu) return query_gpus(options->ids, options->query_gpu, options->format);
-    if (options->query_apps) return query_processes(options->ids, options->query_apps, options->format);
+    if (options->query_records)
+        return query_records(options->records, options->ids, options->query_records, options->format);
     if (options->details) return show_details(options->ids, options->xml, options->sections);
     return show_table(options->ids);
 }
@@ -112,10 +200,13 @@ static int run(const Options *options) {
     if (options->xml && !options->details) return misused("\"-x\" switch needs \"-q\".");
     if (options->sections && !options->details) return misused("\"-d\" switch needs \"-q\".");
     if (options->sections && !sections_known(options->sections)) return unknown_section(options->sections);
-    if ((options->query_gpu || options->query_apps) && options->format == NULL)
+    if ((options->query_gpu || options->query_records) && options->format == NULL)
         return misused("\"--format=csv\" switch is missing: queries need it.");
     if (delay < 0) return misused("\"-l\" and \"-lms\" need a number above 0.");
+    if (!write_to(options->file)) return MISUSED;
     api_open(0);
+    if (options->version) return show_version();
+    if (options->excluded) return puts("No excluded devices were found") < 0;
     if (options->reset) return reset_gpus(options->ids);
     if (options->persistence) return set_persistence(options->ids, options->persistence);
     if (options->list) return show_list(options->ids);
@@ -134,17 +225,24 @@ static int command(int count, char **arguments) {
         fputs(HELP, stdout);
         return 0;
     }
+    static const char FIELDS_OF[] = "--help-query-";
+    if (count > 1 && strncmp(arguments[1], FIELDS_OF, sizeof FIELDS_OF - 1) == 0)
+        return list_fields(arguments[1] + sizeof FIELDS_OF - 1);
     if (count > 1 && strcmp(arguments[1], "drain") == 0) return drain(count - 2, arguments + 2);
     if (count > 1 && strcmp(arguments[1], "dmon") == 0) return monitor(count - 2, arguments + 2, 1);
     if (count > 1 && strcmp(arguments[1], "pmon") == 0) return monitor(count - 2, arguments + 2, 0);
     if (count > 1 && strcmp(arguments[1], "nvlink") == 0) return nvlink(count - 2, arguments + 2);
     if (count > 1 && strcmp(arguments[1], "topo") == 0) {
-        if (count != 3 || !is(arguments[2], "-m", "--matrix")) return misused("Invalid combination of input arguments.");
+        int all = count == 3 && is(arguments[2], "-m", "--matrix");
+        if (!all && (count != 3 || !is(arguments[2], "-mp", "--matrix_pci")))
+            return misused("Invalid combination of input arguments.");
         api_open(0);
-        return show_topology();
+        return show_topology(all);
     }
-    if (!parse(count, arguments, &options)) return misused("");
-    return run(&options);
+    for (size_t i = 0; count > 1 && OTHER_COMMANDS[i]; i++)
+        if (strcmp(arguments[1], OTHER_COMMANDS[i]) == 0) return not_emulated(arguments[1]);
+    int code = parse(count, arguments, &options);
+    return code ? code : run(&options);
 }
 
 int main(int count, char **arguments) {

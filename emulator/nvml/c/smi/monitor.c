@@ -30,9 +30,28 @@ void pause_for(double seconds) {
     while (nanosleep(&left, &left) != 0) continue;
 }
 
-static void heads(const char *groups) {
+/* -o D, T or DT: the date and the time before each line. */
+static void stamp_head(const char *stamps, int line) {
+    int dated = strchr(stamps, 'D') != NULL, timed = strchr(stamps, 'T') != NULL;
+    if (dated) printf(line ? "#YYYYMMDD   " : "#Date       ");
+    if (timed) printf("%s%s", dated ? "" : "#", line ? "HH:MM:SS    " : "Time        ");
+    if (!dated && !timed) fputs("# ", stdout);
+}
+
+static void stamp(const char *stamps) {
+    char text[32];
+    time_t seconds = time(NULL);
+    struct tm parts;
+    localtime_r(&seconds, &parts);
+    if (strchr(stamps, 'D') && strftime(text, sizeof text, " %Y%m%d   ", &parts)) fputs(text, stdout);
+    if (strchr(stamps, 'T') && strftime(text, sizeof text, "%H:%M:%S    ", &parts))
+        printf("%s%s", strchr(stamps, 'D') ? "" : " ", text);
+}
+
+static void heads(const char *groups, const char *stamps) {
     for (int line = 0; line < 2; line++) {
-        printf(line ? "# Idx " : "# gpu ");
+        stamp_head(stamps, line);
+        printf(line ? "Idx " : "gpu ");
         for (size_t i = 0; i < COUNT; i++)
             if (strchr(groups, COLUMNS[i].group)) printf(" %6s", line ? COLUMNS[i].unit : COLUMNS[i].head);
         puts(" ");
@@ -49,39 +68,48 @@ static void cell(Device device, const Column *column) {
     printf(" %6s", value);
 }
 
-static void device_lines(const Selection *selection, const char *groups) {
+static void device_lines(const Selection *selection, const char *groups, const char *stamps) {
     char index[VALUE_SIZE];
     for (unsigned i = 0; i < selection->count; i++) {
         value_of(selection->devices[i], "index", index, 0);
-        printf("%5s ", index);
+        stamp(stamps);
+        printf(*stamps ? "%3s " : "%5s ", index);
         for (size_t j = 0; j < COUNT; j++)
             if (strchr(groups, COLUMNS[j].group)) cell(selection->devices[i], &COLUMNS[j]);
         puts(" ");
     }
 }
 
-static void process_heads(void) {
-    puts("# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ");
-    puts("# Idx           #    C/G      %      %      %      %      %      %    name ");
+static void process_heads(const char *stamps) {
+    stamp_head(stamps, 0);
+    puts("gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ");
+    stamp_head(stamps, 1);
+    puts("Idx           #    C/G      %      %      %      %      %      %    name ");
 }
 
 /* Which share of a GPU's time a process has is not known: the API has no sample of it here. */
-static void process_lines(const Selection *selection) {
+static void process_lines(const Selection *selection, const char *stamps) {
     char index[VALUE_SIZE];
+    int width = *stamps ? 3 : 5;
     for (unsigned i = 0; i < selection->count; i++) {
         unsigned count;
         SmiProcess *all = processes_of(selection->devices[i], &count);
         value_of(selection->devices[i], "index", index, 0);
-        for (unsigned j = 0; j < count; j++)
-            printf("%5s %11u %6c      -      -      -      -      -      -    %-15s\n", index, all[j].info.pid,
+        for (unsigned j = 0; j < count; j++) {
+            stamp(stamps);
+            printf("%*s %11u %6c      -      -      -      -      -      -    %-15s\n", width, index, all[j].info.pid,
                    all[j].kind, all[j].name);
-        if (count == 0) printf("%5s           -      -      -      -      -      -      -      -    -              \n", index);
+        }
+        if (count == 0) {
+            stamp(stamps);
+            printf("%*s           -      -      -      -      -      -      -      -    -              \n", width, index);
+        }
         free(all);
     }
 }
 
 typedef struct {
-    const char *ids, *groups;
+    const char *ids, *groups, *stamps, *file;
     long count;
     double delay;
 } Monitor;
@@ -99,6 +127,11 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
         if (value == NULL || option[0] != '-' || option[1] == 0 || option[2] != 0) return 0;
         switch (option[1]) {
         case 'i': monitor->ids = value; break;
+        case 'f': monitor->file = value; break;
+        case 'o':
+            if (*value == 0 || strspn(value, "DT") != strlen(value)) return 0;
+            monitor->stamps = value;
+            break;
         case 'c':
             if (!number(value, 1, &read)) return 0;
             monitor->count = (long)read;
@@ -117,20 +150,21 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
 }
 
 int monitor(int count, char **arguments, int devices) {
-    Monitor options = {NULL, "puc", -1, 1.0};
+    Monitor options = {NULL, "puc", "", NULL, -1, 1.0};
     if (!parse(count, arguments, devices, &options))
-        return misused(devices ? "Usage: dmon [-i ID] [-s pucmet] [-d SECONDS] [-c COUNT]."
-                               : "Usage: pmon [-i ID] [-d SECONDS] [-c COUNT].");
+        return misused(devices ? "Usage: dmon [-i ID] [-s pucmet] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]."
+                               : "Usage: pmon [-i ID] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE].");
+    if (!write_to(options.file)) return misused("");
     api_open(0);
     for (long turn = 0; options.count < 0 || turn < options.count; turn++) {
         if (turn) pause_for(options.delay);
         Selection selection = select_gpus(options.ids, "No devices were found");
         if (turn % HEAD_EVERY == 0) {
-            if (devices) heads(options.groups);
-            else process_heads();
+            if (devices) heads(options.groups, options.stamps);
+            else process_heads(options.stamps);
         }
-        if (devices) device_lines(&selection, options.groups);
-        else process_lines(&selection);
+        if (devices) device_lines(&selection, options.groups, options.stamps);
+        else process_lines(&selection, options.stamps);
         fflush(stdout);
         free(selection.devices);
     }

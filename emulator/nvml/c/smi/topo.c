@@ -1,4 +1,4 @@
-/* topo -m: how the GPUs are joined, and how near the RDMA devices are. */
+/* topo -m and -mp: how the GPUs are joined, and how near the RDMA devices are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static unsigned links_between(Device one, Device two) {
     return links;
 }
 
-static void joint(Device one, Device two) {
-    unsigned level = 0, links = links_between(one, two);
+static void joint(Device one, Device two, int with_links) {
+    unsigned level = 0, links = with_links ? links_between(one, two) : 0;
     if (links > 0)
         printf("\tNV%u", links);
     else if (api.nvmlDeviceGetTopologyCommonAncestor(one, two, &level) == OK)
@@ -64,14 +64,14 @@ static void cpu_list(Device device) {
     }
 }
 
-static void row(const Selection *selection, const Places *places, unsigned index) {
+static void row(const Selection *selection, const Places *places, unsigned index, int with_links) {
     unsigned node = 0;
     printf("GPU%u", index);
     for (unsigned other = 0; other < selection->count; other++) {
         if (other == index)
             printf("\t X ");
         else
-            joint(selection->devices[index], selection->devices[other]);
+            joint(selection->devices[index], selection->devices[other], with_links);
     }
     for (unsigned nic = 0; nic < places->nic_count; nic++)
         printf("\t%s", nearness(&places->gpus[index], &places->nics[nic]));
@@ -92,13 +92,13 @@ static void nic_row(const Selection *selection, const Places *places, unsigned i
     putchar('\n');
 }
 
-int show_topology(void) {
+int show_topology(int with_links) {
     Selection selection = select_gpus(NULL, "No devices were found");
     Places places = places_of(&selection);
     for (unsigned i = 0; i < selection.count; i++) printf("\tGPU%u", i);
     for (unsigned i = 0; i < places.nic_count; i++) printf("\tNIC%u", i);
     puts("\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID");
-    for (unsigned i = 0; i < selection.count; i++) row(&selection, &places, i);
+    for (unsigned i = 0; i < selection.count; i++) row(&selection, &places, i, with_links);
     for (unsigned i = 0; i < places.nic_count; i++) nic_row(&selection, &places, i);
     puts("\nLegend:\n\n"
          "  X    = the GPU itself\n"
@@ -106,8 +106,8 @@ int show_topology(void) {
          "  NODE = across host bridges of one NUMA node\n"
          "  PHB  = across a host bridge\n"
          "  PXB  = across several PCIe bridges, without the host bridge\n"
-         "  PIX  = across one PCIe bridge at most\n"
-         "  NV#  = over # bonded NVLinks");
+         "  PIX  = across one PCIe bridge at most");
+    if (with_links) puts("  NV#  = over # bonded NVLinks");
     if (places.nic_count > 0) puts("\nNIC Legend:\n");
     for (unsigned i = 0; i < places.nic_count; i++) printf("  NIC%u: %s\n", i, places.nics[i].name);
     places_free(&places);

@@ -1,0 +1,20 @@
+/* What a driver's release decides. */
+#ifndef MEWS_SMI_DRIVER_H
+#define MEWS_SMI_DRIVER_H
+
+#include <stddef.h>
+
+/* What stands for values that were given up. */
+#define GONE "Requested functionality has been deprecated"
+#define DEPRECATED "590=" GONE "|595=N/A"
+
+/* The driver's branch: 580 of 580.105.08. */
+unsigned driver_branch(void);
+
+/* "580.126,590": whether the driver is one of those or of a later branch. */
+int driver_reached(const char *releases, size_t length);
+
+/* "590=words|595=words": what stands for a deprecated value with this driver; 0 where the value itself does. */
+int driver_replaces(const char *instead, char *value);
+
+#endif

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,16 +126,13 @@ def plugin_service(plugin: DevicePlugin, closing: asyncio.Event) -> Service:
         await plugin.pre_start(tuple(request.devices_ids))
         return pb.PreStartContainerResponse()
 
-    async def watch(_: Any, context: Any) -> AsyncIterator[Any]:
-        try:
-            async for devices in _until(closing, plugin.list_and_watch()):
-                yield messages.list_message(devices)
-        except PluginError as error:
-            await abort(context, error)
+    async def lists() -> AsyncIterator[Any]:
+        async for devices in plugin.list_and_watch():
+            yield messages.list_message(devices)
 
     return "v1beta1.DevicePlugin", {
         "GetDevicePluginOptions": unary(options, pb.Empty),
-        "ListAndWatch": grpc.unary_stream_rpc_method_handler(watch, pb.Empty.FromString, _serialize),
+        "ListAndWatch": streaming(lists, pb.Empty, closing),
         "GetPreferredAllocation": unary(preferred, pb.PreferredAllocationRequest),
         "Allocate": unary(allocate, pb.AllocateRequest),
         "PreStartContainer": unary(pre_start, pb.PreStartContainerRequest),
@@ -175,6 +172,20 @@ def pod_resources_service(source: PodResources) -> Service:
 def unary(method: Any, request: Any) -> Any:
     """A method handler: request message -> response message, PluginErrors as the call's status."""
     return grpc.unary_unary_rpc_method_handler(answering(method), request.FromString, _serialize)
+
+
+def streaming(method: Callable[[], AsyncIterator[Any]], request: Any, closing: asyncio.Event) -> Any:
+    """A method handler whose answer is the stream of messages, until ``closing`` is set; a PluginError is the call's
+    status."""
+
+    async def stream(_: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            async for message in _until(closing, method()):
+                yield message
+        except PluginError as error:
+            await abort(context, error)
+
+    return grpc.unary_stream_rpc_method_handler(stream, request.FromString, _serialize)
 
 
 async def _until(closing: asyncio.Event, stream: AsyncIterator[T]) -> AsyncIterator[T]:

@@ -10,14 +10,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.kube.deviceplugin.grpc_server import SocketServer, serve_on, unary
+from mews.kube.clock import wall_now
+from mews.kube.deviceplugin.grpc_server import SocketServer, serve_on, streaming, unary
+from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
-from mews.kube.dra.messages import PLUGIN_TYPE, SERVICES, claim_value, prepared_message, unprepared_message
-from mews.kube.dra.port import CdiSpec, DraPlugin
+from mews.kube.dra.messages import (
+    HEALTH_SERVICES,
+    PLUGIN_TYPE,
+    SERVICES,
+    claim_value,
+    health_message,
+    prepared_message,
+    unprepared_message,
+)
+from mews.kube.dra.port import CdiSpec, HealthReporter, ServedPlugin
 from mews.own_files import write_own
 
 log = logging.getLogger(__name__)
@@ -94,20 +104,26 @@ class GrpcDraLink:
         """Where specifications lie."""
         return self._cdi
 
-    async def serve(self, driver: str, plugin: DraPlugin) -> SocketsEndpoint:
-        """Serve on both sockets, in place of leftovers.
+    async def serve(self, driver: str, plugin: ServedPlugin) -> SocketsEndpoint:
+        """Serve on both sockets, in place of leftovers; the health of devices, too, where the plugin reports it.
 
         Raises SocketPathTooLong, OSError.
         """
         endpoint = calls_socket(self._plugins.absolute(), driver)
         for folder in (endpoint.parent, self._registry):
             folder.mkdir(parents=True, exist_ok=True)
-        calls, registered = _calls(plugin), asyncio.Event()
-        served = await serve_on(endpoint, *((service, calls) for service in SERVICES.values()))
+        calls, registered, closing = _calls(plugin), asyncio.Event(), asyncio.Event()
+        services = [(service, calls) for service in SERVICES.values()]
+        reported = HEALTH_SERVICES if plugin.reports_health else ()
+        services += [(service, _health(plugin, closing)) for service in reported]
+        served = await serve_on(endpoint, *services, closing=closing)
         try:
             registration = await serve_on(
                 registration_socket(self._registry, driver),
-                ("pluginregistration.Registration", _registration(driver, endpoint, registered)),
+                (
+                    "pluginregistration.Registration",
+                    _registration(driver, endpoint, (*SERVICES, *reported), registered),
+                ),
             )
         except BaseException:
             await served.close()
@@ -115,7 +131,7 @@ class GrpcDraLink:
         return SocketsEndpoint(registered, registration, served)
 
 
-def _calls(plugin: DraPlugin) -> Mapping[str, Any]:
+def _calls(plugin: ServedPlugin) -> Mapping[str, Any]:
     async def prepare(request: Any) -> Any:
         return prepared_message(await plugin.prepare([claim_value(each) for each in request.claims]))
 
@@ -128,9 +144,17 @@ def _calls(plugin: DraPlugin) -> Mapping[str, Any]:
     }
 
 
-def _registration(driver: str, endpoint: Path, registered: asyncio.Event) -> Mapping[str, Any]:
+def _health(plugin: HealthReporter, closing: asyncio.Event) -> Mapping[str, Any]:
+    async def reports() -> AsyncIterator[Any]:
+        async for devices in plugin.watch_health():
+            yield health_message(devices, wall_now())
+
+    return {"NodeWatchResources": streaming(reports, health_pb.NodeWatchResourcesRequest, closing)}
+
+
+def _registration(driver: str, endpoint: Path, versions: Sequence[str], registered: asyncio.Event) -> Mapping[str, Any]:
     async def info(_: Any) -> Any:
-        return pb.PluginInfo(type=PLUGIN_TYPE, name=driver, endpoint=str(endpoint), supported_versions=tuple(SERVICES))
+        return pb.PluginInfo(type=PLUGIN_TYPE, name=driver, endpoint=str(endpoint), supported_versions=versions)
 
     async def status(request: Any) -> Any:
         if request.plugin_registered:

@@ -25,7 +25,7 @@ from mews.kube.records_file import RecordsFile
 from mews.kube.system.facility import ContainerExtras
 from mews.systems.dra.config import DRIVER, DraConfig
 from mews.systems.dra.config_file import config_of
-from mews.systems.dra.driver import GpuDraDriver
+from mews.systems.dra.driver import driver_of
 from mews.systems.dra.errors import DraConfigError
 from mews.systems.dra.places import CDI, PLUGINS, REGISTRY
 
@@ -101,7 +101,7 @@ async def _made(options: argparse.Namespace, config: DraConfig, stack: AsyncExit
     context = Context(kube, Clock.wall(), random.Random(), logging.getLogger("dra-gpu-driver"))
     nvml = NvmlLibrary(options.nvml or config.nvml or LIBRARY)
     link = GrpcDraLink(plugins=options.plugins, registry=options.plugins_registry, cdi=options.cdi)
-    driver = GpuDraDriver(nvml, ContainerExtras(config.envs, config.mounts))
+    driver = driver_of(nvml, ContainerExtras(config.envs, config.mounts), health=config.health)
     return DriverComponent(context, driver, link=link, node=options.node, poll_s=config.poll_s)
 
 

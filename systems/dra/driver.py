@@ -106,3 +106,8 @@ class WatchedGpuDraDriver(GpuDraDriver):
 
     async def _let_go(self) -> None:
         """It stays open."""
+
+
+def driver_of(nvml: NvmlPort, extras: ContainerExtras, *, health: bool) -> GpuDraDriver:
+    """The driver of one node; with ``health`` it watches its GPUs (``DraConfig``)."""
+    return (WatchedGpuDraDriver if health else GpuDraDriver)(nvml, extras)

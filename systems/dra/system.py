@@ -28,13 +28,13 @@ def configure(options: DraOptions, facility: Facility) -> DraConfig:
 
 def _driver(ports: Ports, config: DraConfig) -> Runnable:
     from mews.kube.dra.driver import DriverComponent, DriverError
-    from mews.systems.dra.driver import GpuDraDriver, WatchedGpuDraDriver
+    from mews.systems.dra.driver import driver_of
 
     node = ports.node
     assert node is not None, "each node has a driver of its own"
     if node.nvml is None or node.dra is None:
         raise DriverError(f"node {node.name}: no driver can serve there: NVML or the kubelet's sockets are missing")
-    driver = (WatchedGpuDraDriver if config.health else GpuDraDriver)(node.nvml, node.extras)
+    driver = driver_of(node.nvml, node.extras, health=config.health)
     return DriverComponent(ports.context, driver, link=node.dra, node=node.name, poll_s=config.poll_s)
 
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from mews.kube.api.objects import Object, uid_of
@@ -19,11 +20,21 @@ from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.clock import Clock, rest, stream
 from mews.kube.component import Context
 from mews.kube.deviceplugin.grpc_client import channel_to, unary_call
+from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.dra.cdi import injected
-from mews.kube.dra.driver import DriverComponent, DriverError
+from mews.kube.dra.driver import WELL, Condition, DriverComponent, DriverError, unwell
 from mews.kube.dra.grpc_link import CdiFiles, GrpcDraLink
-from mews.kube.dra.port import ClaimReference, DraSocket, PreparedClaim, PreparedDevice
+from mews.kube.dra.messages import health_value
+from mews.kube.dra.port import (
+    HEALTHY,
+    UNHEALTHY,
+    ClaimReference,
+    DeviceHealth,
+    DraSocket,
+    PreparedClaim,
+    PreparedDevice,
+)
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
@@ -235,6 +246,52 @@ def test_devices_are_published_once_the_kubelet_can_call() -> None:
                 await rest(0.01)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+    play(story)
+
+
+class WarmFans(Fans):
+    """They know how they are."""
+
+    async def health(self) -> Mapping[str, Condition]:
+        return {"fan-0": unwell("it does not turn"), "fan-1": WELL}
+
+
+@pytest.mark.parametrize("service", ["v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"])
+def test_the_health_of_devices_is_told_to_whoever_watches(service: str) -> None:
+    async def story(bench: Bench) -> None:
+        bench.fans = WarmFans()
+        async with bench.driver() as driver:
+            assert driver.reports_health
+            channel = channel_to(bench.plugins / DRIVER / "dra.sock")
+            watch = channel.unary_stream(
+                f"/{service}/NodeWatchResources",
+                request_serializer=health_pb.NodeWatchResourcesRequest.SerializeToString,
+                response_deserializer=health_pb.NodeWatchResourcesResponse.FromString,
+            )
+            async with asyncio.timeout(20):
+                call = watch(health_pb.NodeWatchResourcesRequest())
+                while not (told := await call.read()).devices:  # the first report may come before its first look
+                    pass
+                assert health_value(told) == (
+                    DeviceHealth(NODE, "fan-0", UNHEALTHY, "it does not turn"),
+                    DeviceHealth(NODE, "fan-1", HEALTHY),
+                )
+                now_s = bench.context.clock.now()
+                assert all(now_s - 20 <= each.last_updated_time <= now_s for each in told.devices)
+                assert await anext(driver.watch_health()) == health_value(told)
+        async with asyncio.timeout(20):
+            while await call.read() is not grpc.aio.EOF:  # ends with the driver
+                pass
+        await channel.close(None)
+
+    play(story)
+
+
+def test_who_does_not_know_the_health_of_its_devices_offers_none() -> None:
+    async def story(bench: Bench) -> None:
+        async with bench.driver() as driver:
+            assert not driver.reports_health
 
     play(story)
 

@@ -10,7 +10,7 @@ import pytest
 from mews.kube.dra.driver import WELL, HealthyDriver, unwell
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.nvml import ListedGpu, NvmlDescription, NvmlReading, ReportedXid
-from mews.systems.dra.driver import GpuDraDriver, WatchedGpuDraDriver
+from mews.systems.dra.driver import GpuDraDriver, WatchedGpuDraDriver, driver_of
 from mews.systems.dra.health import GpuConditions
 
 ONE, TWO = ListedGpu(0, "GPU-1", "00:1", 0, 100), ListedGpu(1, "GPU-2", "00:2", 1, 100)
@@ -117,3 +117,8 @@ def test_a_driver_that_does_not_watch_health_lets_the_library_go_and_reports_non
         assert not isinstance(driver, HealthyDriver)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("health", [True, False])
+def test_the_configuration_says_whether_health_is_watched(health: bool) -> None:
+    assert isinstance(driver_of(Library(), ContainerExtras(), health=health), HealthyDriver) is health

@@ -25,24 +25,20 @@ from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.deviceplugin.sockets import LIMIT_BYTES, identify
-from mews.kube.dra.messages import PLUGIN_TYPE, SERVICES, claim_message, prepared_value, unprepared_value
-from mews.kube.dra.port import (
-    HEALTHY,
-    UNHEALTHY,
-    UNKNOWN,
-    CdiSpec,
-    ClaimReference,
-    DeviceHealth,
-    DraSocket,
-    PreparedClaim,
+from mews.kube.dra.messages import (
+    HEALTH_SERVICES,
+    PLUGIN_TYPE,
+    SERVICES,
+    claim_message,
+    health_value,
+    prepared_value,
+    unprepared_value,
 )
+from mews.kube.dra.port import CdiSpec, ClaimReference, DeviceHealth, DraSocket, PreparedClaim
 from mews.kube.emulated.kubelet.node_folders import placed
 from mews.kube.emulated.kubelet.oci.cdi import CdiError, parse_spec
 from mews.yaml_text import check_extent
 
-HEALTH_SERVICES = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
-"""What a driver says that it supports where it reports health, which is the service's full name; the first is taken."""
-_HEALTH = {1: HEALTHY, 2: UNHEALTHY}
 _SCAN_S = 0.5
 _DIAL_S, _INFO_S, _NOTIFY_S = 10.0, 1.0, 5.0
 _FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.5, 122.0
@@ -91,7 +87,7 @@ class GrpcDraSocket:
         call = started(method, health_pb.NodeWatchResourcesRequest())
         try:
             async for message in call:
-                yield tuple(map(_health, message.devices))
+                yield health_value(message)
         except grpc.aio.AioRpcError as error:
             raise from_rpc(error) from error
         finally:
@@ -273,11 +269,3 @@ async def _notify_plugin(registration: grpc.aio.Channel, error: str) -> None:
     status = pb.RegistrationStatus(plugin_registered=not error, error=error)
     method = "/pluginregistration.Registration/NotifyRegistrationStatus"
     await unary_call(registration, method, status, pb.RegistrationStatusResponse, timeout_s=_NOTIFY_S)
-
-
-def _health(device: Any) -> DeviceHealth:
-    timeout_s = max(0.0, float(device.health_check_timeout_seconds))
-    named = device.device
-    return DeviceHealth(
-        named.pool_name, named.device_name, _HEALTH.get(device.health, UNKNOWN), device.message, timeout_s
-    )

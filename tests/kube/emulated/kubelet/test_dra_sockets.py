@@ -18,8 +18,9 @@ from mews.kube.deviceplugin.grpc_server import SocketServer, serve_on, unary
 from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
 from mews.kube.deviceplugin.pb import dra_v1_pb2 as pb
 from mews.kube.deviceplugin.port import PluginError
+from mews.kube.dra.messages import HEALTH_SERVICES, SERVICES
 from mews.kube.dra.port import ClaimReference, DeviceHealth, PreparedClaim, PreparedDevice
-from mews.kube.emulated.kubelet.dra.grpc_registry import HEALTH_SERVICES, SERVICES, GrpcDraRegistry
+from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
 
 pytestmark = pytest.mark.wall
 CLAIM = ClaimReference("default", "u", "c")

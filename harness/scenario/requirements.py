@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +27,7 @@ _NO_PROCESS = (
     "of image"
 )
 _NOT_OURS = "the default scheduler belongs to the cluster (--cluster kind has one of its own)"
+_MINOR = re.compile(r"v1\.(\d+)\.")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -212,6 +214,8 @@ async def demand(scenario: Scenario, cluster: Cluster) -> None:
             raise Lacking(f"needs {feature}: {reason}")
     if scenario.requires.node_cpus:
         await _node_cpus(scenario.requires.node_cpus, cluster)
+    if cluster.name not in EMULATED and "kubernetes" in scenario.stack.model_fields_set:
+        await _release(scenario.stack.kubernetes, cluster)
 
 
 async def _node_cpus(wanted: int, cluster: Cluster) -> None:
@@ -219,3 +223,12 @@ async def _node_cpus(wanted: int, cluster: Cluster) -> None:
     least = min((parse((n.get("status") or {}).get("capacity", {}).get("cpu", 0)) for n in nodes), default=parse(0))
     if least < wanted:
         raise Lacking(f"needs nodes of {wanted} CPUs, the smallest has {least}")
+
+
+async def _release(wanted: str, cluster: Cluster) -> None:
+    """A later release has features that an earlier one's real nodes know nothing of."""
+    for node in (await cluster.kube.list(NODES)).items:
+        version = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+        found = _MINOR.match(version)
+        if found is not None and int(found[1]) < int(wanted.partition(".")[2]):
+            raise Lacking(f"stack.kubernetes: {wanted}: the cluster's nodes run {version}")

@@ -9,7 +9,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 export MEWS_NIGHTLY
 
 .PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
-  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-upstream test-upstream-sample lint dist release image sizes docs bench clean
+  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
 # of the time that `mews up` takes.
@@ -70,6 +70,11 @@ test-kind-gpushare: $(BIN)/.installed
 # Koordinator on kind: a proxy before each node's container runtime; on hosts of its own, too
 test-kind-koordinator: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_koordinator.py --durations=0
+
+# Devices by claims on kind, with our driver and NVIDIA's: nodes need a containerd that knows CDI (docs/dra.md), the
+# second one Go and a C compiler
+test-kind-dra: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m kind tests/kind/test_dra.py --durations=0
 
 # Upstream's own judges, built from their Go modules where Go is there: every listed spec of Kubernetes' conformance suite
 # before `mews up`, controller-runtime's suites, an operator's and helm before `mews envtest` (half an hour)

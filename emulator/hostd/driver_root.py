@@ -34,6 +34,9 @@ class DriverRoot:
         self.root = root
         install_driver_root(root, state, driver)
         (root / "dev").mkdir(exist_ok=True)
+        for path in (root / "dev").rglob("*"):
+            if path.is_file():  # of a process that could make no device nodes
+                path.unlink()
         for name in ("sys", "proc"):
             (root / name).unlink(missing_ok=True)
             (root / name).symlink_to(files / name)

@@ -25,6 +25,8 @@ from mews.kube.system.deployment import ON_NODE
 NODE_AGENT = "node-agent"
 """Component of what reports on a node and shows its devices, where no pod of a component of ours does."""
 NVML = f"{HOST_ROOT}/this"
+STATE_FILE = f"{NVML}/nvml.state"
+"""What the library reads."""
 HOST_FILES = f"{HOST_ROOT}/fs/this"
 """The host's sys, proc and dev, for components on its node."""
 RECORDS_FILE = "/run/mews/records.jsonl"
@@ -113,10 +115,19 @@ def host(spec: StackSpec) -> Object:
         "command": ["python3", *argv],
         "env": [token_env(), node_name_env()],
         "ports": [{"name": "host", "containerPort": HOST_PORT}],
-        "securityContext": dict(ON_NODE),
+        **(_for_foreign_driver() if spec.foreign_claims else {"securityContext": dict(ON_NODE)}),
         "volumeMounts": [
             volume_file("hardware", "/etc/mews"),
             HOST_MOUNT,
             RUN_MOUNT,
         ],
+    }
+
+
+def _for_foreign_driver() -> Object:
+    """A driver of the user's looks for the files once, when it starts: they are there by then. It takes nothing but
+    real device nodes, so that the host must make some."""
+    return {
+        "readinessProbe": {"tcpSocket": {"port": HOST_PORT}, "periodSeconds": 1},
+        "securityContext": {**ON_NODE, "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]}},
     }

@@ -139,6 +139,12 @@ class StackSpec:
         return any(each.deployment.by_claims for each in self.systems if each.components)
 
     @property
+    def foreign_claims(self) -> bool:
+        """Whether a driver of the user's, in the place of ours, gives containers their claims' devices."""
+        by_claims = [each for each in self.systems if each.deployment.by_claims]
+        return any(self.is_replaced(name) for each in by_claims for name in each.components)
+
+    @property
     def shows_users(self) -> bool:
         """Whether what containers find in their environment says which devices of a host they use."""
         return self.by_claims or any(each.system.part_of is not None for each in self.systems if each.components)

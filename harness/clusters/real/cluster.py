@@ -99,8 +99,8 @@ class RealCluster(IdlePart):
         swept = [resource for each in known for resource in each.swept()]
         notes = [(where, start) for each in known for where, starts in each.notes.items() for start in starts]
         self._reset = Reset(self._admin, admin.target, notify, swept, notes, [n for d in known for n in d.on_nodes])
-        fit = Fitting(image_book(deployment.scenario), admin.target.image, admin.target.nodes, run.speed, known)
-        self._fit = fit
+        images, target, foreign = image_book(deployment.scenario), admin.target, deployment.stack.foreign_claims
+        self._fit = Fitting(images, target.image, target.nodes, run.speed, known, foreign_claims=foreign)
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, admin.target.namespace, notify)
         ours = admin.target.namespace

@@ -8,6 +8,7 @@ after the fact, and ``pod-ended`` is written as soon as the kubelet gives a pod'
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -46,6 +47,8 @@ class KubeletLines:
         self._listed: dict[str, tuple[list[str], list[str]]] = {}
         self._resource = ""
         self._begun: set[tuple[str, str, str]] = set()
+        self._starting: Counter[str] = Counter()
+        self._ending: set[str] = set()
         self._closed: set[str] = set()
         self._entries: list[list[Any]] | None = None
         self._file: tuple[Sequence[Sequence[Any]], Mapping[str, Sequence[str]]] = ((), {})
@@ -127,18 +130,20 @@ class KubeletLines:
             self._closed.add(uid)
             fields = {"reason": reason, "message": str(status.get("message") or "")}
             self._write("rejected", pod=key_of(pod), uid=uid, **fields)
-        self._end(uid)
+        self._end_seen(uid)
 
     def gone(self, pod: Object) -> None:
         """A pod of this node is no more."""
-        self._end(uid_of(pod))
+        self._end_seen(uid_of(pod))
 
     def started(self, pod: Object, container: str, container_id: str) -> bool:
-        """Whether that container is news; it is from now on known."""
+        """Whether that container is news; it is from now on known, and ``running`` is to be told of it: its pod does
+        not end before."""
         begun = (uid_of(pod), container, container_id)
         if begun in self._begun:
             return False
         self._begun.add(begun)
+        self._starting[uid_of(pod)] += 1
         return True
 
     def knows(self, pod: Object) -> bool:
@@ -170,6 +175,9 @@ class KubeletLines:
         self._write("container-started", pod=key_of(pod), uid=uid, container=container, env=seen)
         if uid not in self._closed:
             self._use(pod, container, gpus or words_of(seen))
+        self._starting[uid] -= 1
+        if uid in self._ending:
+            self._end_seen(uid)
 
     def _use(self, pod: Object, container: str, uuids: Sequence[str]) -> None:
         if self._users is None or not uuids:
@@ -181,7 +189,15 @@ class KubeletLines:
         self._users.begin(key, uuids, pid=pid, name=f"{name_of(pod)}/{container}")
         self._using.setdefault(uid, set()).add(key)
 
+    def _end_seen(self, uid: str) -> None:
+        """The API says so. Looking into a container that has started takes a moment, in which its pod may be gone."""
+        if self._starting[uid] > 0:
+            self._ending.add(uid)
+        else:
+            self._end(uid)
+
     def _end(self, uid: str) -> None:
+        self._ending.discard(uid)
         if self._users is not None:
             for key in sorted(self._using.pop(uid, ())):
                 self._users.end(key)

@@ -1,7 +1,8 @@
 """The cluster as scenarios write to it: what they apply is fitted to real nodes, unnoticed by them.
 
 Images that only emulated nodes have become our component image with the command that they stand for, and node names
-become those of the hosts' nodes."""
+become those of the hosts' nodes. Where a driver of the user's gives containers the devices of their claims, they also
+get what our NVML library reads: the driver gives them the library alone."""
 
 from __future__ import annotations
 
@@ -12,17 +13,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
+from mews.harness.manifests.nodes import HOST_MOUNT, HOST_VOLUME, STATE_FILE
 from mews.harness.systems import find_program
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
+from mews.kube.emulated.kubelet.engine.node_files import STATE
 from mews.kube.emulated.kubelet.images import COMPONENTS, ContainerBehaviour, Image, ImageBook
+from mews.kube.emulated.kubelet.oci.container_root import DEVICES
 from mews.kube.system.deployment import SystemDeployment
 
 DURATION = "mews.dev/duration-s"
 RUN = "mews.dev/run"
 """Label of what scenarios create in somebody's cluster: the run."""
 _HOSTNAME = "kubernetes.io/hostname"
+_STATE_VOLUME = {**HOST_VOLUME, "name": "mews-host"}
+_STATE_MOUNT = {**HOST_MOUNT, "name": "mews-host", "readOnly": True}
 
 _PLAY = """\
 import os, re, signal, sys, threading
@@ -40,7 +46,7 @@ sys.exit(code)
 
 class Fitting:
     """Fits objects to the nodes: ``image`` is our component image, ``nodes`` maps hosts to nodes, ``speed`` divides
-    simulated durations. ``systems`` say where their kinds have pod templates.
+    simulated durations. ``systems`` say where their kinds have pod templates. ``foreign_claims``: see ``StackSpec``.
     """
 
     def __init__(
@@ -50,7 +56,10 @@ class Fitting:
         nodes: Mapping[str, str],
         speed: float,
         systems: Sequence[SystemDeployment] = (),
+        *,
+        foreign_claims: bool = False,
     ) -> None:
+        self._foreign_claims = foreign_claims
         self._book = book
         self._image = image
         self._nodes = nodes
@@ -80,6 +89,8 @@ class Fitting:
         for container in [*spec["containers"], *(spec.get("initContainers") or ())]:
             if isinstance(container, dict) and isinstance(container.get("image"), str):
                 self._container(container, annotations)
+        if self._foreign_claims:
+            _show_state(spec)
         selector = spec.get("nodeSelector") or {}
         if selector.get(_HOSTNAME) in self._nodes:
             selector[_HOSTNAME] = self._nodes[selector[_HOSTNAME]]
@@ -122,6 +133,21 @@ class Fitting:
             obeys=simulate.obeys_term,
             log=simulate.log,
         )
+
+
+def _show_state(pod_spec: Object) -> None:
+    """Mount the host's files into containers with claims, and have the library there show the GPUs of their ``/dev``,
+    as it does in containers of emulated nodes."""
+    containers = [*pod_spec["containers"], *(pod_spec.get("initContainers") or ())]
+    using = [each for each in containers if isinstance(each, dict) and (each.get("resources") or {}).get("claims")]
+    volumes = pod_spec.get("volumes") or []
+    if not using or _STATE_VOLUME in volumes:
+        return
+    pod_spec["volumes"] = [*volumes, _STATE_VOLUME]
+    for container in using:
+        container["env"] = [*(container.get("env") or ()), {"name": STATE, "value": STATE_FILE}]
+        container["env"].append({"name": DEVICES, "value": "/dev"})
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), _STATE_MOUNT]
 
 
 class FittingKube:

@@ -17,6 +17,7 @@ from mews.harness.manifests.rights import cluster_wide
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario
+from mews.kube.api.objects import name_of
 from mews.kube.api.resources import Resource
 from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.options import OptionsModel
@@ -217,6 +218,19 @@ def test_a_driver_of_resource_claims_has_the_kubelets_sockets_and_the_folder_of_
         *(("resourceslices", verb) for verb in ("list", "watch", "create", "update")),
         *(("resourceclaims", "get"), ("nodes", "get")),
     }
+
+
+def test_where_a_driver_is_brought_along_the_hosts_files_are_there_with_real_device_nodes(tmp_path):
+    (tmp_path / "driver.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: d}, spec: {containers: []}}")
+    brought = "{kubecomp: null, dra: {}, replace: {dra: {dra-gpu-driver: {manifest: driver.yaml}}}}"
+    objects = manifests(spec_with(tmp_path, brought))
+    assert [name_of(each) for each in objects if each["kind"] == "DaemonSet"] == ["node-agent"]
+    agent, host = pod_of(objects, "DaemonSet", "node-agent")["containers"]
+    assert host["securityContext"] == {**ON_NODE, "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]}}
+    assert host["readinessProbe"]["tcpSocket"] == {"port": host["ports"][0]["containerPort"]}, "then they are there"
+    assert agent["securityContext"] == dict(ON_NODE)
+    ours = pod_of(manifests(spec_with(tmp_path, "{kubecomp: null, dra: {}}")), "DaemonSet", "dra-gpu-driver")
+    assert [each["securityContext"] for each in ours["containers"]] == [dict(ON_NODE)] * 3, "ours needs none"
 
 
 def test_a_driver_beside_another_systems_device_manager_leaves_it_the_agent(tmp_path):

@@ -145,3 +145,29 @@ def test_what_a_driver_does_with_claims_is_its_kubelets_line(journal, lines):
         ("kubelet/host-1", "claim-prepared", taken),
         ("kubelet/host-1", "claim-unprepared", claim),
     ]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_pod_ends_after_all_its_containers_that_have_started(journal, lines, terminal):
+    """Their environment is looked into first; a pod may be deleted by force meanwhile."""
+    lines.pod(pod("u1"))
+    assert lines.started(pod("u1"), "main", "c1") and lines.started(pod("u1"), "beside", "c2")
+    if terminal:
+        lines.pod(pod("u1", phase="Succeeded"))
+    else:
+        lines.gone(pod("u1"))
+    lines.running(pod("u1"), "main", {})
+    assert told(journal, "pod-ended") == []
+    lines.running(pod("u1"), "beside", {})
+    events = [line.event for line in told(journal, "container-started", "pod-ended")]
+    assert events == ["container-started", "container-started", "pod-ended"]
+    lines.gone(pod("u1"))
+    assert len(told(journal, "pod-ended")) == 1
+
+
+def test_devices_that_the_kubelet_gave_back_end_their_pod_at_once(journal, lines):
+    lines.pod(pod("u1"))
+    lines.checkpoint([entry("u1", "d1")], {})
+    assert lines.started(pod("u1"), "main", "c1")
+    lines.checkpoint([], {})
+    assert len(told(journal, "pod-ended")) == 1

@@ -91,3 +91,39 @@ def test_what_never_ends_by_itself_obeys_term(fit):
     playing.terminate()
     assert playing.wait(5) == 0
     playing.stdout.close()
+
+
+CLAIMS = {"claims": [{"name": "gpu"}]}
+
+
+@pytest.mark.parametrize("foreign", [True, False])
+def test_containers_with_claims_of_a_foreign_driver_get_what_the_library_reads(foreign):
+    fit = Fitting(load_images(), OURS, {}, 1.0, foreign_claims=foreign)
+    given = pod(
+        {"name": "main", "image": "x", "resources": CLAIMS, "env": [{"name": "A", "value": "b"}]},
+        {"name": "beside", "image": "x"},
+        initContainers=[{"name": "first", "image": "x", "resources": CLAIMS}],
+        volumes=[{"name": "host", "emptyDir": {}}],
+    )
+    spec = fit({"kind": "Job", "spec": {"template": given}})["spec"]["template"]["spec"]
+    main, beside, first = *spec["containers"], *spec["initContainers"]
+    if not foreign:
+        assert spec == given["spec"]
+        return
+    told = [
+        {"name": "MEWS_NVML_STATE", "value": "/var/lib/mews/host/this/nvml.state"},
+        {"name": "MEWS_NVML_DEV", "value": "/dev"},
+    ]
+    assert main["env"] == [{"name": "A", "value": "b"}, *told] and first["env"] == told
+    mount = {"name": "mews-host", "mountPath": "/var/lib/mews/host", "readOnly": True}
+    assert main["volumeMounts"] == first["volumeMounts"] == [mount]
+    assert beside == {"name": "beside", "image": "x"}
+    volume = {"name": "mews-host", "hostPath": {"path": "/var/lib/mews/host", "type": "DirectoryOrCreate"}}
+    assert spec["volumes"] == [{"name": "host", "emptyDir": {}}, volume]
+    assert fit({"spec": spec})["spec"] == spec, "once"
+
+
+def test_pods_without_claims_are_left_alone_beside_a_foreign_driver():
+    fit = Fitting(load_images(), OURS, {}, 1.0, foreign_claims=True)
+    given = pod({"name": "main", "image": "x", "resources": {"limits": {"cpu": 1}}})
+    assert fit(given) == given

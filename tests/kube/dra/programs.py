@@ -44,4 +44,8 @@ class DriverProgram:
 
 EXAMPLE = DriverProgram("dra-example-kubeletplugin", ModuleTests("sigs.k8s.io/dra-example-driver", "v0.4.0", ""))
 NVIDIA = DriverProgram("gpu-kubelet-plugin", ModuleTests("sigs.k8s.io/dra-driver-nvidia-gpu", "v0.4.1", ""), cgo=True)
+CDI_HOOK = DriverProgram(
+    "nvidia-cdi-hook", ModuleTests("github.com/NVIDIA/nvidia-container-toolkit", "v1.19.1", ""), cgo=True
+)
+"""What NVIDIA's CDI files have a container runtime call; of the toolkit that ``NVIDIA`` is built with."""
 PROGRAMS = (EXAMPLE, NVIDIA)

@@ -57,7 +57,7 @@ def _watched() -> Sequence[Watched]:
 _DEPLOYMENT = ComponentDeployment(
     ("-m", "mews.systems.dra", "--config", CONFIG, "--records", RECORDS),
     everywhere=(
-        rule("resource.k8s.io", ["resourceslices"], ["list", "watch", "create", "update"]),
+        rule("resource.k8s.io", ["resourceslices"], ["list", "watch", "create", "update", "delete"]),
         rule("resource.k8s.io", ["resourceclaims"], ["get"]),
         rule("", ["nodes"], ["get"]),  # which owns its slice
     ),

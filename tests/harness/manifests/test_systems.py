@@ -215,7 +215,7 @@ def test_a_driver_of_resource_claims_has_the_kubelets_sockets_and_the_folder_of_
     assert document["nodes"] == ["box-b"] and document["nvml"] == "/var/lib/mews/host/this/libnvidia-ml.so.1"
     rules = named(objects, "ClusterRole", "pool-dra-gpu-driver")["rules"]
     assert {(name, verb) for each in rules for name in each["resources"] for verb in each["verbs"]} == {
-        *(("resourceslices", verb) for verb in ("list", "watch", "create", "update")),
+        *(("resourceslices", verb) for verb in ("list", "watch", "create", "update", "delete")),
         *(("resourceclaims", "get"), ("nodes", "get")),
     }
 

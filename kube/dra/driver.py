@@ -181,7 +181,7 @@ class DriverComponent:
             if self._written is not None and uid_of(old) == uid_of(self._written):
                 self._written = None
             self._later(_REPAIR_S)
-        elif new is not None and len(self._slices) > 1:
+        elif new is not None and len(self._own()) > 1:
             self._changed.beat()
 
     def _later(self, delay_s: float) -> None:
@@ -192,16 +192,16 @@ class DriverComponent:
             devices = [dict(each) for each in await self._driver.devices()]
             known = self._known_slice()
             await self._delete_others(known)
-            if known is not None and known["spec"].get("devices", []) in (devices, *self._shown_of(devices)):
+            if known is not None and devices_in(known) in (devices, *self._shown_of(devices)):
                 return
             if known is not None:
-                timed = _with_times(devices, known["spec"].get("devices", []))
+                timed = _with_times(devices, devices_in(known))
                 changed = {**known, "spec": {**known["spec"], "devices": timed}}
                 answer = await self._context.kube.replace(RESOURCE_SLICES, changed)
             else:
                 answer = await self._context.kube.create(RESOURCE_SLICES, await self._slice(devices))
             self._believe(answer)
-            self._published = (devices, answer["spec"].get("devices", []))
+            self._published = (devices, devices_in(answer))
             record(self._context.log, "slice-published", driver=self._driver.name, devices=len(devices))
         except (ApiError, Unavailable, DriverError) as failed:
             if isinstance(failed, NotFound):
@@ -214,9 +214,13 @@ class DriverComponent:
         self._believed_until = asyncio.get_running_loop().time() + _BELIEVED_S
         self._later(_BELIEVED_S)
 
+    def _own(self) -> list[Object]:
+        """The slices of the node's own pool: somebody else may have another pool's slice of this driver on the node."""
+        return [each for each in self._slices.items() if each["spec"]["pool"]["name"] == self._node]
+
     def _known_slice(self) -> Object | None:
         """The slice of this node's pool: as it was written here, until a watch shows something newer."""
-        shown = next(iter(self._slices.items()), None)
+        shown = next(iter(self._own()), None)
         written = self._written
         if written is None or asyncio.get_running_loop().time() >= self._believed_until:
             return shown
@@ -226,7 +230,7 @@ class DriverComponent:
     async def _delete_others(self, kept: Object | None) -> None:
         """Another slice of the pool has the same devices, which makes the pool invalid: an earlier incarnation wrote
         it, and a listing by old data did not show it."""
-        for other in [each for each in self._slices.items() if kept is not None and uid_of(each) != uid_of(kept)]:
+        for other in [each for each in self._own() if kept is not None and uid_of(each) != uid_of(kept)]:
             with contextlib.suppress(NotFound):
                 await self._context.kube.delete(RESOURCE_SLICES, name_of(other))
 
@@ -397,6 +401,11 @@ class DriverComponent:
 
     def _file(self, uid: str) -> str:
         return f"k8s.{self._driver.name}-claim_{uid}.json"
+
+
+def devices_in(slice_: Object) -> _Devices:
+    """A slice's devices; a kube-apiserver has null where there are none."""
+    return list(slice_["spec"].get("devices") or ())
 
 
 def _with_times(devices: _Devices, before: _Devices) -> _Devices:

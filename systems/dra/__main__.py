@@ -18,12 +18,14 @@ from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.sockets import url
 from mews.kube.dra.driver import DriverComponent
+from mews.kube.dra.gpu_driver import GpuDraDriver
+from mews.kube.dra.gpus import DRIVER
 from mews.kube.dra.grpc_link import GrpcDraLink, calls_socket, registration_socket
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.system.facility import ContainerExtras
-from mews.systems.dra.config import DRIVER, DraConfig
+from mews.systems.dra.config import DraConfig
 from mews.systems.dra.config_file import config_of
 from mews.systems.dra.driver import driver_of
 from mews.systems.dra.errors import DraConfigError

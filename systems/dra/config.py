@@ -8,10 +8,6 @@ from msgspec import Struct, field
 
 from mews.kube.deviceplugin.port import Mount
 
-DRIVER = "gpu.nvidia.com"
-"""The driver's name, which is also that of its device class."""
-
-
 APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
 """XIDs that a program causes and not its GPU (xidsToSkip of device_health.go in NVIDIA's driver v0.4.1)."""
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.kube.dra.driver import WELL, Condition, unwell
+from mews.kube.dra.gpus import DRIVER, device_name
 from mews.kube.system.nvml import NvmlReading
-from mews.systems.dra.config import APPLICATION_XIDS, DRIVER
-from mews.systems.dra.policy import device_name
+from mews.systems.dra.config import APPLICATION_XIDS
 
 XID_TAINT = f"{DRIVER}/xid"
 

@@ -9,11 +9,12 @@ from msgspec import to_builtins
 
 from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
+from mews.kube.dra.gpus import DRIVER
 from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, System, Watched
-from mews.systems.dra.config import DRIVER, DraConfig
+from mews.systems.dra.config import DraConfig
 from mews.systems.dra.options import DraOptions
 from mews.systems.dra.places import CDI, PLUGINS, REGISTRY
 
@@ -49,7 +50,7 @@ def _document(config: DraConfig) -> Mapping[str, Any]:
 
 def _watched() -> Sequence[Watched]:
     from mews.kube.api.resources import RESOURCE_CLAIMS
-    from mews.systems.dra.journal import claim_news
+    from mews.kube.dra.claim_lines import claim_news
 
     return (Watched(RESOURCE_CLAIMS, claim_news),)
 

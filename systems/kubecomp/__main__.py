@@ -30,15 +30,15 @@ from mews.kube.scheduling.errors import BadPlugin
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.files import FolderTree
 from mews.kube.system.gpu_driver import NvidiaSmi
+from mews.kube.system.host_steps import HostSteps
+from mews.kube.system.sysfs import SysfsConfirm
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig
 from mews.systems.kubecomp.config_file import load_config
 from mews.systems.kubecomp.device_manager import ChassisDeviceManager
 from mews.systems.kubecomp.errors import KubeCompConfigError
-from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, KubeCompMetrics
 from mews.systems.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_with
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
-from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 COMPONENTS = ("scheduler", "reconfig-manager", "device-manager")
 _KUBELET = Path("/var/lib/kubelet")

@@ -20,13 +20,13 @@ from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError,
 from mews.kube.deviceplugin.release import DeviceRequest, ReleaseState
 from mews.kube.deviceplugin.remedies import withheld_gpus
 from mews.kube.pulse import Pulse
+from mews.kube.system.host_steps import HostSteps
 from mews.systems.kubecomp import holders, policy
 from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.handover import Handover
-from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.lent_devices import LentDevices
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim

@@ -16,8 +16,8 @@ from msgspec import Struct
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.component import record
 from mews.kube.pulse import Pulse
+from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefused
 from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.host_steps import HostPlace, HostSteps, RemovalRefused
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.records import TakenOut
 

@@ -92,9 +92,9 @@ def _reconfig_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
 
 
 def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
+    from mews.kube.system.host_steps import HostSteps
+    from mews.kube.system.sysfs import SysfsConfirm
     from mews.systems.kubecomp.device_manager import ChassisDeviceManager
-    from mews.systems.kubecomp.host_steps import HostSteps
-    from mews.systems.kubecomp.sysfs import SysfsConfirm
 
     node = ports.node
     assert node is not None, "each node has a device manager of its own"

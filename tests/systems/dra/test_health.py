@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from mews.kube.dra.driver import WELL, HealthyDriver, unwell
+from mews.kube.dra.gpu_driver import GpuDraDriver
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.nvml import ListedGpu, NvmlDescription, NvmlReading, ReportedXid
-from mews.systems.dra.driver import GpuDraDriver, WatchedGpuDraDriver, driver_of
+from mews.systems.dra.driver import WatchedGpuDraDriver, driver_of
 from mews.systems.dra.health import GpuConditions
 
 ONE, TWO = ListedGpu(0, "GPU-1", "00:1", 0, 100), ListedGpu(1, "GPU-2", "00:2", 1, 100)

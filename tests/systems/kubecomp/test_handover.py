@@ -3,10 +3,10 @@
 import asyncio
 import logging
 
+from mews.kube.system.host_steps import HostPlace
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.holders import GpuHolders
-from mews.systems.kubecomp.host_steps import HostPlace
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.records import TakenOut, WithdrawRequest
 from tests.systems.kubecomp.world import virtual

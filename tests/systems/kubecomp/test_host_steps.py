@@ -5,8 +5,8 @@ import gc
 import sys
 
 from mews.harness.clock import run_virtual
+from mews.kube.system.host_steps import HostSteps
 from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.host_steps import HostSteps
 
 
 class Blocked:

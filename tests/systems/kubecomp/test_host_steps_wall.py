@@ -9,8 +9,8 @@ import pytest
 
 from mews.kube.system.files import FolderTree
 from mews.kube.system.gpu_driver import DriverMissing, NvidiaSmi
+from mews.kube.system.host_steps import HostSteps, RemovalRefused
 from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.host_steps import HostSteps, RemovalRefused
 from tests.emulator.hostd.test_served_hosts import FUSE, Served, short_folder
 
 pytestmark = pytest.mark.wall

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from mews.kube.scheduling.framework import SUCCESS
+from mews.kube.system.host_steps import HostSteps
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.annotations import PodAnnotations
 from mews.systems.kubecomp.handover import Handover
-from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.journal import MoveJournal
 from mews.systems.kubecomp.mover import Mover
 from mews.systems.kubecomp.node_devices import NodeDevices

@@ -12,9 +12,9 @@ from mews.harness.clock import run_virtual
 from mews.kube.api.resources import PODS
 from mews.kube.chassis.port import ReplyOutcome
 from mews.kube.client.port import DeleteOptions
+from mews.kube.system.host_steps import HostSteps
 from mews.systems.kubecomp import rules
 from mews.systems.kubecomp.handover import Handover
-from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.mover import Mover
 from tests.systems.kubecomp.world import world
 

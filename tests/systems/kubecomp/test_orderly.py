@@ -9,7 +9,7 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import DeleteOptions
-from mews.systems.kubecomp.host_steps import HostSteps
+from mews.kube.system.host_steps import HostSteps
 from mews.systems.kubecomp.metrics import KubeCompCounter
 from mews.systems.kubecomp.records import node_report
 from tests.systems.kubecomp.world import virtual, world

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from mews.kube.system.files import FolderTree
+from mews.kube.system.sysfs import SysfsConfirm
 from mews.kube.system.vital_product_data import vendor_field
 from mews.systems.kubecomp.node_devices import LocalDevice
-from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 UUID = "GPU-16a0c321-0000-4000-8000-000000000001"
 

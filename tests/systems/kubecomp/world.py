@@ -38,14 +38,14 @@ from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
+from mews.kube.system.host_steps import HostSteps
+from mews.kube.system.sysfs import SysfsConfirm
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.systems.kubecomp.device_manager import ChassisDeviceManager
-from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 from mews.systems.kubecomp.plugin import kubecomp_profile
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 from mews.systems.kubecomp.records import pool_state
-from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 GPU = "falcon.com/gpu"
 IMAGES = load_images()

@@ -12,13 +12,13 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
+from typing import Protocol
 
 from msgspec import Struct
 
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import DriverMissing, DriverRefusal, GpuDriver
-from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.sysfs import GPUS, PCI, SysfsConfirm
+from mews.kube.system.sysfs import GPUS, PCI, SysfsConfirm
 
 _NVIDIA = "0x10de"
 _BRIDGE = "0x0604"
@@ -40,6 +40,20 @@ class RemovalRefused(Exception):
         self.pending = pending
 
 
+class RemovalLimits(Protocol):
+    """How patient the steps are, in seconds."""
+
+    @property
+    def holder_patience_s(self) -> float:
+        """How long a process may have the device open that merely looks at it."""
+        ...
+
+    @property
+    def removal_timeout_s(self) -> float:
+        """How long a write may block that removes a device, or looks for some."""
+        ...
+
+
 class HostPlace(Struct, frozen=True):
     """Where a host has a device: its address, the bridge above it ("" for none), its driver ("" for none), and the
     number of its device node (None: it has none)."""
@@ -54,7 +68,7 @@ class HostSteps:
     """The steps on one host. Methods raise OSError while its files cannot be read or written. ``driver``: None where
     nothing makes NVML's calls; ``remove`` in sysfs is then all there is, as where the driver's program is missing."""
 
-    def __init__(self, tree: FileTree, driver: GpuDriver | None, timing: Timing) -> None:
+    def __init__(self, tree: FileTree, driver: GpuDriver | None, timing: RemovalLimits) -> None:
         self._tree = tree
         self._driver = driver
         self._timing = timing

@@ -5,11 +5,13 @@ Source: cmd/gpu-kubelet-plugin of sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1 (devi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mews.kube.system.nvml import GpuDescription, ListedGpu
 
+DRIVER = "gpu.nvidia.com"
+"""The driver's name, which is also that of its device class."""
 _ARCHITECTURES: Mapping[int, str] = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada Lovelace", 9: "Hopper",
     10: "Blackwell",
@@ -56,7 +58,6 @@ def semantic(version: str) -> str:
     return ".".join([*numbers, *["0"] * (3 - len(numbers))])
 
 
-def missing(names: Sequence[str], gpus: Iterable[ListedGpu]) -> list[str]:
-    """Those of the devices that the node has not, or that do not answer."""
-    known = {device_name(gpu) for gpu in _answering(gpus)}
-    return [name for name in names if name not in known]
+def uuids_of(gpus: Iterable[ListedGpu]) -> dict[str, str]:
+    """Device -> UUID, of the GPUs that answer."""
+    return {device_name(gpu): gpu.uuid for gpu in _answering(gpus)}

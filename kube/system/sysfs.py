@@ -9,18 +9,30 @@ only). Either must have a driver and a configuration space that answers: one tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
 from mews.kube.system.files import FileTree
 from mews.kube.system.vital_product_data import vendor_field
-from mews.systems.kubecomp.node_devices import LocalDevice
 
 PCI = "sys/bus/pci/devices"
 GPUS = "proc/driver/nvidia/gpus"
 _GONE = b"\xff\xff"
 
 
+class NamedByUuid(Protocol):
+    """A device that a chassis has put on the host's port."""
+
+    @property
+    def uuid(self) -> str:
+        """Its UUID, "" where it is not known."""
+        ...
+
+
+DeviceT = TypeVar("DeviceT", bound=NamedByUuid)
+
+
 class SysfsConfirm:
-    """``Confirm`` over a host's files. Where a device was found before is looked at first."""
+    """Which of some devices a host sees, by its files. Where a device was found before is looked at first."""
 
     def __init__(self, tree: FileTree) -> None:
         self._tree = tree
@@ -29,9 +41,9 @@ class SysfsConfirm:
         self._looked: dict[str, int] = {}
         self._uuids: dict[str, str] = {}
         self._read_in: int | None = None
-        self._last: tuple[Sequence[LocalDevice], int | None, Sequence[LocalDevice]] | None = None
+        self._last: tuple[Sequence[Any], int | None, Sequence[Any]] | None = None
 
-    async def __call__(self, devices: Sequence[LocalDevice]) -> Sequence[LocalDevice]:
+    async def __call__(self, devices: Sequence[DeviceT]) -> Sequence[DeviceT]:
         """Those that the host sees, or that have no UUID: there is nothing to look for then. The last answer while no
         file has changed since."""
         version = self._tree.hardware_version()

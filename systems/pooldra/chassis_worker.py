@@ -1,0 +1,189 @@
+"""The pool driver's work on one chassis: look, offer, say, and carry out one operation at a time.
+
+A chassis has one management processor, so operations wait for each other there anyway; what claims and nodes are told
+does not wait for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.informer import Informer
+from mews.kube.component import Context, record
+from mews.kube.pulse import Pulse
+from mews.systems.pooldra import policy
+from mews.systems.pooldra.asks import Asks
+from mews.systems.pooldra.claims import ClaimCondition
+from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
+from mews.systems.pooldra.mover import ChassisMover
+from mews.systems.pooldra.names import ATTACH_FAILED, ATTACHED, REALLOCATE, HandOver
+from mews.systems.pooldra.policy import Act, Decision, Memory, PoolLimits, Situation
+from mews.systems.pooldra.table import BelievedTable
+from mews.systems.pooldra.view import ChassisView
+from mews.systems.pooldra.writers import ConditionWriter, PoolSliceWriter
+
+_RETRY_S = 1.0
+_LAST_RETRY_S = 30.0
+_HARDWARE = frozenset({policy.ATTACH_FAILED, policy.NOT_SHOWN})
+"""Failures after which the device is not offered for a while."""
+
+
+class ChassisWorker:
+    """Of one chassis, in one incarnation."""
+
+    def __init__(
+        self,
+        context: Context,
+        config: PoolDraConfig,
+        chassis: PoolChassis,
+        *,
+        api: ChassisApi,
+        claims: Informer,
+        nodes: Informer,
+        slices: Informer,
+        asks: Asks,
+    ) -> None:
+        self._context = context
+        self._config = config
+        self._chassis = chassis
+        self._asks = asks
+        self._limits = PoolLimits(config.keep_s, config.appear_s, config.tries)
+        self._table = BelievedTable(config.vanish_reads)
+        self._mover = ChassisMover(context, config, api, self._table)
+        self._view = ChassisView(config, chassis, self._table, claims=claims, nodes=nodes, asks=asks)
+        self._claim_writer = ConditionWriter(context)
+        self._slice_writer = PoolSliceWriter(context, config, chassis, slices)
+        self._memories: dict[str, Memory] = {}
+        self._moving: tuple[str, asyncio.Task[None]] | None = None
+        self._read_at_s = -math.inf
+        self._pulse = Pulse()
+
+    def look_again(self) -> None:
+        """Something changed on the API."""
+        self._pulse.beat()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    await self._round(group)
+                except (ApiError, Unavailable) as error:
+                    record(self._context.log, "interrupted", chassis=self._chassis.name, error=str(error))
+                    await self._pulse.wait(_RETRY_S)
+                    continue
+                await self._pulse.wait(self._pause_s())
+
+    async def _round(self, group: asyncio.TaskGroup) -> None:
+        if self._now() - self._read_at_s >= self._config.pool_poll_s and self._moving is None:
+            self._read_at_s = self._now()
+            await self._mover.read()
+        if not self._table.is_known:
+            return
+        situations = self._view.situations(self._now())
+        for each in situations:
+            policy.remember(self._memory(each), each, self._now())
+        self._list_pool(situations)
+        decisions = [(each, self._decide(each)) for each in situations]
+        # Slices first: a device that a claim is said to have on its node is to be found there.
+        await self._slice_writer.write(situations, self._memories, self._now())
+        for situation, decision in decisions:
+            await self._report(situation, decision)
+        for node in self._chassis.ports:
+            await self._asks.write(node)
+        self._begin(group, [pair for pair in decisions if pair[1].act in (Act.ATTACH, Act.DETACH)])
+
+    def _list_pool(self, situations: list[Situation]) -> None:
+        uuids = tuple(each.slot.uuid for each in situations if each.slot.uuid)
+        for node in self._chassis.ports:
+            self._asks.known(node, self._chassis.pool, uuids)
+
+    def _decide(self, situation: Situation) -> Decision:
+        if self._moving is not None and self._moving[0] == situation.slot.device:
+            return policy.NOTHING
+        return policy.decide(situation, self._memory(situation), self._limits, self._now())
+
+    def _memory(self, situation: Situation) -> Memory:
+        return self._memories.setdefault(situation.slot.device, Memory())
+
+    # What is said
+
+    async def _report(self, situation: Situation, decision: Decision) -> None:
+        slot, memory = situation.slot, self._memory(situation)
+        if decision.act is Act.ASK:
+            request = f"{self._context.rng.getrandbits(32):08x}"
+            record(self._context.log, "asked", device=slot.uuid, node=decision.node, request=request)
+            self._asks.ask(decision.node, slot.uuid, request)
+        elif decision.act is Act.WITHDRAW:
+            record(self._context.log, "withdrawn", device=slot.uuid, node=decision.node, reason=decision.reason)
+            self._asks.withdraw(decision.node, slot.uuid)
+            if decision.reason:
+                memory.retry_at_s = self._now() + self._config.keep_s
+        elif decision.act is Act.READY and decision.use is not None:
+            done = REALLOCATE if self._config.hand_over is HandOver.REALLOCATE else ATTACHED
+            if done not in decision.use.true:
+                await self._claim_writer.write(
+                    ClaimCondition(decision.use, done, "Attached", f"on node {decision.node}")
+                )
+        elif decision.act is Act.FAIL and decision.use is not None:
+            await self._fail(decision, memory, is_on_host=bool(slot.node))
+
+    async def _fail(self, decision: Decision, memory: Memory, *, is_on_host: bool) -> None:
+        assert decision.use is not None, "a claim fails"
+        if decision.reason in _HARDWARE:
+            memory.bad_until_s = self._now() + self._config.retry_s
+            memory.is_suspect = is_on_host
+        await self._claim_writer.write(ClaimCondition(decision.use, ATTACH_FAILED, decision.reason, decision.message))
+
+    # What is done
+
+    def _begin(self, group: asyncio.TaskGroup, due: list[tuple[Situation, Decision]]) -> None:
+        if self._moving is not None or not due:
+            return
+        situation, decision = min(due, key=_urgency)
+        work = self._attach if decision.act is Act.ATTACH else self._detach
+        self._moving = (situation.slot.device, group.create_task(work(situation, decision)))
+
+    async def _attach(self, situation: Situation, decision: Decision) -> None:
+        slot, memory = situation.slot, self._memory(situation)
+        record(self._context.log, "attaching", device=slot.uuid, node=decision.node)
+        if await self._mover.attach(slot.device, self._chassis.ports[decision.node]) is None:
+            memory.tries += 1
+            memory.retry_at_s = self._now() + min(_RETRY_S * 2**memory.tries, _LAST_RETRY_S)
+        self._ended()
+
+    async def _detach(self, situation: Situation, decision: Decision) -> None:
+        slot, memory = situation.slot, self._memory(situation)
+        assert slot.port is not None, "it is on a port"
+        record(self._context.log, "detaching", device=slot.uuid, node=decision.node, forced=decision.forced)
+        if await self._mover.detach(slot.device, slot.port) == slot.port:
+            record(self._context.log, "not-detached", device=slot.uuid)
+        else:
+            memory.retry_at_s = 0.0
+        self._ended()
+
+    def _ended(self) -> None:
+        self._moving = None
+        self._pulse.beat()
+
+    def _pause_s(self) -> float:
+        """Until the chassis is to be read, or a clock of a device may have run out."""
+        now_s, limits = self._now(), self._limits
+        dues = [self._read_at_s + self._config.pool_poll_s]
+        for each in self._memories.values():
+            dues += [each.retry_at_s, each.bad_until_s]
+            dues += [] if each.idle_since_s is None else [each.idle_since_s + limits.keep_s]
+            dues += [] if each.on_port_since_s is None else [each.on_port_since_s + limits.appear_s]
+        return min((due_s - now_s for due_s in dues if due_s > now_s), default=_RETRY_S)
+
+    def _now(self) -> float:
+        return self._context.clock.now()
+
+
+def _urgency(due: tuple[Situation, Decision]) -> tuple[bool, str, str]:
+    """What goes makes room; of what comes, the claim that has waited longest is first."""
+    situation, decision = due
+    return decision.act is Act.ATTACH, decision.use.since if decision.use else "", situation.slot.device

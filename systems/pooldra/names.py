@@ -1,0 +1,36 @@
+"""The words that pool driver, node drivers and users share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+DOMAIN = "pooldra.mews.dev"
+ATTACHED = f"{DOMAIN}/Attached"
+"""The binding condition of a pool's device: its host shows it."""
+ATTACH_FAILED = f"{DOMAIN}/AttachFailed"
+"""A failure condition: it cannot be had; the claim is allocated anew."""
+REALLOCATE = f"{DOMAIN}/Reallocate"
+"""A failure condition: it belongs to its node's driver now, and the claim is allocated anew, from the node's slice."""
+REPORT = f"{DOMAIN}/report"
+"""The annotation of a node in which its driver reports (``records.PoolNodeReport``)."""
+REQUESTS = f"{DOMAIN}/requests"
+"""The annotation of a node in which the pool driver asks it for devices (``records.NodeRequests``)."""
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class HandOver(StrEnum):
+    """What becomes of the claim once its device is on the node."""
+
+    REALLOCATE = "reallocate"
+    IN_PLACE = "in-place"
+    MOVE = "move"
+
+
+def pool_name(index: int) -> str:
+    """The pool of the chassis with that index: chassis' names need not be DNS labels."""
+    return f"chassis-{index}"
+
+
+def device_name(uuid: str) -> str:
+    """The pool's device with that UUID. The name alone tells a node's driver which GPU of NVML it is."""
+    return uuid.lower()

@@ -1,0 +1,66 @@
+"""The pool driver: offers the free devices of each chassis to claims, and attaches those that claims were given.
+
+All that it does follows from the chassis' table, the claims and the nodes' annotations, so an incarnation can be killed
+at any point: the next one finds the same situation, or the one that its last act has made of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.informer import Informer
+from mews.kube.component import Context
+from mews.kube.dra.gpus import DRIVER
+from mews.systems.pooldra.asks import Asks
+from mews.systems.pooldra.chassis_worker import ChassisWorker
+from mews.systems.pooldra.config import PoolDraConfig
+from mews.systems.pooldra.errors import PoolDraError
+
+
+class PoolDriver:
+    """Component: one incarnation. ``chassis`` maps the configuration's names to their APIs.
+
+    Raises PoolDraError when one is missing.
+    """
+
+    def __init__(self, context: Context, config: PoolDraConfig, chassis: Mapping[str, ChassisApi]) -> None:
+        missing = [each.name for each in config.chassis if each.name not in chassis]
+        if missing:
+            raise PoolDraError(f"chassis {missing[0]!r}: no connection was given; there are {sorted(chassis)}")
+        self._claims = Informer(context.kube, RESOURCE_CLAIMS)
+        self._nodes = Informer(context.kube, NODES)
+        self._slices = Informer(context.kube, RESOURCE_SLICES, field_selector=f"spec.driver={DRIVER}")
+        asks = Asks(context.kube, self._nodes, config)
+        self._workers = [
+            ChassisWorker(
+                context,
+                config,
+                each,
+                api=chassis[each.name],
+                claims=self._claims,
+                nodes=self._nodes,
+                slices=self._slices,
+                asks=asks,
+            )
+            for each in config.chassis
+        ]
+
+    async def run(self) -> None:
+        """Serve all chassis, each at its own pace, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            informers = (self._claims, self._nodes, self._slices)
+            for informer in informers:
+                group.create_task(informer.run())
+            for informer in informers:
+                await informer.synced()
+                informer.on_change(self._changed)
+            for worker in self._workers:
+                group.create_task(worker.run())
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        for worker in self._workers:
+            worker.look_again()

@@ -1,0 +1,84 @@
+"""What the pool driver knows, put together for each device of one chassis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mews.kube.api.objects import Object, name_of
+from mews.kube.client.informer import Informer
+from mews.systems.pooldra.asks import Asks
+from mews.systems.pooldra.claims import Use, uses_of
+from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
+from mews.systems.pooldra.policy import NodeView, Situation, Slot
+from mews.systems.pooldra.records import PoolNodeReport, report_of
+from mews.systems.pooldra.table import BelievedTable
+
+
+class ChassisView:
+    """Of one chassis. It remembers since when a node has not been ready."""
+
+    def __init__(
+        self,
+        config: PoolDraConfig,
+        chassis: PoolChassis,
+        table: BelievedTable,
+        *,
+        claims: Informer,
+        nodes: Informer,
+        asks: Asks,
+    ) -> None:
+        self._config = config
+        self._chassis = chassis
+        self._table = table
+        self._claims = claims
+        self._nodes = nodes
+        self._asks = asks
+        self._away_since_s: dict[str, float] = {}
+        self._uuids: dict[str, str] = {}
+        self._hosts = {port: node for node, port in chassis.ports.items()}
+
+    def situations(self, now_s: float) -> list[Situation]:
+        """Of each device, in order of ID."""
+        uses = uses_of(self._claims.items())
+        nodes = {name: self._node(name, now_s) for name in self._chassis.ports}
+        users = {(use.pool, use.device): use.claim for use in reversed(uses)}
+        wanted: dict[str, Use] = {}
+        for use in uses:
+            if use.pool == self._chassis.pool and not use.has_failed:
+                wanted.setdefault(use.device, use)
+        return [self._situation(slot, wanted, users, nodes) for slot in self._slots()]
+
+    def _situation(
+        self,
+        slot: Slot,
+        wanted: Mapping[str, Use],
+        users: Mapping[tuple[str, str], str],
+        nodes: Mapping[str, NodeView],
+    ) -> Situation:
+        shown = nodes[slot.node].report.shown.get(slot.uuid, "") if slot.node else ""
+        user = users.get((slot.node, shown), "") if shown else ""
+        return Situation(slot, wanted.get(slot.name), user, nodes, tuple(self._chassis.ports), self._config.hand_over)
+
+    def _slots(self) -> list[Slot]:
+        """A device that has lost its UUID on the way is known by the one that it had."""
+        made = []
+        for device, found in sorted(self._table.devices.items()):
+            uuid = self._uuids.setdefault(device, found.uuid) if found.uuid else self._uuids.get(device, "")
+            made.append(Slot(device, uuid, found.port, self._hosts.get(found.port or "", "")))
+        return made
+
+    def _node(self, name: str, now_s: float) -> NodeView:
+        found = self._nodes.get(name)
+        is_ready = found is not None and _is_ready(found)
+        if is_ready:
+            self._away_since_s.pop(name, None)
+        else:
+            self._away_since_s.setdefault(name, now_s)
+        is_lost = now_s - self._away_since_s.get(name, now_s) >= self._config.node_lost_s
+        return NodeView(is_ready, is_lost, report_of(found) or PoolNodeReport(), self._asks.of(name))
+
+
+def _is_ready(node: Object) -> bool:
+    assert name_of(node)
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

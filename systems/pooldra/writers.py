@@ -1,0 +1,105 @@
+"""What the pool driver writes to the API: conditions of claims, and the slices of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mews.kube.api.errors import ApiError, Conflict, NotFound
+from mews.kube.api.objects import Object, name_of
+from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
+from mews.kube.client.informer import Informer
+from mews.kube.component import Context, record
+from mews.systems.pooldra import policy
+from mews.systems.pooldra.claims import ClaimCondition, with_condition
+from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
+from mews.systems.pooldra.errors import PoolDraError
+from mews.systems.pooldra.offers import OfferedSlice, lost_fields, plan, slices_of
+from mews.systems.pooldra.policy import Memory, Situation, Slot
+
+
+class ConditionWriter:
+    """Writes conditions into ``status.devices`` of claims."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def write(self, verdict: ClaimCondition) -> None:
+        """Unless it is there already, or the claim has lost the device meanwhile.
+
+        Raises ApiError, Unavailable.
+        """
+        namespace, _, name = verdict.use.claim.partition("/")
+        try:
+            claim = await self._context.kube.get(RESOURCE_CLAIMS, name, namespace=namespace)
+            stamp = self._context.clock.datetime().strftime("%Y-%m-%dT%H:%M:%SZ")
+            devices = with_condition(claim, verdict, stamp)
+            if devices is None:
+                return
+            changed = {**claim, "status": {**claim["status"], "devices": devices}}
+            await self._context.kube.replace(RESOURCE_CLAIMS, changed, subresource="status")
+        except (NotFound, Conflict):
+            return  # Its change comes round, and with it another look.
+        record(
+            self._context.log,
+            "claim-told",
+            claim=verdict.use.claim,
+            device=verdict.use.device,
+            condition=verdict.condition,
+            reason=verdict.reason,
+        )
+
+
+class PoolSliceWriter:
+    """Keeps the slices of one pool as they should be."""
+
+    def __init__(self, context: Context, config: PoolDraConfig, chassis: PoolChassis, slices: Informer) -> None:
+        self._context = context
+        self._config = config
+        self._chassis = chassis
+        self._slices = slices
+
+    async def write(self, situations: Sequence[Situation], memories: Mapping[str, Memory], now_s: float) -> None:
+        """Offer what can be had.
+
+        Raises ApiError, Unavailable; PoolDraError where the API server knows no binding conditions.
+        """
+        wanted = self._wanted(situations, memories, now_s)
+        there = {
+            name_of(each): each for each in self._slices.items() if each["spec"]["pool"]["name"] == self._chassis.pool
+        }
+        state = plan(self._chassis, wanted, there)
+        for body in state.written:
+            await self._put(body, name_of(body) in there)
+        for name in state.deleted:
+            try:
+                await self._context.kube.delete(RESOURCE_SLICES, name)
+            except NotFound:
+                continue
+
+    def _wanted(
+        self, situations: Sequence[Situation], memories: Mapping[str, Memory], now_s: float
+    ) -> list[OfferedSlice]:
+        pool: list[Slot] = []
+        nodes: dict[str, list[Slot]] = {}
+        for each in situations:
+            memory = memories[each.slot.device]
+            if policy.is_on_node(each, memory, now_s):
+                nodes.setdefault(each.slot.node, []).append(each.slot)
+            elif policy.is_offered(each, memory, now_s):
+                pool.append(each.slot)
+        return slices_of(self._chassis, pool, nodes, self._config.attributes)
+
+    async def _put(self, body: Object, is_there: bool) -> None:
+        kube = self._context.kube
+        try:
+            answer = await (kube.replace if is_there else kube.create)(RESOURCE_SLICES, body)
+        except ApiError as error:
+            # The informer is behind, or somebody else wrote: its change brings another look.
+            record(self._context.log, "slice-unwritten", slice=name_of(body), error=str(error))
+            raise
+        if lost := lost_fields(body, answer):
+            raise PoolDraError(
+                f"ResourceSlice {name_of(body)}: the API server dropped {', '.join(lost)}: it must be 1.36 or later, "
+                "or have the feature gates DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
+            )
+        record(self._context.log, "slice-published", slice=name_of(body), devices=len(body["spec"]["devices"]))

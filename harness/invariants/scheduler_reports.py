@@ -54,6 +54,8 @@ class SchedulerReports(Invariant[ObservedState]):
         self._down: set[str] = set()
         self._bound_s: dict[str, float] = {}
         """When each scheduler bound a pod last."""
+        self._attaching: set[str] = set()
+        """Pods of which it was said that a device could not be attached for them."""
         self._evicted_s = -math.inf
         """When somebody gave a pod notice last."""
 
@@ -103,6 +105,7 @@ class SchedulerReports(Invariant[ObservedState]):
             return
         elif line.event == "deleted":
             del self._schedulers[pod]
+            self._attaching.discard(pod)
             for reason in ("Scheduled", "FailedScheduling"):
                 self._reported.pop((pod, reason), None)
                 self._owed.pop((pod, reason), None)
@@ -119,6 +122,8 @@ class SchedulerReports(Invariant[ObservedState]):
             cause = f": {reported.fields['message']}" if reported is not None else ""
             if reported is not None and _ATTACHING.match(reported.fields["message"]):
                 return
+            if pod in self._attaching and (reported is None or reported.t < line.t):
+                return  # It is the same once more: such an event is counted, and not written again.
             if _DENIED in cause or self._bound_s.get(self._schedulers[pod]) == line.t:
                 return
             if _EXTENDER in cause and self._evicted_s == line.t:
@@ -135,6 +140,8 @@ class SchedulerReports(Invariant[ObservedState]):
         if pod not in self._schedulers:
             return
         self._reported[pod, reason] = line
+        if _ATTACHING.match(line.fields["message"]):
+            self._attaching.add(pod)
         owed = self._owed.pop((pod, reason), None)
         if reason == "Scheduled" and owed is not None:
             yield from _elsewhere(line, owed.fields["node"], owed)

@@ -83,7 +83,8 @@ class ChassisWorker:
             await self._mover.read()
         if not self._table.is_known:
             return
-        situations = self._view.situations(self._now())
+        uses = self._view.uses()
+        situations = self._view.situations(uses, self._now())
         for each in situations:
             policy.remember(self._memory(each), each, self._now())
         self._list_pool(situations)
@@ -92,6 +93,9 @@ class ChassisWorker:
         await self._slice_writer.write(situations, self._memories, self._now())
         for situation, decision in decisions:
             await self._report(situation, decision)
+        ours = [use for use in uses if self._view.is_ours(use)] if self._table.is_sure else []
+        for decision in policy.gone(ours, [each.slot for each in situations]):
+            await self._fail(decision)
         for node in self._chassis.ports:
             await self._asks.write(node)
         self._begin(group, [pair for pair in decisions if pair[1].act in (Act.ATTACH, Act.DETACH)])
@@ -129,13 +133,13 @@ class ChassisWorker:
                     ClaimCondition(decision.use, done, "Attached", f"on node {decision.node}")
                 )
         elif decision.act is Act.FAIL and decision.use is not None:
-            await self._fail(decision, memory, is_on_host=bool(slot.node))
+            if decision.reason in _HARDWARE:
+                memory.bad_until_s = self._now() + self._config.retry_s
+                memory.is_suspect = bool(slot.node)
+            await self._fail(decision)
 
-    async def _fail(self, decision: Decision, memory: Memory, *, is_on_host: bool) -> None:
+    async def _fail(self, decision: Decision) -> None:
         assert decision.use is not None, "a claim fails"
-        if decision.reason in _HARDWARE:
-            memory.bad_until_s = self._now() + self._config.retry_s
-            memory.is_suspect = is_on_host
         await self._claim_writer.write(ClaimCondition(decision.use, ATTACH_FAILED, decision.reason, decision.message))
 
     # What is done

@@ -15,13 +15,13 @@ detach whose answer was lost, leads to the same end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
 from mews.systems.pooldra.claims import Use
-from mews.systems.pooldra.names import HandOver, device_name
+from mews.systems.pooldra.names import ATTACHED, HandOver, device_name
 from mews.systems.pooldra.records import PoolNodeReport
 
 
@@ -90,8 +90,8 @@ class Decision(Struct, frozen=True):
 
 
 NOTHING = Decision(Act.NOTHING)
-ATTACH_FAILED, NOT_SHOWN, NODE_NOT_READY, NOT_CABLED, ELSEWHERE, LOST = (
-    "AttachFailed", "NotShown", "NodeNotReady", "NotCabled", "OnAnotherPort", "TakenByAnother",
+ATTACH_FAILED, NOT_SHOWN, NODE_NOT_READY, NOT_CABLED, ELSEWHERE, LOST, GONE = (
+    "AttachFailed", "NotShown", "NodeNotReady", "NotCabled", "OnAnotherPort", "TakenByAnother", "Gone",
 )  # fmt: skip
 """Reasons of failure conditions."""
 
@@ -202,10 +202,20 @@ def _arrived(situation: Situation, memory: Memory, limits: PoolLimits, now_s: fl
         if situation.user:
             return _failed(use, LOST, f"{situation.user} has taken it from the node's slice")
         return Decision(Act.READY, use.node, use)
+    if ATTACHED in use.true:
+        return NOTHING  # Its pod may be running: what becomes of it there is between its driver and its kubelet.
     since_s = now_s if memory.on_port_since_s is None else memory.on_port_since_s
     if now_s - since_s >= limits.appear_s:
         return _failed(use, NOT_SHOWN, f"node {use.node} has not shown it for {limits.appear_s:g} s")
     return NOTHING
+
+
+def gone(uses: Iterable[Use], slots: Collection[Slot]) -> list[Decision]:
+    """The claims whose device has left the chassis before it could be attached."""
+    there = {slot.name for slot in slots}
+    message = "it is not in its chassis any more"
+    lost = [use for use in uses if use.device not in there and ATTACHED not in use.true and not use.has_failed]
+    return [_failed(use, GONE, message) for use in lost]
 
 
 def _failed(use: Use, reason: str, message: str) -> Decision:

@@ -16,7 +16,7 @@ class BelievedTable:
         self._vanish_reads = vanish_reads
         self._devices: dict[str, DeviceRecord] = {}
         self._lacked: dict[str, int] = {}
-        self.is_known = False
+        self._listings = 0
 
     def take(self, listing: Listing) -> None:
         """Take in a listing."""
@@ -28,12 +28,22 @@ class BelievedTable:
         for device, found in listed.items():
             self._lacked.pop(device, None)
             self._devices[device] = found
-        self.is_known = True
+        self._listings += 1
 
     @property
     def devices(self) -> Mapping[str, DeviceRecord]:
         """All that are believed to be there."""
         return self._devices
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the chassis has been read."""
+        return self._listings > 0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a device that is not there has left, rather than been missing from the first listings."""
+        return self._listings >= self._vanish_reads
 
     def lacked(self, device: str) -> bool:
         """Whether the last listing did not have it."""

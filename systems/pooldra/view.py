@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.client.informer import Informer
@@ -37,14 +37,21 @@ class ChassisView:
         self._uuids: dict[str, str] = {}
         self._hosts = {port: node for node, port in chassis.ports.items()}
 
-    def situations(self, now_s: float) -> list[Situation]:
+    def uses(self) -> list[Use]:
+        """All devices that claims have, of whatever pool or node."""
+        return uses_of(self._claims.items())
+
+    def is_ours(self, use: Use) -> bool:
+        """Whether the device is of this chassis' pool."""
+        return use.pool == self._chassis.pool
+
+    def situations(self, uses: Sequence[Use], now_s: float) -> list[Situation]:
         """Of each device, in order of ID."""
-        uses = uses_of(self._claims.items())
         nodes = {name: self._node(name, now_s) for name in self._chassis.ports}
         users = {(use.pool, use.device): use.claim for use in reversed(uses)}
         wanted: dict[str, Use] = {}
         for use in uses:
-            if use.pool == self._chassis.pool and not use.has_failed:
+            if self.is_ours(use) and not use.has_failed:
                 wanted.setdefault(use.device, use)
         return [self._situation(slot, wanted, users, nodes) for slot in self._slots()]
 

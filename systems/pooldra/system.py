@@ -9,11 +9,15 @@ from msgspec import to_builtins
 
 from mews.kube.component import Runnable
 from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, System, Watched
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.names import HandOver
 from mews.systems.pooldra.options import PoolDraOptions
+
+_RETURNED_S = 60.0
+"""Within which, beside ``keep_s``, a device that no claim has is in the pool again."""
 
 
 def configure(options: PoolDraOptions, facility: Facility) -> PoolDraConfig:
@@ -77,10 +81,21 @@ def _document(config: PoolDraConfig) -> Mapping[str, Any]:
 
 
 def _watched() -> Sequence[Watched]:
-    from mews.kube.api.resources import RESOURCE_CLAIMS
+    from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
     from mews.kube.dra.claim_lines import claim_news
+    from mews.systems.pooldra.journal import node_news, slice_news
 
-    return (Watched(RESOURCE_CLAIMS, claim_news),)
+    return (
+        Watched(RESOURCE_CLAIMS, claim_news),
+        Watched(NODES, node_news),
+        Watched(RESOURCE_SLICES, slice_news),
+    )
+
+
+def _laws(config: PoolDraConfig) -> Sequence[Invariant[RunState]]:
+    from mews.systems.pooldra.laws import laws
+
+    return laws(config)
 
 
 SYSTEM = System(
@@ -96,5 +111,7 @@ SYSTEM = System(
     title="Pool driver for DRA",
     document=_document,
     watched=_watched,
+    laws=_laws,
+    bounds={"returned_s": _RETURNED_S},
 )
 """What the harness knows of it."""

@@ -53,7 +53,7 @@ class ChassisWorker:
         self._limits = PoolLimits(config.keep_s, config.appear_s, config.tries)
         self._table = BelievedTable(config.vanish_reads)
         self._mover = ChassisMover(context, config, api, self._table)
-        self._view = ChassisView(config, chassis, self._table, claims=claims, nodes=nodes, asks=asks)
+        self._view = ChassisView(config, chassis, self._table, claims=claims, nodes=nodes, slices=slices, asks=asks)
         self._claim_writer = ConditionWriter(context)
         self._slice_writer = PoolSliceWriter(context, config, chassis, slices)
         self._memories: dict[str, Memory] = {}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from mews.kube.api.objects import Object, name_of
 from mews.kube.client.informer import Informer
 from mews.systems.pooldra.asks import Asks
 from mews.systems.pooldra.claims import Use, uses_of
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
+from mews.systems.pooldra.names import HandOver
 from mews.systems.pooldra.policy import NodeView, Situation, Slot
 from mews.systems.pooldra.records import PoolNodeReport, report_of
 from mews.systems.pooldra.table import BelievedTable
@@ -25,6 +28,7 @@ class ChassisView:
         *,
         claims: Informer,
         nodes: Informer,
+        slices: Informer,
         asks: Asks,
     ) -> None:
         self._config = config
@@ -32,6 +36,7 @@ class ChassisView:
         self._table = table
         self._claims = claims
         self._nodes = nodes
+        self._slices = slices
         self._asks = asks
         self._away_since_s: dict[str, float] = {}
         self._uuids: dict[str, str] = {}
@@ -62,7 +67,8 @@ class ChassisView:
         users: Mapping[tuple[str, str], str],
         nodes: Mapping[str, NodeView],
     ) -> Situation:
-        shown = nodes[slot.node].report.shown.get(slot.uuid, "") if slot.node else ""
+        report = report_of(self._nodes.get(slot.node)) if slot.node else None
+        shown = "" if report is None else report.shown.get(slot.uuid, "")
         user = users.get((slot.node, shown), "") if shown else ""
         return Situation(slot, wanted.get(slot.name), user, nodes, tuple(self._chassis.ports), self._config.hand_over)
 
@@ -81,8 +87,23 @@ class ChassisView:
             self._away_since_s.pop(name, None)
         else:
             self._away_since_s.setdefault(name, now_s)
+        report = report_of(found) or PoolNodeReport()
+        if self._config.hand_over is HandOver.REALLOCATE:
+            # The claim is allocated anew from the node's slice: what is not in it has not arrived yet.
+            offered = self._offered(name)
+            report = replace(report, shown={uuid: own for uuid, own in report.shown.items() if uuid in offered})
         is_lost = now_s - self._away_since_s.get(name, now_s) >= self._config.node_lost_s
-        return NodeView(is_ready, is_lost, report_of(found) or PoolNodeReport(), self._asks.of(name))
+        return NodeView(is_ready, is_lost, report, self._asks.of(name))
+
+    def _offered(self, node: str) -> set[str]:
+        """The UUIDs of the devices in the slice of the node's driver."""
+        own = [each for each in self._slices.items() if each["spec"]["pool"]["name"] == node]
+        return {
+            str(device["attributes"]["uuid"]["string"])
+            for each in own
+            for device in each["spec"].get("devices") or ()
+            if "uuid" in (device.get("attributes") or {})
+        }
 
 
 def _is_ready(node: Object) -> bool:

@@ -12,6 +12,7 @@ import math
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.informer import Informer
+from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.pulse import Pulse
 from mews.systems.pooldra import policy
@@ -73,7 +74,7 @@ class ChassisWorker:
                     await self._round(group)
                 except (ApiError, Unavailable) as error:
                     record(self._context.log, "interrupted", chassis=self._chassis.name, error=str(error))
-                    await self._pulse.wait(_RETRY_S)
+                    await rest(_RETRY_S)
                     continue
                 await self._pulse.wait(self._pause_s())
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound
-from mews.kube.api.objects import Object, name_of
+from mews.kube.api.objects import Object, name_of, version_of
 from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
@@ -57,6 +58,23 @@ class PoolSliceWriter:
         self._config = config
         self._chassis = chassis
         self._slices = slices
+        self._written: dict[str, Object] = {}
+        """Slices as they were answered, until the informer has them: a plan from what was before would undo itself."""
+        self._deleted: set[str] = set()
+        slices.on_change(self._seen)
+
+    def _seen(self, old: Object | None, new: Object | None) -> None:
+        name = name_of(new or old or {})
+        written = self._written.get(name)
+        if new is None:
+            self._deleted.discard(name)
+        if written is not None and (new is None or version_of(new) >= version_of(written)):
+            del self._written[name]
+
+    def _there(self) -> dict[str, Object]:
+        known = {name_of(each): each for each in self._slices.items()} | self._written
+        ours = {name: each for name, each in known.items() if each["spec"]["pool"]["name"] == self._chassis.pool}
+        return {name: each for name, each in ours.items() if name not in self._deleted}
 
     async def write(self, situations: Sequence[Situation], memories: Mapping[str, Memory], now_s: float) -> None:
         """Offer what can be had.
@@ -64,17 +82,15 @@ class PoolSliceWriter:
         Raises ApiError, Unavailable; PoolDraError where the API server knows no binding conditions.
         """
         wanted = self._wanted(situations, memories, now_s)
-        there = {
-            name_of(each): each for each in self._slices.items() if each["spec"]["pool"]["name"] == self._chassis.pool
-        }
+        there = self._there()
         state = plan(self._chassis, wanted, there)
         for body in state.written:
             await self._put(body, name_of(body) in there)
         for name in state.deleted:
-            try:
+            with contextlib.suppress(NotFound):
                 await self._context.kube.delete(RESOURCE_SLICES, name)
-            except NotFound:
-                continue
+            self._deleted.add(name)
+            self._written.pop(name, None)
 
     def _wanted(
         self, situations: Sequence[Situation], memories: Mapping[str, Memory], now_s: float
@@ -97,6 +113,8 @@ class PoolSliceWriter:
             # The informer is behind, or somebody else wrote: its change brings another look.
             record(self._context.log, "slice-unwritten", slice=name_of(body), error=str(error))
             raise
+        self._written[name_of(answer)] = answer
+        self._deleted.discard(name_of(answer))
         if lost := lost_fields(body, answer):
             raise PoolDraError(
                 f"ResourceSlice {name_of(body)}: the API server dropped {', '.join(lost)}: it must be 1.36 or later, "

@@ -7,12 +7,10 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.dra.driver import DriverError, Result
-from mews.kube.dra.gpus import DRIVER, devices_of, uuids_of
+from mews.kube.dra.gpus import DRIVER, VISIBLE, devices_of, uuids_of
 from mews.kube.dra.port import ClaimReference
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.nvml import NvmlError, NvmlPort, NvmlReading
-
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 class GpuDraDriver:

@@ -12,6 +12,8 @@ from mews.kube.system.nvml import GpuDescription, ListedGpu
 
 DRIVER = "gpu.nvidia.com"
 """The driver's name, which is also that of its device class."""
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+"""The variable by which a container learns the UUIDs of its GPUs."""
 _ARCHITECTURES: Mapping[int, str] = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada Lovelace", 9: "Hopper",
     10: "Blackwell",

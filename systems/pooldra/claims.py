@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from mews.kube.api.objects import Object, key_of, uid_of
 from mews.kube.api.resource_claims import allocation_of, results_of
-from mews.kube.dra.gpus import DRIVER
-from mews.systems.pooldra.names import ATTACH_FAILED, REALLOCATE
+from mews.kube.dra.gpus import DRIVER, VISIBLE
+from mews.kube.dra.port import CdiSpec
+from mews.systems.pooldra.names import ATTACH_FAILED, REALLOCATE, device_name
 
 FAILURES = frozenset({ATTACH_FAILED, REALLOCATE})
 
@@ -76,6 +77,21 @@ def entry_of(claim: Object, pool: str, device: str) -> Mapping[str, Any] | None:
             found: Mapping[str, Any] = entry
             return found
     return None
+
+
+def kept_for(uuid: str, node: str, own: str, specs: Iterable[CdiSpec], uses: Iterable[Use]) -> str:
+    """Why a node keeps a device, "" where it need not: a claim is prepared with it, or is given it for a pod that comes
+    there. ``own`` is what the node's own slice calls the device."""
+    for spec in specs:
+        for each in spec.get("devices") or ():
+            if f"{VISIBLE}={uuid}" in ((each.get("containerEdits") or {}).get("env") or ()):
+                return f"it is prepared for claim {(spec.get('annotations') or {}).get('claim', '?')}"
+    for use in uses:
+        is_own = use.pool == node and use.device == own
+        is_pooled = use.pool != node and use.device == device_name(uuid) and use.node == node
+        if (is_own or is_pooled) and not use.has_failed:
+            return f"claim {use.claim} has it"
+    return ""
 
 
 class ClaimCondition(Struct, frozen=True):

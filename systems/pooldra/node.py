@@ -14,13 +14,12 @@ from mews.kube.api.resources import NODES, RESOURCE_CLAIMS
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
 from mews.kube.dra.driver import DriverComponent
-from mews.kube.dra.gpu_driver import VISIBLE
 from mews.kube.dra.port import DraLink
 from mews.kube.pulse import Pulse
 from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefused
-from mews.systems.pooldra.claims import uses_of
+from mews.systems.pooldra.claims import kept_for, uses_of
 from mews.systems.pooldra.config import PoolDraConfig
-from mews.systems.pooldra.names import REPORT, device_name
+from mews.systems.pooldra.names import REPORT
 from mews.systems.pooldra.node_driver import PoolGpuDriver
 from mews.systems.pooldra.records import PoolNodeReport, PoolRefusal, annotation, report_of, requests_of
 
@@ -131,18 +130,9 @@ class PoolNode:
 
     async def _use(self, uuid: str) -> str:
         """Which claim has the device, "" for none: prepared on this node, or given to a pod that comes to it."""
-        for spec in self._link.cdi.files().values():
-            for each in spec.get("devices") or ():
-                if f"{VISIBLE}={uuid}" in (each.get("containerEdits") or {}).get("env", ()):
-                    return f"it is prepared for claim {(spec.get('annotations') or {}).get('claim', '?')}"
-        own = self._driver.shown.get(uuid, "")
         claims = await self._context.kube.list(RESOURCE_CLAIMS)
-        for use in uses_of(claims.items):
-            is_own = use.pool == self._node and use.device == own
-            is_pooled = use.pool != self._node and use.device == device_name(uuid) and use.node == self._node
-            if (is_own or is_pooled) and not use.has_failed:
-                return f"claim {use.claim} has it"
-        return ""
+        own = self._driver.shown.get(uuid, "")
+        return kept_for(uuid, self._node, own, self._link.cdi.files().values(), uses_of(claims.items))
 
     def _may_come(self, uuid: str) -> bool:
         """Whether a device that the host does not show may still be on its way up."""

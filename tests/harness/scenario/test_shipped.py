@@ -21,6 +21,7 @@ OF_KUBERNETES = (
     "dra/18",
     "dra/19",
     "dra/24",
+    "fabric/",
     "mixed/03",
     "remediation/",
     "scheduling/",

@@ -90,10 +90,12 @@ class ChassisWorker:
             policy.remember(self._memory(each), each, self._now())
         self._list_pool(situations)
         decisions = [(each, self._decide(each)) for each in situations]
+        unready = policy.unready(decisions)
         # Slices first: a device that a claim is said to have on its node is to be found there.
         await self._slice_writer.write(situations, self._memories, self._now())
         for situation, decision in decisions:
-            await self._report(situation, decision)
+            if not (self._is_released(decision) and decision.use and decision.use.uid in unready):
+                await self._report(situation, decision)
         ours = [use for use in uses if self._view.is_ours(use)] if self._table.is_sure else []
         for decision in policy.gone(ours, [each.slot for each in situations]):
             await self._fail(decision)
@@ -138,6 +140,10 @@ class ChassisWorker:
                 memory.bad_until_s = self._now() + self._config.retry_s
                 memory.is_suspect = bool(slot.node)
             await self._fail(decision)
+
+    def _is_released(self, decision: Decision) -> bool:
+        """Whether the claim is to be allocated anew, which ends all its allocation: nothing of it may be on its way."""
+        return decision.act is Act.READY and self._config.hand_over is HandOver.REALLOCATE
 
     async def _fail(self, decision: Decision) -> None:
         assert decision.use is not None, "a claim fails"

@@ -210,6 +210,11 @@ def _arrived(situation: Situation, memory: Memory, limits: PoolLimits, now_s: fl
     return NOTHING
 
 
+def unready(decisions: Iterable[tuple[Situation, Decision]]) -> set[str]:
+    """The claims (by uid) of which a device has not arrived yet."""
+    return {each.wanted.uid for each, made in decisions if each.wanted is not None and made.act is not Act.READY}
+
+
 def gone(uses: Iterable[Use], slots: Collection[Slot]) -> list[Decision]:
     """The claims whose device has left the chassis before it could be attached."""
     there = {slot.name for slot in slots}

@@ -54,6 +54,7 @@ SURPRISES = {
     "koordinator/05-unhealthy.yaml",
     "dra/22-evicted-by-a-rule.yaml",
     "dra/23-xid-taints-a-gpu.yaml",
+    "fabric/14-dies-on-its-way.yaml",
     "remediation/01-xid-is-mended.yaml",
     "remediation/02-lost-board.yaml",
     "remediation/03-shared-gpu.yaml",

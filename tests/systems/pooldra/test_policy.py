@@ -122,6 +122,13 @@ def test_a_claim_whose_device_left_the_chassis_fails_unless_its_pod_was_bound():
     assert policy.gone(told, [other]) == []
 
 
+def test_a_claim_is_unready_until_the_last_of_its_devices_has_arrived():
+    ready, moving = Decision(Act.READY, "a", USE), Decision(Act.ATTACH, "a", USE)
+    assert policy.unready([(at(ON_A, USE), ready), (at(FREE), policy.NOTHING)]) == set()
+    assert policy.unready([(at(ON_A, USE), ready), (at(FREE, USE), moving)]) == {"u1"}
+    assert policy.unready([(at(ON_A, USE), ready), (at(FREE, USE), policy.NOTHING)]) == {"u1"}
+
+
 def offered(situation, memory=None):
     memory = memory or Memory()
     return policy.is_offered(situation, memory, 100), policy.is_on_node(situation, memory, 100)

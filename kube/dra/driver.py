@@ -228,8 +228,7 @@ class DriverComponent:
         return written if seen is None or version_of(seen) < version_of(written) else seen
 
     async def _delete_others(self, kept: Object | None) -> None:
-        """Another slice of the pool has the same devices, which makes the pool invalid: an earlier incarnation wrote
-        it, and a listing by old data did not show it."""
+        """Two slices make the pool invalid: an earlier incarnation wrote it, and an old listing did not show it."""
         for other in [each for each in self._own() if kept is not None and uid_of(each) != uid_of(kept)]:
             with contextlib.suppress(NotFound):
                 await self._context.kube.delete(RESOURCE_SLICES, name_of(other))

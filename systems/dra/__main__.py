@@ -18,7 +18,6 @@ from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.sockets import url
 from mews.kube.dra.driver import DriverComponent
-from mews.kube.dra.gpu_driver import GpuDraDriver
 from mews.kube.dra.gpus import DRIVER
 from mews.kube.dra.grpc_link import GrpcDraLink, calls_socket, registration_socket
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary

@@ -17,7 +17,8 @@ KEPT = 10_000
 SHOWN = 64 << 10
 """Characters of a body that are shown."""
 
-_SECRET = re.compile(r'("(?:password|token)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
+_SECRET = re.compile(r'("(?:password|(?:\w+_)?token)"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
+_OF_FORMS = re.compile(r"(?<![^&\n])((?:password|client_secret)=)[^&\n]*")
 """What is left out of bodies: the log is kept among artefacts, which others read."""
 
 
@@ -95,4 +96,4 @@ class RequestLog:
 
 def _shown(body: bytes) -> str:
     text = body[:SHOWN].decode("utf-8", "replace")
-    return _SECRET.sub(r'\1"***"', text)
+    return _OF_FORMS.sub(r"\1***", _SECRET.sub(r'\1"***"', text))

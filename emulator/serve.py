@@ -88,7 +88,9 @@ class ChassisServer:
         allow_hosts: Sequence[str] = (),
         ssdp: bool = False,
         wrongs: Sequence[Wrong] = (),
+        tenant: str = "",
     ) -> None:
+        self._tenant = tenant
         self._wrongs, self._seed = tuple(wrongs), seed
         self._host, self._control_tls = host, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
@@ -168,6 +170,8 @@ class ChassisServer:
             hosts=self._hosts,
             port=lambda: (self._secure if self._secret else self._servers)[chassis].port,
             plain_logins=not self._secret,
+            wall_s=unix_s,
+            tenant=self._tenant,
         )
         for name in names:
             dialect = self.rack.speak(chassis, partial(face, name, settings=settings))
@@ -325,6 +329,7 @@ def serve(
         allow_hosts=allow_hosts,
         ssdp=ssdp,
         wrongs=wrongs,
+        tenant=os.environ.get("MEWS_FM_TENANT", ""),
     )
     server.start()
     try:

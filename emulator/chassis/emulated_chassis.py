@@ -121,6 +121,10 @@ class EmulatedChassis:
         """Device -> the write on it that is begun and not settled."""
         return {op.device: op.kind for op in self._writes.values()}
 
+    def writes(self) -> tuple[Operation, ...]:
+        """The writes that are begun and not settled, in their order."""
+        return tuple(self._writes.values())
+
     def next_due(self) -> float | None:
         """When something will happen next; None if nothing is due. May be asked while another thread settles."""
         return self._agenda.next_s()

@@ -70,6 +70,8 @@ class Operation(Struct):
     """The only lie that ``lies`` may tell; None: either."""
     outcome: OperationOutcome = OperationOutcome.REPLY
     status: int = 200
+    ends_login: bool = False
+    """The tokens of all clients end with it, in dialects that give some."""
     views: list[Callable[[tuple[DeviceRow, ...]], tuple[DeviceRow, ...]]] = field(default_factory=list)
     before: list[Callable[[], None]] = field(default_factory=list)
     after: list[Callable[[], None]] = field(default_factory=list)

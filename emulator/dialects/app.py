@@ -112,14 +112,19 @@ def _bits(stream: Stream) -> Iterator[bytes]:
         yield from taken or (b": still here\n\n",)
 
 
-def route(dialects: Mapping[str, Answer], prefixes: Mapping[str, str]) -> Answer:
+def route(dialects: Mapping[str, Answer], prefixes: Mapping[str, str | tuple[str, ...]]) -> Answer:
     """One answer for several dialects on one port: the longest matching prefix wins, without any the last dialect."""
-    ordered = sorted(dialects, key=lambda name: (-len(prefixes.get(name, "/")), name))
+    pairs = [(prefix, name) for name in dialects for prefix in _all(prefixes.get(name, "/"))]
+    ordered = sorted(pairs, key=lambda pair: (-len(pair[0]), pair[1]))
 
     def answer(asked: Request) -> Response | Dropped:
-        for name in ordered:
-            if asked.path.startswith(prefixes.get(name, "/")):
+        for prefix, name in ordered:
+            if asked.path.startswith(prefix):
                 return dialects[name](asked)
-        return dialects[ordered[-1]](asked)
+        return dialects[ordered[-1][1]](asked)
 
     return answer
+
+
+def _all(prefix: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (prefix,) if isinstance(prefix, str) else prefix

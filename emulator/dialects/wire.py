@@ -95,12 +95,12 @@ class ChassisFace(Protocol):
 class DialectFace(Struct, frozen=True):
     """What a dialect brings to the emulator (``Dialect.face``).
 
-    ``make(box, settings)`` is one chassis' face in it. ``prefix`` is what its paths begin with, so that several fit on
-    one port. ``login``: it asks for the first account of the settings.
+    ``make(box, settings)`` is one chassis' face in it. ``prefix`` is what its paths begin with, or all such, so that
+    several fit on one port. ``login``: it asks for the first account of the settings.
     """
 
     make: Callable[[EmulatedChassis, RedfishSettings], ChassisFace]
-    prefix: str = "/"
+    prefix: str | tuple[str, ...] = "/"
     login: bool = False
 
 

@@ -44,6 +44,7 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.h3api:FACE",
             client="mews.kube.chassis.h3api:connect",
             clauses="mews.harness.conformance.dialects.h3api:DIALECT_CLAUSES",
+            wordless=frozenset({"token-ends"}),
             summary="The management server of a Falcon 4005, over plain HTTP",
         ),
         Dialect(
@@ -51,7 +52,7 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.resource_pool:FACE",
             client="mews.kube.chassis.resource_pool:connect",
             clauses="mews.harness.conformance.dialects.resource_pool:DIALECT_CLAUSES",
-            wordless=frozenset({"lying-result"}),
+            wordless=frozenset({"lying-result", "token-ends"}),
             summary="The resource pool API of KubeComp's public code, over plain HTTP",
         ),
         Dialect(
@@ -59,11 +60,18 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.redfish.face:FACE",
             client="mews.kube.chassis.redfish:connect",
             clauses="mews.harness.conformance.dialects.redfish:DIALECT_CLAUSES",
+            wordless=frozenset({"listed-twice", "token-ends", "unknown-host"}),
             summary="A DMTF Redfish service, with accounts and TLS",
+        ),
+        Dialect(
+            "fm",
+            face="mews.emulator.dialects.fm.face:FACE",
+            client="mews.kube.chassis.fm:connect",
+            summary="Fujitsu's fabric manager, with cluster manager and token service, over TLS",
         ),
     )
 }
-"""Those that come with Mews: the names of the three stand here and nowhere else."""
+"""Those that come with Mews: their names stand here and nowhere else."""
 
 
 def _accept(name: str, value: Any) -> Dialect:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from urllib.parse import urlencode
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -12,10 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.dialects import OURS
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.dialects.fm.identities import TENANT, machine_uuid, resource_uuid
+from mews.emulator.dialects.fm.service import FABRIC
 from mews.emulator.dialects.h3api import port_gid
 from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Request
+from tests.contract.fm import TOKEN
 from tests.contract.redfish import ENDPOINTS, ROOT, SESSIONS, ZONES, Client
 from tests.contract.wire import backend
 from tests.emulator.boxes import TIMED, spec
@@ -39,13 +43,21 @@ class DialectMachine(RuleBasedStateMachine):
         assert isinstance(redfish, RedfishFace)
         login = {"UserName": "admin", "Password": redfish.password}
         self.token = self.ask("redfish", "POST", SESSIONS, login).headers["X-Auth-Token"]
+        form = urlencode(
+            {"client_id": "c", "client_secret": "s", "username": "admin", "grant_type": "password"}
+            | {"password": self.faces["fm"].password}
+        )
+        granted = self.faces["fm"].begin(Request("POST", TOKEN, {}, {}, form.encode()), 0.0).reply
+        self.bearer = json.loads(granted.body)["access_token"]
         self.model = dict.fromkeys(("d0", "d1", "d2", "d3"), "1")
         self.ready = set()
 
-    token = ""
+    token = bearer = ""
 
     def ask(self, dialect, method, path, body=None, query=None):
         headers = {**JSON, "x-auth-token": self.token} if self.token else JSON
+        if dialect == "fm":
+            headers = {**JSON, "authorization": f"Bearer {self.bearer}"}
         content = b"" if body is None else json.dumps(body).encode()
         face = self.faces[dialect]
         pending = face.begin(Request(method, path, query or {}, headers, content), self.now_s)
@@ -99,6 +111,42 @@ class DialectMachine(RuleBasedStateMachine):
         assert well is (self.attachable(device, port) and device not in self.ready)
         self.attached(well, device, port)
 
+    def fm(self, method, port, spec):
+        """A request for one resource of the machine on a port, which only a cabled one is."""
+        machine = machine_uuid({"1": "host-1", "2": "host-2"}.get(port, "nobody"))
+        item = {"mach_uuid": machine, "resources": [{"res_specs": [{"res_type": "gpu", "res_num": 1, **spec}]}]}
+        body = {"tenants": {"tenant_uuid": TENANT, "machines": [item]}}
+        return self.ask("fm", method, f"{FABRIC}/machines/{machine}/update", body, {"tenant_uuid": TENANT})
+
+    def resource(self, device):
+        return resource_uuid(self.box.spec.name, device)
+
+    @rule(device=DEVICES, port=PORTS)
+    def attach_by_a_resource(self, device, port):
+        condition = {"column": "res_uuid", "operator": "eq", "value": self.resource(device)}
+        well = self.fm("PATCH", port, {"res_spec": {"condition": [condition]}}).status == 200
+        assert well is self.attachable(device, port)
+        self.attached(well, device, port)
+
+    @rule(port=PORTS)
+    def attach_by_a_model(self, port):
+        """The first free one goes."""
+        condition = {"column": "model", "operator": "eq", "value": self.box.device("d0").model}
+        said = self.fm("PATCH", port, {"res_spec": {"condition": [condition]}})
+        free = [device for device, now in self.model.items() if now is None]
+        assert (said.status == 200) is (bool(free) and port in CABLED)
+        if said.status == 200:
+            new = json.loads(said.body)["data"]["machines"][0]["resources"][0]["res_name"]
+            assert new == free[0]
+            self.attached(True, new, port)
+
+    @rule(device=DEVICES, port=PORTS)
+    def detach_by_a_resource(self, device, port):
+        well = self.fm("DELETE", port, {"res_uuid": self.resource(device)}).status == 204
+        assert well is (device in self.model and port in CABLED and self.model[device] == port)
+        if well:
+            self.model[device] = None
+
     @rule(device=DEVICES, dialect=st.sampled_from(["h3api", "resource-pool"]))
     def detach(self, device, dialect):
         if dialect == "h3api":
@@ -150,6 +198,9 @@ class DialectMachine(RuleBasedStateMachine):
         assert {r["Dev_GID"]: r["Host_Port#"] or None for r in flat if "Dev_GID" in r} == self.model
         pool = json.loads(self.ask("resource-pool", "GET", "/resources").body)
         assert {r["devid"]: r["hostport"] or None for r in pool} == self.model
+        data = json.loads(self.ask("fm", "GET", f"{FABRIC}/resources", query={"tenant_uuid": TENANT}).body)["data"]
+        machines = {each["mach_uuid"]: str(each["mach_id"]) for each in data["machines"]}
+        assert {r["res_name"]: machines.get(r["mach_uuid"]) for r in data["resources"]} == self.model
         listed = json.loads(self.ask("redfish", "GET", ENDPOINTS, query={"$expand": "."}).body)["Members"]
         zones = {each["Id"]: each["Links"]["Zones"] for each in listed if not each["Id"].startswith("hostport")}
         shown = {name: found[0]["@odata.id"].rpartition("/")[2] if found else None for name, found in zones.items()}

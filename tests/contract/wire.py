@@ -17,6 +17,7 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.dialects.app import route
+from mews.emulator.dialects.fm.service import PREFIXES
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Dropped, Request, split_target
 from mews.emulator.inventory_file import load_hardware
@@ -66,7 +67,7 @@ class InProcess:
 
 
 class OverHttp:
-    """The same through cheroot and a TCP connection, Redfish under TLS."""
+    """The same through cheroot and a TCP connection, dialects with a login under TLS."""
 
     def __init__(self, server: ChassisServer) -> None:
         self.rack = server.rack
@@ -89,7 +90,7 @@ class OverHttp:
 
     def connection(self, path):
         """One more, to the port that has the path."""
-        if not path.startswith("/redfish"):
+        if not path.startswith(("/redfish", *PREFIXES)):
             return http.client.HTTPConnection(self.address, timeout=60)
         return http.client.HTTPSConnection(self._secure, timeout=60, context=self._trusted)
 

@@ -60,6 +60,7 @@ def test_a_refused_attach_is_failed_and_changes_nothing(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", OURS)
 def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
+        await api.resources()  # some dialects must know where a device is
         await control.fault("A", {"kind": "dropped-connection", "operation": "detach", "when": "after"})
         await control.fault("A", {"kind": "dropped-connection", "operation": "read"})
         assert (await api.detach("000100")).outcome is ReplyOutcome.UNKNOWN
@@ -73,6 +74,7 @@ def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: s
 @pytest.mark.parametrize("dialect", OURS)
 def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
+        await api.resources()
         await control.fault("A", {"kind": "slow-operation", "extra_s": 30})
         assert (await api.detach("000100")).outcome is ReplyOutcome.UNKNOWN
         assert asyncio.get_running_loop().time() == pytest.approx(10)

@@ -27,6 +27,8 @@ class RedfishSettings(Struct, frozen=True):
     ``address`` at which IP address ("": none that could be named). ``hosts`` are the servers that may be cabled, by
     name.
     ``discovery`` is what can be found of the service by SSDP, None where nobody answers for it.
+    ``wall_s`` gives the Unix time that tokens live by, where that is not ``epoch_s`` and emulated time; ``tenant``:
+    whose a fabric manager's machines are, "" for the usual one.
     ``plain_logins``: sessions are opened and used over plain HTTP, too; Basic authentication never is (DSP0266).
     """
 
@@ -49,6 +51,8 @@ class RedfishSettings(Struct, frozen=True):
     address: str = ""
     hosts: Mapping[str, HostSpec] = field(default_factory=dict)
     plain_logins: bool = False
+    wall_s: Callable[[], float] | None = None
+    tenant: str = ""
     discovery: Discoverable | None = None
 
 

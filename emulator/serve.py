@@ -342,7 +342,7 @@ def serve(
         if ready["ca"] is not None:
             sys.stdout.write(f"certificate: {ready['ca']}\n")
         if password is None and ready["accounts"]:
-            sys.stdout.write(f"redfish: account {ADMIN}, password {server.password}\n")
+            sys.stdout.write(f"{', '.join(ready['accounts'])}: account {ADMIN}, password {server.password}\n")
         sys.stdout.flush()
         await_ending()
     finally:

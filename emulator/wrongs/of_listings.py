@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.dialects.wire import JSON, Request, Response
-from mews.emulator.wrongs.over_http import PLAIN
+from mews.emulator.wrongs.over_http import PLAIN, TABLES
 from mews.emulator.wrongs.parts import Make, detaches, each_device, listing, member, replies, table, writes
 from mews.emulator.wrongs.tables import H3API, AskedMove, Records, with_json, words_of
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong, dialect_of
@@ -177,7 +177,7 @@ OF_LISTINGS: tuple[Wrong, ...] = (
     ),
     Wrong("no-type", "a record has no dev_type", H3, each_device(lambda record: record.pop("dev_type", None))),
     Wrong("further-member", "a record has a member more", POOL, each_device(lambda record: record.update(slot="1"))),
-    Wrong("twice", "a device is listed twice", PLAIN, listing(lambda records: [*records, records[0]])),
+    Wrong("twice", "a device is listed twice", TABLES, listing(lambda records: [*records, records[0]])),
     Wrong("wrapped", "the listing is wrapped in an object", PLAIN, listing(lambda records: {"resources": records})),
     Wrong("renamed", "the members of a record are in another case", PLAIN, listing(_renamed)),
     Wrong("unknown-place", "a device is on a port that the listing lacks", H3, listing(_nowhere)),
@@ -210,9 +210,9 @@ OF_LISTINGS: tuple[Wrong, ...] = (
     Wrong("plain-failures", "failures are plain text", H3, replies(writes, _plain_failure)),
     Wrong("json-only", "writes must be application/json", H3, _takes("application/json")),
     Wrong("text-only", "writes must be text/plain", PLAIN, _takes("text/plain")),
-    Wrong("no-delete-body", "the body of a DELETE is lost", PLAIN, _no_delete_body),
-    Wrong("delete-without-body", "a DELETE without a body detaches a device", PLAIN, _frees_all),
-    Wrong("unknown-is-done", "moves of unknown devices are answered as done", PLAIN, _unknown_is_done),
+    Wrong("no-delete-body", "the body of a DELETE is lost", TABLES, _no_delete_body),
+    Wrong("delete-without-body", "a DELETE without a body detaches a device", TABLES, _frees_all),
+    Wrong("unknown-is-done", "moves of unknown devices are answered as done", TABLES, _unknown_is_done),
     Wrong("ok-for-204", "a move is 200 in place of 204", POOL, _status(204, 200)),
     Wrong("created-for-204", "an attach is 201 in place of 204", POOL, _status(204, 201, "POST")),
     Wrong("422-for-404", "an unknown device is 422 in place of 404", POOL, _status(404, 422)),

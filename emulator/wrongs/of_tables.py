@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.emulator.dialects.wire import Request, Response
-from mews.emulator.wrongs.over_http import ALL, PLAIN
+from mews.emulator.wrongs.over_http import EACH, PLAIN, TABLES
 from mews.emulator.wrongs.parts import (
     attaches,
     claimed,
@@ -17,7 +17,7 @@ from mews.emulator.wrongs.parts import (
     table,
 )
 from mews.emulator.wrongs.tables import PLAIN as PLAIN_WORDS
-from mews.emulator.wrongs.tables import AskedMove, Records, Words, records_of, with_json, words_of
+from mews.emulator.wrongs.tables import AskedMove, Records, Words, records_of, with_records, words_of
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong, dialect_of
 
 
@@ -30,7 +30,7 @@ def _held_too(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Repl
     before = table(request, ask).get(move.device)
     if not before:
         return reply
-    settled(request, ask(words.asking(request, AskedMove(move.device, None))), ask, stage)
+    settled(request, ask(words.asking(request, AskedMove(move.device, None, before))), ask, stage)
     return settled(request, ask(request), ask, stage)
 
 
@@ -38,11 +38,11 @@ def _knocks_off(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Re
     """An attach of the first device takes a neighbour off its port."""
     reply = ask(request)
     words, rows = words_of(request), table(request, ask)
-    first = bool(rows) and move.device == min(rows)
+    first = bool(rows) and move.device == next(iter(rows))
     if move.port is not None and first and isinstance(reply, Response) and words.is_done(reply):
         neighbour = next((each for each, port in rows.items() if port and each != move.device), None)
         if neighbour is not None:
-            ask(words.asking(request, AskedMove(neighbour, None)))
+            ask(words.asking(request, AskedMove(neighbour, None, rows[neighbour])))
     return reply
 
 
@@ -54,7 +54,7 @@ def _elsewhere(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Rep
     reply = ask(request)
     words = words_of(request)
     if others and isinstance(reply, Response) and words.is_done(reply):
-        ask(words.asking(request, AskedMove(move.device, None)))
+        ask(words.asking(request, AskedMove(move.device, None, move.port)))
         ask(words.asking(request, AskedMove(move.device, others[0])))
     return reply
 
@@ -107,7 +107,7 @@ def _again_detaches(stage: Stage) -> Handler:
         if isinstance(reply, Response) and not words.is_done(reply):
             held.fails(move, before)
             if again:
-                off = AskedMove(move.device, None)
+                off = AskedMove(move.device, None, move.port)
                 held.saw(off, settled(request, ask(words.asking(request, off)), ask, stage), words)
         return reply
 
@@ -150,7 +150,7 @@ def _again_listed(stage: Stage) -> Handler:
         if records is None or not twice:
             return reply
         assert isinstance(reply, Response)
-        return with_json(reply, [*records, *(each for each in records if each.get(plain.device) in twice)])
+        return with_records(reply, [*records, *(each for each in records if each.get(plain.device) in twice)])
 
     return handler
 
@@ -180,7 +180,7 @@ def _any_port(stage: Stage) -> Handler:
                     record[plain.port] = shown.ports[record[plain.device]]
             known = {record.get("Port#") for record in records}
             more = [{"Port#": port, "Port_GID": "00h"} for port in sorted({*shown.ports.values()} - known)]
-            return with_json(reply, records + (more if plain.device == "Dev_GID" else []))
+            return with_records(reply, records + (more if plain.device == "Dev_GID" else []))
         if move is None:
             return ask(request)
         if move.device in shown.ports:
@@ -215,7 +215,7 @@ def _loses(stage: Stage) -> Handler:
         records = records_of(reply) if isinstance(reply, Response) and words.lists(request) else None
         if records is None or not isinstance(reply, Response):
             return reply
-        return with_json(reply, [record for record in records if record.get(plain.device) not in lost])
+        return with_records(reply, [record for record in records if record.get(plain.device) not in lost])
 
     return handler
 
@@ -254,7 +254,7 @@ def _uuid_of_port(stage: Stage) -> Handler:
             if record.get(plain.port):
                 port = str(record[plain.port])
                 record[plain.uuid] = f"{record[plain.uuid][:-2]}{int(port) % 256:02x}" if port.isdecimal() else ""
-        return with_json(reply, records)
+        return with_records(reply, records)
 
     return handler
 
@@ -265,37 +265,37 @@ def _without_first(records: Records) -> Records:
 
 OF_TABLES: tuple[Wrong, ...] = (
     Wrong(
-        "attach-lies", "an attach is answered as done and is not", ALL, claimed(attaches, done=True, carried_out=False)
+        "attach-lies", "an attach is answered as done and is not", EACH, claimed(attaches, done=True, carried_out=False)
     ),
     Wrong(
         "attach-denies",
         "an attach is answered as failed and is done",
-        ALL,
+        EACH,
         claimed(attaches, done=False, carried_out=True),
     ),
     Wrong(
-        "detach-lies", "a detach is answered as done and is not", ALL, claimed(detaches, done=True, carried_out=False)
+        "detach-lies", "a detach is answered as done and is not", EACH, claimed(detaches, done=True, carried_out=False)
     ),
     Wrong(
         "detach-denies",
         "a detach is answered as failed and is done",
-        ALL,
+        EACH,
         claimed(detaches, done=False, carried_out=True),
     ),
-    Wrong("attach-refused", "every attach is refused", ALL, claimed(attaches, done=False, carried_out=False)),
-    Wrong("detach-refused", "every detach is refused", ALL, claimed(detaches, done=False, carried_out=False)),
+    Wrong("attach-refused", "every attach is refused", EACH, claimed(attaches, done=False, carried_out=False)),
+    Wrong("detach-refused", "every detach is refused", EACH, claimed(detaches, done=False, carried_out=False)),
     Wrong("any-port", "a host port that the chassis lacks takes devices", PLAIN, _any_port),
-    Wrong("moves-held", "an attach moves what is attached", PLAIN, moved(_held_too)),
-    Wrong("knocks-off", "an attach of the first device takes another one off its port", PLAIN, moved(_knocks_off)),
-    Wrong("other-port", "an attach goes to another port", PLAIN, moved(_elsewhere)),
-    Wrong("carried-out-twice", "a move is carried out twice, the second answer is given", ALL, moved(_twice)),
-    Wrong("again-detaches", "an attach that is made again takes the device off its port", ALL, _again_detaches),
-    Wrong("again-attaches", "a detach that is made again puts the device back on its port", ALL, _again_attaches),
-    Wrong("again-listed", "an attach that is made again lists the device twice", PLAIN, _again_listed),
-    Wrong("loses", "a detached device is listed no more", PLAIN, _loses),
-    Wrong("stale", "listings after a move are those of before it", PLAIN, _stale),
+    Wrong("moves-held", "an attach moves what is attached", TABLES, moved(_held_too)),
+    Wrong("knocks-off", "an attach of the first device takes another one off its port", TABLES, moved(_knocks_off)),
+    Wrong("other-port", "an attach goes to another port", TABLES, moved(_elsewhere)),
+    Wrong("carried-out-twice", "a move is carried out twice, the second answer is given", EACH, moved(_twice)),
+    Wrong("again-detaches", "an attach that is made again takes the device off its port", EACH, _again_detaches),
+    Wrong("again-attaches", "a detach that is made again puts the device back on its port", EACH, _again_attaches),
+    Wrong("again-listed", "an attach that is made again lists the device twice", TABLES, _again_listed),
+    Wrong("loses", "a detached device is listed no more", TABLES, _loses),
+    Wrong("stale", "listings after a move are those of before it", TABLES, _stale),
     Wrong("uuid-of-port", "a device has another UUID on each port", PLAIN, _uuid_of_port),
     Wrong(
-        "partial-sometimes", "a listing now and then lacks a device", PLAIN, sometimes(listing(_without_first), lists)
+        "partial-sometimes", "a listing now and then lacks a device", TABLES, sometimes(listing(_without_first), lists)
     ),
 )

@@ -9,7 +9,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.dialects.wire import Request, Response
-from mews.emulator.wrongs.tables import ACTION, PLAIN, REDFISH, AskedMove, Records, records_of, with_json, words_of
+from mews.emulator.wrongs.tables import (
+    ACTION,
+    PLAIN,
+    REDFISH,
+    AskedMove,
+    Fm,
+    Records,
+    records_of,
+    with_json,
+    with_records,
+    words_of,
+)
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, dialect_of, on_target
 
 Make = Callable[[Stage], Handler]
@@ -110,6 +121,8 @@ def detaches(request: Request) -> bool:
 def writes(request: Request) -> bool:
     """Whether it is sent to where moves are, be it one or not."""
     plain = PLAIN.get(dialect_of(request))
+    if isinstance(plain, Fm):
+        return plain.updates(request)
     return moves(request) if plain is None else request.method != "GET" and request.path == plain.allocation
 
 
@@ -132,7 +145,7 @@ def listing(change: Callable[[Records], Any]) -> Make:
 
     def changed(reply: Response) -> Response:
         records = records_of(reply)
-        return reply if records is None else with_json(reply, change(records))
+        return reply if records is None else with_records(reply, change(records))
 
     return replies(lists, changed)
 
@@ -164,7 +177,7 @@ def member(which: str, convert: Callable[[str], Any]) -> Make:
             for record in records:
                 if name in record:
                     record[name] = convert(record[name])
-            return with_json(reply, records)
+            return with_records(reply, records)
 
         return handler
 
@@ -224,7 +237,9 @@ def place_of(device: str, request: Request, ask: Ask) -> str | None:
 def table(request: Request, ask: Ask) -> dict[str, str]:
     """Device -> port, "" where it is free, of a plain dialect."""
     plain = PLAIN[dialect_of(request)]
-    target = on_target(replace(request, method="GET", body=b""), plain.listing)
+    tenant = request.query.get("tenant_uuid")
+    where = plain.listing if tenant is None else f"{plain.listing}?tenant_uuid={tenant}"
+    target = on_target(replace(request, method="GET", body=b""), where)
     reply = ask(target)
     records = records_of(reply) if isinstance(reply, Response) else None
     return {each[plain.device]: each.get(plain.port) or "" for each in records or () if plain.device in each}

@@ -14,14 +14,16 @@ from mews.emulator.dialects.wire import JSON, TEXT, Request, Response, as_json
 from mews.emulator.wrongs.wrong import TARGET, dialect_of
 
 ACTION = re.compile(r"(.*/Zones/)([^/]+)/Actions/Zone\.(Add|Remove)Endpoint")
+UPDATE = re.compile(r"/fabric_manager/api/v1/machines/([^/]+)/update")
 Records = list[dict[str, Any]]
 
 
 class AskedMove(Struct, frozen=True):
-    """A request to move a device; ``port`` None: off its port."""
+    """A request to move a device; ``port`` None: off its port, which ``left`` is where a dialect has to name it."""
 
     device: str
     port: str | None
+    left: str | None = None
 
 
 class Words(Protocol):
@@ -123,6 +125,87 @@ class ResourcePool(Struct, frozen=True):
         return reply.status < 400
 
 
+class Fm(Struct, frozen=True):
+    """``fm`` (contract chassis.md 5): moves that name a resource. Ports are the UUIDs of machines, null for none."""
+
+    listing: str = "/fabric_manager/api/v1/resources"
+    allocation: str = "/fabric_manager/api/v1/machines/{}/update"
+    device: str = "res_uuid"
+    port: str = "mach_uuid"
+    uuid: str = "res_serial_num"
+
+    def lists(self, request: Request) -> bool:
+        """GET of all resources."""
+        return request.method == "GET" and request.path == self.listing
+
+    def updates(self, request: Request) -> bool:
+        """Whether it is sent to where a machine's resources are changed."""
+        return request.method != "GET" and UPDATE.fullmatch(request.path) is not None
+
+    def move(self, request: Request) -> AskedMove | None:
+        """PATCH or DELETE of a machine's resources."""
+        named = UPDATE.fullmatch(request.path) if request.method in ("PATCH", "DELETE") else None
+        spec = self.specification(request) if named is not None else None
+        if named is None or spec is None:
+            return None
+        if request.method == "DELETE":
+            return AskedMove(str(spec.get("res_uuid")), None, named[1])
+        conditions = spec.get("res_spec", {}).get("condition", ())
+        chosen = [each.get("value") for each in conditions if each.get("column") == "res_uuid"]
+        return AskedMove(str(chosen[0]), named[1]) if chosen else None
+
+    def specification(self, request: Request) -> dict[str, Any] | None:
+        """The first resource specification of a body."""
+        try:
+            spec = json.loads(request.body)["tenants"]["machines"][0]["resources"][0]["res_specs"][0]
+        except (ValueError, KeyError, IndexError, TypeError):
+            return None
+        return spec if isinstance(spec, dict) else None
+
+    def asking(self, request: Request, move: AskedMove) -> Request:
+        """A resource by its UUID; one that is to leave leaves the machine that is named, or that of the request."""
+        named = UPDATE.fullmatch(request.path)
+        spec, tenant = self.specification(request), request.query.get("tenant_uuid", "")
+        machine = move.port or move.left or (named[1] if named is not None else "")
+        kind = spec.get("res_type", "gpu") if spec is not None else "gpu"
+        if move.port is None:
+            wanted: dict[str, Any] = {"res_type": kind, "res_uuid": move.device, "res_num": 1}
+        else:
+            condition = {"column": "res_uuid", "operator": "eq", "value": move.device}
+            wanted = {"res_type": kind, "res_spec": {"condition": [condition]}, "res_num": 1}
+        item = {"mach_uuid": machine, "resources": [{"res_specs": [wanted]}]}
+        body = as_json({"tenants": {"tenant_uuid": tenant, "machines": [item]}})
+        path = self.allocation.format(machine)
+        headers = {**request.headers, TARGET: f"{path}?tenant_uuid={tenant}"}
+        method = "DELETE" if move.port is None else "PATCH"
+        return Request(method, path, request.query, headers, body, secure=request.secure, address=request.address)
+
+    def answered(self, request: Request, *, done: bool) -> Response:
+        """The reply of a detach, an attach of what the request asks for, or an error."""
+        if not done:
+            return fm_error(409, "link timeout")
+        if request.method == "DELETE":
+            return Response(204, {}, b"")
+        named, spec = UPDATE.fullmatch(request.path), self.specification(request)
+        assert named is not None and spec is not None
+        conditions = spec["res_spec"]["condition"]
+        uuid = next(each["value"] for each in conditions if each["column"] == "res_uuid")
+        own = [each for each in conditions if each["column"] == "model"]
+        resource = {"res_uuid": uuid, "res_type": spec["res_type"], "res_spec": {"condition": own}}
+        machine = {"mach_uuid": named[1], "resources": [resource]}
+        return Response(200, JSON, as_json({"data": {"machines": [machine]}}))
+
+    def is_done(self, reply: Response) -> bool:
+        """By the status."""
+        return reply.status in (200, 204)
+
+
+def fm_error(status: int, text: str) -> Response:
+    """An error in the form of the fabric manager."""
+    detail = {"code": "E029999", "message": text, "data": {}}
+    return Response(status, JSON, as_json({"status": status, "detail": detail}))
+
+
 class Redfish(Struct, frozen=True):
     """``redfish`` (contract chassis.md 4): the actions of a zone."""
 
@@ -171,8 +254,8 @@ def redfish_error(status: int, word: str, text: str) -> Response:
     return Response(status, {**JSON, "OData-Version": "4.0"}, as_json(body))
 
 
-H3API, POOL, REDFISH = H3Api(), ResourcePool(), Redfish()
-PLAIN: Mapping[str, H3Api | ResourcePool] = {"h3api": H3API, "resource-pool": POOL}
+H3API, POOL, REDFISH, FM = H3Api(), ResourcePool(), Redfish(), Fm()
+PLAIN: Mapping[str, H3Api | ResourcePool | Fm] = {"h3api": H3API, "resource-pool": POOL, "fm": FM}
 WORDS: Mapping[str, Words] = {**PLAIN, "redfish": REDFISH}
 
 
@@ -184,7 +267,17 @@ def words_of(request: Request) -> Words:
 def records_of(reply: Response) -> Records | None:
     """The objects of a plain listing; None where the reply is none."""
     value = _json(reply.body) if reply.status == 200 else None
+    if isinstance(value, dict) and isinstance(value.get("data"), dict):
+        value = value["data"].get("resources")
     return value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else None
+
+
+def with_records(reply: Response, records: Any) -> Response:
+    """The same listing with other objects."""
+    value = _json(reply.body)
+    if isinstance(value, dict):
+        return with_json(reply, {**value, "data": {**value["data"], "resources": records}})
+    return with_json(reply, records)
 
 
 def with_json(reply: Response, value: Any) -> Response:

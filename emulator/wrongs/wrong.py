@@ -50,9 +50,18 @@ class Wrong(Struct, frozen=True):
     lasting: bool = False
 
 
+PREFIXES = (
+    ("/h3api", "h3api"),
+    ("/redfish", "redfish"),
+    ("/fabric_manager", "fm"),
+    ("/cluster_manager", "fm"),
+    ("/id_manager", "fm"),
+)
+
+
 def dialect_of(request: Request) -> str:
     """Whose path it is."""
-    for prefix, dialect in (("/h3api", "h3api"), ("/redfish", "redfish")):
+    for prefix, dialect in PREFIXES:
         if request.path.startswith(prefix):
             return dialect
     return "resource-pool"

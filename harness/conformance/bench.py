@@ -372,9 +372,9 @@ class ClauseContext:
 
     def seen_on_some_port(self, device: str) -> ListedTable:
         """The table once a device is on a port, or as it is when it should have been: by then a listing is settled."""
-        return self._once(lambda table: table.port(device) is not None, self.limits.settle_s)
+        return self.once(lambda table: table.port(device) is not None, self.limits.settle_s)
 
-    def _once(self, holds: Callable[[ListedTable], bool], most_s: float) -> ListedTable:
+    def once(self, holds: Callable[[ListedTable], bool], most_s: float) -> ListedTable:
         """The table once that holds of it, or as it is after so long."""
         began_s = time.monotonic()
         while not holds(table := self.read()) and time.monotonic() - began_s < most_s:
@@ -406,7 +406,7 @@ class ClauseContext:
             claim = self.ask(device, port, self._usual(device, port))
         limits, where = self.limits, before.port(device)
         most_s = getattr(limits, f"{kind}_s") + max(limits.settle_s, limits.quiet_s)
-        table = self._once(lambda table: table.port(device) != where, most_s)
+        table = self.once(lambda table: table.port(device) != where, most_s)
         self.compare_others(device, before, table)
         if claim is None and table.port(device) != where and self._keeper is not None:
             self._keeper.answered()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 
 HIDDEN = "***"
 SECRET_HEADERS = frozenset({"authorization", "x-auth-token", "cookie", "set-cookie"})
+_SIGNATURE = re.compile(r'("(?:access|refresh|id)_token"\s*:\s*"[\w-]*\.[\w-]*\.)[\w-]+')
 MOST_TEXT = 2000
 """Characters of a body that a report shows; a recording keeps all."""
 
@@ -60,7 +62,9 @@ def without_secrets(headers: Mapping[str, str], secrets: Iterable[str]) -> dict[
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without any of these words."""
+    """The text without any of these words, and without the signatures of tokens (RFC 7519): what is left of one opens
+    nothing, and can still be read."""
+    text = _SIGNATURE.sub(rf"\1{HIDDEN}", text)
     for secret in secrets:
         if secret:
             text = text.replace(secret, HIDDEN)

@@ -16,6 +16,7 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.emulator.wrongs.wrong import Wrong
 from mews.harness.conformance.client import ChassisTarget
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import OF_GRADE
 from mews.harness.conformance.report.outcome import ConformanceOutcome
@@ -59,7 +60,7 @@ def judge_wrong(wrong: Wrong, dialect: str, *, changes: bool, today: date, budge
         order = Order(
             ChassisTarget(ready["chassis"]["A"][dialect], ready["ca"], patience_s=10.0),
             dialect,
-            credentials=("admin", PASSWORD) if dialect == "redfish" else None,
+            credentials=("admin", PASSWORD) if clauses_of(dialect).login else None,
             changes=changes,
             quirks=Quirks(limits=BRISK),
             restore_file=Path(folder) / "restore.json",

@@ -27,6 +27,9 @@ TOPICS = (
     "reply",  # a reply to a write of the wrong form
     "words",  # an error in other words than the contract's
     "error-type",  # an error of another content type
+    "error-form",  # an error whose body has another form
+    "token-type",  # a token of another type than Bearer
+    "challenge",  # a 401 that does not say how to log in
     "form",  # a reply to a read of the wrong form
     "times",  # slower than the limit
 )

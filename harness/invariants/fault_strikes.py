@@ -18,8 +18,8 @@ _HELD = ("attached", "detached", "edited", "inserted", "removed", "link-down", "
 _UNLESS_REFUSED = ("half-applied-attach", "never-trains", "wrong-uuid", "lying-result")
 """Kinds that let an operation pass which is refused as it begins."""
 _CANCELLED = "cancelled"
-_ANSWERS = {"dropped-connection": "dropped", "timeout": "dropped", "http-error": "error"}
-_WITHOUT_EFFECT = {"dropped-connection": "after", "timeout": "after", "http-error": "before"}
+_ANSWERS = {"dropped-connection": "dropped", "timeout": "dropped", "http-error": "error", "token-ends": "error"}
+_WITHOUT_EFFECT = {"dropped-connection": "after", "timeout": "after", "http-error": "before", "token-ends": "after"}
 """Kind -> whether the change takes effect before it strikes (``after``) or not at all, where its spec is silent."""
 
 

@@ -201,7 +201,7 @@ class FmClient:
             self._token = ""
             return response if response.status != 200 else WireResponse(502, b"", {})
         self._token, self._ends_s = token, loop.time() + max(lasts_s - RENEWED_BEFORE_S, 1.0)
-        self._tenant = self._realm.tenant or _tenant_of(token)
+        self._tenant = self._realm.tenant or tenant_of(token)
         return None
 
 
@@ -231,7 +231,7 @@ def _parsed(body: bytes) -> _Placed:
 _listings = ParsedBodies(_parsed)
 
 
-def _tenant_of(token: str) -> str:
+def tenant_of(token: str) -> str:
     """The tenant that a JWT names, "" where it names none."""
     try:
         packed = token.split(".")[1]

@@ -67,6 +67,7 @@ OURS: Mapping[str, Dialect] = {
             "fm",
             face="mews.emulator.dialects.fm.face:FACE",
             client="mews.kube.chassis.fm:connect",
+            clauses="mews.harness.conformance.dialects.fm:DIALECT_CLAUSES",
             summary="Fujitsu's fabric manager, with cluster manager and token service, over TLS",
         ),
     )

@@ -92,6 +92,31 @@ def test_an_http_error_comes_before_or_after_the_effect(when, port):
     assert ports(made)["d0"] == port
 
 
+@pytest.mark.parametrize(("when", "port"), [("before", "1"), ("after", None)])
+def test_tokens_end_amid_an_operation_before_or_after_the_effect(when, port):
+    made = with_fault(kind="token-ends", when=when)
+    operation = made.begin_detach("d0", 0.0)
+    answer = done(made, operation)
+    assert (answer.outcome, answer.status, operation.ends_login) == (OperationOutcome.ERROR, 401, True)
+    assert ports(made)["d0"] == port
+    assert not made.begin_detach("d1", 10.0).ends_login
+
+
+def test_a_device_is_listed_twice_once():
+    made = with_fault(kind="listed-twice")
+    devices = [row.device for row in read(made).rows]
+    assert len(devices) == 5 and set(devices) == {"d0", "d1", "d2", "d3"}
+    assert len(read(made).rows) == 4
+
+
+def test_a_host_that_nobody_knows_has_one_device_more():
+    made = with_fault(kind="unknown-host")
+    *known, strange = read(made).rows
+    assert [row.device for row in known] == ["d0", "d1", "d2", "d3"]
+    assert strange.port not in made.spec.ports and strange.device not in made.devices()
+    assert len(read(made).rows) == 4
+
+
 def test_a_timeout_keeps_the_client_waiting_but_not_the_management_cpu():
     made = with_fault(kind="timeout", hold_s=100)
     held = made.begin_detach("d0", 0.0)

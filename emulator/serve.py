@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import secrets
 import signal
@@ -39,6 +38,7 @@ from mews.emulator.http_quick import quick_answer
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
+from mews.emulator.ready_file import write_ready
 from mews.emulator.ssdp import Discoverable, SsdpResponder
 from mews.emulator.tls import Identity, add_tls_arguments, identity, made_for_a_while, trust_of
 from mews.emulator.waking import watch_lifeline
@@ -349,22 +349,6 @@ def serve(
         server.stop()
         if ready_file is not None:
             Path(ready_file).unlink(missing_ok=True)
-
-
-def write_ready(path: Path, ready: dict[str, Any]) -> None:
-    """Write a ready file such that a reader sees all of it or none; only its owner may read it, for the token.
-
-    Raises OSError, one line that names the file.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(json.dumps(ready) + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise OSError(f"--ready {path}: cannot be written: {error.strerror or error}") from error
 
 
 def parse_listen(text: str) -> tuple[str, int]:

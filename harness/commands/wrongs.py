@@ -9,7 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from mews.dialects import OURS
-from mews.emulator.serve import await_ending, endings_held_back, parse_listen, write_ready
+from mews.emulator.ready_file import write_ready
+from mews.emulator.serve import await_ending, endings_held_back, parse_listen
 from mews.emulator.wrongs.proxy import WrongProxy
 from mews.emulator.wrongs.registry import WRONGS, find_wrongs
 from mews.emulator.wrongs.wrong import Wrong

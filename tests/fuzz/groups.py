@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from tests.fuzz.faces import api, chassis
+from tests.fuzz.fm_faces import fabric
 from tests.fuzz.judge import Face
 from tests.fuzz.node_faces import agents, components, hosts, kubelets
 from tests.fuzz.secure_faces import secure_api, secure_chassis
@@ -25,6 +26,7 @@ FACES: dict[Group, tuple[str, ...]] = {
         "control with the token",
         "control without it",
     ),
+    fabric: ("fm with a token", "fm as nobody"),
     services: ("service gpushare-extender", "service koord-scheduler", "service koord-webhook"),
     api: ("kubernetes as everybody", "kubernetes with the token", "kubernetes without it"),
     hosts: ("hosts' control with the token", "hosts' control without it"),

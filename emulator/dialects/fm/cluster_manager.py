@@ -13,7 +13,7 @@ from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.fm.bodies import Resize
 from mews.emulator.dialects.fm.errors import Refused
 from mews.emulator.dialects.fm.identities import CLUSTER
-from mews.emulator.dialects.fm.records import FabricView, Machine
+from mews.emulator.dialects.fm.records import CabledMachine, FabricView
 
 ADDED, ADDING, ADD_FAILED = "ADD_COMPLETE", "ADDING", "ADD_FAILED"
 REMOVING, REMOVE_FAILED = "REMOVING", "REMOVE_FAILED"
@@ -34,7 +34,7 @@ class ClusterManager:
         self._box, self._view, self._tenant = box, view, tenant
         self._moves: dict[str, _Move] = {}
 
-    def machine(self, machine: Machine, rows: Iterable[DeviceRow]) -> dict[str, Any]:
+    def machine(self, machine: CabledMachine, rows: Iterable[DeviceRow]) -> dict[str, Any]:
         """A machine with all of its specifications."""
         rows = tuple(rows)
         specs = [self._specification(uuid, kind, model, machine, rows) for uuid, kind, model in self._kinds()]
@@ -51,7 +51,7 @@ class ClusterManager:
         return [(uuid, kind, model) for uuid, (kind, model) in self._view.kinds().items()]
 
     def _specification(
-        self, uuid: str, kind: str, model: str, machine: Machine, rows: tuple[DeviceRow, ...]
+        self, uuid: str, kind: str, model: str, machine: CabledMachine, rows: tuple[DeviceRow, ...]
     ) -> dict[str, Any]:
         own = [row for row in rows if self._view.model(row.device) == model and row.kind.lower() == kind]
         devices = []
@@ -62,7 +62,7 @@ class ClusterManager:
         shown: dict[str, Any] = self._view.specification(uuid, kind, model, len({r.device for r in own}), devices)
         return shown
 
-    def _status(self, row: DeviceRow, machine: Machine) -> tuple[str, str]:
+    def _status(self, row: DeviceRow, machine: CabledMachine) -> tuple[str, str]:
         """Word and reason of a device as that machine has it; "" where it has nothing to do with it."""
         move = self._moves.get(row.device)
         moving = next((each for each in self._box.writes() if each.device == row.device), None)
@@ -79,7 +79,7 @@ class ClusterManager:
                 return ADD_FAILED, _why(operation)
         return "", ""
 
-    def resize(self, machine: Machine, asked: Resize, now_s: float) -> list[Operation]:
+    def resize(self, machine: CabledMachine, asked: Resize, now_s: float) -> list[Operation]:
         """Begin what is needed to get there; what is under way already is not begun again.
 
         Raises Refused.
@@ -94,7 +94,7 @@ class ClusterManager:
             return self._grow(machine, rows, asked.count, now_s)
         return self._shrink(machine, rows, asked.remove, now_s)
 
-    def _grow(self, machine: Machine, rows: list[DeviceRow], count: int, now_s: float) -> list[Operation]:
+    def _grow(self, machine: CabledMachine, rows: list[DeviceRow], count: int, now_s: float) -> list[Operation]:
         moving = {each.device: each for each in self._box.writes()}
         leaving = {d for d, each in moving.items() if each.kind is OperationKind.DETACH}
         there = [row for row in rows if row.port == machine.port and row.device not in leaving]
@@ -110,7 +110,7 @@ class ClusterManager:
         return [self._begun(device, machine, now_s, attach=True) for device in free[: max(needed, 0)]]
 
     def _shrink(
-        self, machine: Machine, rows: list[DeviceRow], devices: tuple[str, ...], now_s: float
+        self, machine: CabledMachine, rows: list[DeviceRow], devices: tuple[str, ...], now_s: float
     ) -> list[Operation]:
         """What is gone already, or on its way, is well."""
         known = {row.uuid: row for row in rows}
@@ -121,7 +121,7 @@ class ClusterManager:
         wanted = [known[each].device for each in dict.fromkeys(devices) if known[each].port == machine.port]
         return [self._begun(device, machine, now_s, attach=False) for device in wanted if device not in moving]
 
-    def _begun(self, device: str, machine: Machine, now_s: float, *, attach: bool) -> Operation:
+    def _begun(self, device: str, machine: CabledMachine, now_s: float, *, attach: bool) -> Operation:
         if attach:
             operation = self._box.begin_attach(device, machine.port, now_s)
         else:

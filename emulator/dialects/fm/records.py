@@ -21,7 +21,7 @@ GOOD, CRITICAL = "00", "20"
 """``res_op_status``: the first character decides, 0 good, 2 critical."""
 
 
-class Machine(Struct, frozen=True):
+class CabledMachine(Struct, frozen=True):
     """What is cabled to a host port; its number is the port's."""
 
     uuid: str
@@ -43,7 +43,7 @@ class FabricView:
             machine.uuid: machine
             for port, host in spec.ports.items()
             if host is not None
-            for machine in (Machine(machine_uuid(host), host, port),)
+            for machine in (CabledMachine(machine_uuid(host), host, port),)
         }
         self.by_port = {machine.port: machine for machine in self.machines.values()}
 
@@ -63,16 +63,16 @@ class FabricView:
         wanted = res_uuid.lower()
         return next((each for each in self._box.devices() if self.uuid(each) == wanted), None)
 
-    def seen(self, rows: Iterable[DeviceRow]) -> dict[str, Machine]:
+    def seen(self, rows: Iterable[DeviceRow]) -> dict[str, CabledMachine]:
         """All machines by UUID, also one that only a listing knows."""
         found = dict(self.machines)
         for row in rows:
             if row.port is not None and row.port not in self.by_port:
-                strange = Machine(machine_uuid(f"port-{row.port}"), f"port-{row.port}", row.port)
+                strange = CabledMachine(machine_uuid(f"port-{row.port}"), f"port-{row.port}", row.port)
                 found[strange.uuid] = strange
         return found
 
-    def machine(self, machine: Machine, rows: Iterable[DeviceRow] | None = None) -> dict[str, Any]:
+    def machine(self, machine: CabledMachine, rows: Iterable[DeviceRow] | None = None) -> dict[str, Any]:
         """MACH; with ``rows``, those that are its resources."""
         shown: dict[str, Any] = {
             "fabric_uuid": self.fabric_uuid,
@@ -136,7 +136,7 @@ class FabricView:
             "devices": devices,
         }
 
-    def cluster_device(self, row: DeviceRow, machine: Machine, status: str, reason: str) -> dict[str, Any]:
+    def cluster_device(self, row: DeviceRow, machine: CabledMachine, status: str, reason: str) -> dict[str, Any]:
         """D: ``device_id`` is the GPU's UUID."""
         resource, model = self.resource(row), self.model(row.device)
         return {

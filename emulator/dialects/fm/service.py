@@ -20,7 +20,7 @@ from mews.emulator.dialects.fm.bodies import Wanted, attach_body, detach_body, q
 from mews.emulator.dialects.fm.cluster_manager import ClusterManager
 from mews.emulator.dialects.fm.errors import FAILURES, Refused, error_response
 from mews.emulator.dialects.fm.identities import CLUSTER, TENANT
-from mews.emulator.dialects.fm.records import FabricView, Machine
+from mews.emulator.dialects.fm.records import CabledMachine, FabricView
 from mews.emulator.dialects.fm.tokens import TOKEN_PATH, TokenService
 from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings, without_a_wire
 from mews.emulator.dialects.wire import JSON, Dropped, Pending, Request, Response, as_json
@@ -210,13 +210,13 @@ class FmFace:
 
         return Pending(now_s, operation=operation, render=show)
 
-    def _still_there(self, operation: Operation, device: str, machine: Machine) -> None:
+    def _still_there(self, operation: Operation, device: str, machine: CabledMachine) -> None:
         """Another client may have moved it while the request waited for the management CPU; one that is free by now is
         well."""
         if self._box.device(device).port not in (machine.port, None):
             operation.refuse(MovedElsewhere(f"device {device!r}: has left machine {machine.uuid}"))
 
-    def _known(self, uuid: str) -> Machine:
+    def _known(self, uuid: str) -> CabledMachine:
         machine = self._view.machines.get(uuid)
         if machine is None:
             raise _no_machine(uuid)

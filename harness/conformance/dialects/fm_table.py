@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import threading
@@ -16,7 +17,6 @@ from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.errors import Malformed
 from mews.harness.conformance.fields import at, objects, text
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
-from mews.kube.chassis.fm import realm_of_environment, tenant_of
 
 FABRIC = "/fabric_manager/api/v1"
 AUTOSCALER = "/cluster_manager/cluster_autoscaler"
@@ -24,6 +24,22 @@ RESOURCES = f"{FABRIC}/resources"
 NO_MACHINE = "00000000-0000-4000-8000-000000000000"
 """A machine that no fabric has."""
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class LoginRealm(Struct, frozen=True):
+    """How to log in, and as whose client; ``tenant``: whose machines, "" for the tenant that the token names."""
+
+    realm: str
+    client_id: str
+    client_secret: str
+    tenant: str
+
+
+def realm_of_environment() -> LoginRealm:
+    """As the client of the components has it: ``MEWS_FM_REALM`` and the others."""
+    get = os.environ.get
+    name, client, secret = (get(f"MEWS_FM_{each}", "mews") for each in ("REALM", "CLIENT_ID", "CLIENT_SECRET"))
+    return LoginRealm(name, client, secret, get("MEWS_FM_TENANT", ""))
 
 
 class PlacedResource(Struct, frozen=True):
@@ -251,4 +267,13 @@ def token_of(reply: HttpReply) -> str:
     try:
         return text(reply.json(), "access_token") if reply.status < 300 else ""
     except Malformed:
+        return ""
+
+
+def tenant_of(token: str) -> str:
+    """The tenant that a token names, "" where it names none."""
+    packed = token.split(".")[1] if token.count(".") else ""
+    try:
+        return text(json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))), "tenant_uuid")
+    except ValueError:
         return ""

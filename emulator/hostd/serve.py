@@ -40,13 +40,13 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.emulator.nvml.state import state_beside
+from mews.emulator.ready_file import write_ready
 from mews.emulator.serve import (
     BAD_INPUT,
     ENDINGS,
     ENVIRONMENT,
     LOOPBACK,
     endings_held_back,
-    write_ready,
 )
 from mews.emulator.waking import watch_lifeline
 

@@ -10,7 +10,8 @@ from mews.callers import callers
 from mews.emulator.dialects.app import wire_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.http_server import HttpServer
-from mews.emulator.serve import await_ending, endings_held_back, write_ready
+from mews.emulator.ready_file import write_ready
+from mews.emulator.serve import await_ending, endings_held_back
 from mews.harness import terminal
 from mews.harness.replay.folders import Replayable
 from mews.harness.replay.replies import Replay

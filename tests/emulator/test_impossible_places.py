@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mews.emulator.serve import write_ready
+from mews.emulator.ready_file import write_ready
 from mews.harness.cli import exit_code
 from mews.harness.package import room
 from mews.project import DOCUMENTATION

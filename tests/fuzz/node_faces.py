@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry, Counter
 
 from mews.emulator.hostd.serve import HostServer
 from mews.emulator.inventory_file import load_hardware
-from mews.emulator.serve import ChassisServer, write_ready
+from mews.emulator.ready_file import write_ready
+from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made
 from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers

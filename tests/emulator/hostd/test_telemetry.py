@@ -14,7 +14,8 @@ import pytest
 from mews.emulator.hostd.serve import HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml.library import available
-from mews.emulator.serve import ChassisServer, write_ready
+from mews.emulator.ready_file import write_ready
+from mews.emulator.serve import ChassisServer
 
 pytestmark = [pytest.mark.wall, pytest.mark.skipif(not available(), reason="no compiler for the library")]
 

@@ -48,11 +48,11 @@ class FabricView:
         self.by_port = {machine.port: machine for machine in self.machines.values()}
 
     def model(self, device: str) -> str:
-        """The model of a device; "" of one that only a listing knows."""
+        """The model of a device; "unknown" of one that only a listing knows."""
         try:
             return self._box.device(device).model
         except UnknownDevice:
-            return ""
+            return "unknown"
 
     def uuid(self, device: str) -> str:
         """``res_uuid`` of a device."""

@@ -67,6 +67,17 @@ CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
 ]
 
 
+OF_FM: list[tuple[dict[str, Any], set[str]]] = [
+    ({"kind": "token-ends", "operation": "attach"}, {"truth-attach"}),  # the answer to the request made again
+    ({"kind": "token-ends", "operation": "detach", "when": "before"}, set()),
+    ({"kind": "listed-twice", **EVER}, {"one-place"}),
+    ({"kind": "unknown-host", **EVER}, set()),
+    ({"kind": "dropped-connection", "operation": "attach", "when": "after"}, {"answers"}),
+    ({"kind": "partial-list", "skip": 4}, {"complete"}),
+    ({"kind": "wrong-uuid"}, {"uuid"}),
+]
+"""What a fabric manager's clauses make of faults."""
+
 WALKING = {"4.taken-block", "4.ready-to-remove", "4.patch-bad", "4.patch-mixed", "4.patch-nothing"}
 
 
@@ -132,7 +143,16 @@ def test_a_list_that_shows_the_past_is_not_fresh(dialect, server):
 
 
 def test_every_fault_of_the_registry_is_among_the_cases():
-    assert {spec["kind"] for spec, _ in CASES} | {"stale-list", "link-down"} == set(FAULTS)
+    cases = {spec["kind"] for spec, _ in (*CASES, *OF_FM)}
+    assert cases | {"stale-list", "link-down"} == set(FAULTS)
+
+
+@pytest.mark.parametrize(("spec", "expected"), OF_FM, ids=str)
+def test_a_fault_of_a_fabric_manager_is_found_as_the_clause_that_it_breaks(spec, expected, server):
+    with server.rack.box("A") as box:
+        box.faults.add(spec, server.rack.clock.now())
+    results = judged(url_of(server, "fm"), "fm", **known(server))
+    assert broken(results) == {f"5.{word}" for word in expected}, told(results)
 
 
 @pytest.mark.parametrize("dialect", [H3API, POOL])

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from mews.kube.component import Runnable
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
@@ -98,6 +99,12 @@ def _laws(config: PoolDraConfig) -> Sequence[Invariant[RunState]]:
     return laws(config)
 
 
+def _experiments() -> Sequence[Experiment]:
+    from mews.systems.pooldra.experiment.all import EXPERIMENTS
+
+    return EXPERIMENTS
+
+
 SYSTEM = System(
     name="pooldra",
     summary="attaches GPUs of a chassis to the hosts of pods whose claims were given them: a DRA driver with binding "
@@ -112,6 +119,7 @@ SYSTEM = System(
     document=_document,
     watched=_watched,
     laws=_laws,
+    experiments=_experiments,
     bounds={"returned_s": _RETURNED_S},
 )
 """What the harness knows of it."""

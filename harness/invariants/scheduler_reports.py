@@ -55,7 +55,7 @@ class SchedulerReports(Invariant[ObservedState]):
         self._bound_s: dict[str, float] = {}
         """When each scheduler bound a pod last."""
         self._attaching: set[str] = set()
-        """Pods of which it was said that a device could not be attached for them."""
+        """Pods of which it was said that they wait for a device to be attached, or that it could not be."""
         self._evicted_s = -math.inf
         """When somebody gave a pod notice last."""
 
@@ -64,6 +64,8 @@ class SchedulerReports(Invariant[ObservedState]):
         if line.event == "event":
             if line.fields["reason"] in ("Scheduled", "FailedScheduling"):
                 yield from self._report(line, state)
+            elif line.fields["reason"] == "BindingConditionsPending" and line.fields["object"] in self._schedulers:
+                self._attaching.add(line.fields["object"])
         elif line.layer == "component":
             self._component(line)
         elif line.actor.startswith("node/") and line.event != "condition":
@@ -123,7 +125,7 @@ class SchedulerReports(Invariant[ObservedState]):
             if reported is not None and _ATTACHING.match(reported.fields["message"]):
                 return
             if pod in self._attaching and (reported is None or reported.t < line.t):
-                return  # It is the same once more: such an event is counted, and not written again.
+                return  # Events of one reason are a series: the later ones are counted, and their words not written.
             if _DENIED in cause or self._bound_s.get(self._schedulers[pod]) == line.t:
                 return
             if _EXTENDER in cause and self._evicted_s == line.t:

@@ -156,6 +156,7 @@ class ChassisWorker:
             return
         situation, decision = min(due, key=_urgency)
         work = self._attach if decision.act is Act.ATTACH else self._detach
+        self._memory(situation).is_moving = True
         self._moving = (situation.slot.device, group.create_task(work(situation, decision)))
 
     async def _attach(self, situation: Situation, decision: Decision) -> None:
@@ -164,7 +165,7 @@ class ChassisWorker:
         if await self._mover.attach(slot.device, self._chassis.ports[decision.node]) is None:
             memory.tries += 1
             memory.retry_at_s = self._now() + min(_RETRY_S * 2**memory.tries, _LAST_RETRY_S)
-        self._ended()
+        self._ended(memory)
 
     async def _detach(self, situation: Situation, decision: Decision) -> None:
         slot, memory = situation.slot, self._memory(situation)
@@ -174,9 +175,10 @@ class ChassisWorker:
             record(self._context.log, "not-detached", device=slot.uuid)
         else:
             memory.retry_at_s = 0.0
-        self._ended()
+        self._ended(memory)
 
-    def _ended(self) -> None:
+    def _ended(self, memory: Memory) -> None:
+        memory.is_moving = False
         self._moving = None
         self._pulse.beat()
 

@@ -76,6 +76,8 @@ class Memory(Struct):
     """Until then it is not offered."""
     is_suspect: bool = False
     """Its host did not show it: it goes back without waiting."""
+    is_moving: bool = False
+    """An operation is under way: where it is will be known after it."""
 
 
 class Decision(Struct, frozen=True):
@@ -231,12 +233,14 @@ def _failed(use: Use, reason: str, message: str) -> Decision:
 
 
 def is_offered(situation: Situation, memory: Memory, now_s: float) -> bool:
-    """Whether the pool's own slice, of no node, has the device."""
+    """Whether the pool's own slice, of no node, has the device. Where claims are allocated anew its node's slice has it
+    under another name, so that the pool's is without it before it is attached."""
     slot = situation.slot
     if now_s < memory.bad_until_s or not slot.uuid:
         return False
     if slot.port is None:
-        return True
+        # Its host may show it before the attach has been answered, and its claim may be gone by then.
+        return situation.hand_over is not HandOver.REALLOCATE or (situation.wanted is None and not memory.is_moving)
     if situation.hand_over is HandOver.REALLOCATE or not slot.node or situation.node(slot.node).is_lost:
         return False
     if situation.hand_over is HandOver.IN_PLACE:

@@ -91,6 +91,8 @@ INSTEAD = {
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra
     "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
     # likewise, minutes each; smaller forms of all are in tests/systems
+    "mews experiment attach-before-bind": "mews experiment --list",
+    "mews experiment attach-before-bind --out DIR": "mews experiment --list",
     "mews experiment kubecomp-fig8": "mews experiment --list",
     "mews experiment kubecomp-fig9": "mews experiment --list",
     "mews experiment kubecomp-fig10": "mews experiment --list",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -54,7 +55,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
 
 def rows(seeds: range, results: Sequence[_Run]) -> list[Row]:
     """One a cell. Each rate with its 95 % interval over the runs; a quantile's is that of redrawn runs."""
-    found = []
+    found: list[Row] = []
     for way, load, faults in CELLS:
         runs = picked(results, hand_over=way, load=load, faults=faults)
         found.append({"hand_over": way, "load": load, "faults": faults, **_cell(runs)})
@@ -95,8 +96,8 @@ def _quantile(name: str, runs: Sequence[_Run], share: float) -> dict[str, float]
     """Runs are redrawn whole, since the pods of one wait for each other."""
     waits = [run["waits_s"] for run in runs]
     rng = random.Random(f"attach-before-bind/{name}")
-    drawn = sorted(quantile(sum(rng.choices(waits, k=len(waits)), []), share) for _ in range(_RESAMPLES) if waits)
-    found = {name: quantile(sum(waits, []), share)}
+    drawn = sorted(quantile(list(chain(*rng.choices(waits, k=len(waits)))), share) for _ in range(_RESAMPLES) if waits)
+    found = {name: quantile(list(chain(*waits)), share)}
     if len(runs) > 1:
         found |= {f"{name}_low": quantile(drawn, 0.025), f"{name}_high": quantile(drawn, 0.975)}
     return found
@@ -164,11 +165,11 @@ def picked_doubled(table: Sequence[Row], way: str) -> list[int]:
 
 
 NOTES = (
-    "Eight hosts, four chassis of 16 GPUs each, every host cabled to every chassis; operations take as long as on the "
-    "measured Falcon 4005. Pods ask for 1, 2, 4 or 8 GPUs (30, 25, 25, 20 %) and run for 900 s on average. The pods that "
-    "fill the pool at first are not counted; 24 more come by chance.",
-    "Faults are six a run: attaches or detaches refused, connections that drop before or after the effect, GPUs that "
-    "never train, the pool driver or a node's driver restarted.",
+    "Eight hosts, two on each of four chassis of 16 GPUs; operations take as long as on the measured Falcon 4005. Pods "
+    "ask for 1, 2, 4 or 8 GPUs (30, 25, 25, 20 %) and run for 900 s on average. The pods that fill the pool at first "
+    "are not counted; 24 more come by chance.",
+    "Faults are six a run: HTTP errors of a chassis, connections that drop before or after the effect, GPUs that never "
+    "train, the pool driver or a node's driver restarted.",
     "{cells} seeds a cell; the three ways get the same pods and the same faults.",
 )
 

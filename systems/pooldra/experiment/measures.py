@@ -29,7 +29,7 @@ class _Gpu(Struct):
 
 
 class Measures(Struct):
-    """``waits_s``: from a counted pod's creation until it runs. ``lost``: claims whose GPU another claim was given after
+    """``waits_s``: from a counted pod's creation until it runs. ``lost``: claims whose GPU another claim was given once
     it had been attached for them; ``doubled``: allocations of a GPU that another claim had; ``in_vain``: GPUs that went
     back without having been prepared for any claim; ``moves``: attaches; ``violations`` of laws."""
 

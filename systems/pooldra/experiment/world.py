@@ -26,6 +26,8 @@ LOADS = (0.5, 0.7, 0.85, 0.95)
 """GPU seconds asked for in a second, over the GPUs that there are."""
 POLL_S, POOL_POLL_S = 5, 15
 """How often a node's driver looks at its GPUs, and the pool's at the chassis: as long as a GPU takes to come up."""
+RETURNED_S = 600
+"""Sixteen GPUs of a chassis go back one after the other, 7 s each, between others that come."""
 HAND_OVERS = ("in-place", "move", "reallocate")
 FAULTS = 6
 FIRST, COUNTED_POD = "early", "pod"
@@ -43,7 +45,8 @@ class Arrival(Struct, frozen=True):
 def arrivals(load: float, seed: int) -> list[Arrival]:
     """Those that are there at first, so many that the load is on, then a Poisson stream."""
     rng = random.Random(f"attach-before-bind/{load}/{seed}")
-    found, gpus = [], 0
+    found: list[Arrival] = []
+    gpus = 0
     while gpus < load * GPUS - MEAN_GPUS / 2:
         each = _pod(f"{FIRST}-{len(found)}", rng.uniform(0.0, FILL_S / 3), rng)
         found.append(each)
@@ -61,8 +64,8 @@ def _pod(name: str, at_s: float, rng: random.Random) -> Arrival:
 
 
 def faults(until_s: float, seed: int) -> list[tuple[float, list[dict[str, Any]]]]:
-    """(when, steps): attaches refused, connections that drop before or after the effect, GPUs that never train, kills
-    of the pool driver and of a node's."""
+    """(when, steps): errors of the chassis, connections that drop before or after the effect, GPUs that never train, a
+    driver of the pool or of a node restarted."""
     rng = random.Random(f"attach-before-bind/faults/{seed}")
     return sorted(((rng.uniform(FILL_S, until_s), _fault(rng)) for _ in range(FAULTS)), key=lambda each: each[0])
 
@@ -73,7 +76,7 @@ def _fault(rng: random.Random) -> list[dict[str, Any]]:
     count = rng.randint(1, 3)
     kind = rng.randrange(5)
     if kind == 0:
-        return [_of(chassis, {"kind": "refused", "operation": operation, "count": count})]
+        return [_of(chassis, {"kind": "http-error", "operation": operation, "when": "before", "count": count})]
     if kind in (1, 2):
         when = "after" if kind == 1 else "before"
         add = {"kind": "dropped-connection", "operation": operation, "when": when, "count": count}
@@ -101,8 +104,8 @@ def scenario(hand_over: str, load: float, *, with_faults: bool, seed: int) -> di
         "metadata": {"name": f"attach-before-bind-{hand_over}"},
         "hardware": hardware(),
         "timeout": "24h",
+        "bounds": {"returned_s": RETURNED_S},
         "stack": {"kubecomp": None, "kubernetes": "1.37", "pooldra": pool},
-        "judgedBy": "laws",
         "steps": [*_first_steps(), *_in_time(timed), *_last_steps(len(pods))],
         "finally": [{"fault": {"clear": "all"}}],
     }
@@ -155,9 +158,10 @@ def _body(pod: Arrival) -> dict[str, Any]:
 
 
 def hardware() -> dict[str, Any]:
-    """Every host is cabled to every chassis; no GPU is attached at first."""
+    """Two hosts are cabled to each chassis, so that a claim has GPUs of one; none is attached at first."""
     hosts = [f"host-{number}" for number in range(1, HOSTS + 1)]
-    boxes = [_chassis(index, hosts) for index in range(CHASSIS)]
+    each = HOSTS // CHASSIS
+    boxes = [_chassis(index, hosts[each * index : each * (index + 1)]) for index in range(CHASSIS)]
     return {
         "apiVersion": "mews/v1",
         "kind": "Hardware",

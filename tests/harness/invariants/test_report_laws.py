@@ -238,6 +238,29 @@ def test_a_scheduler_fails_where_a_device_cannot_be_attached(message: str, excus
     assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *error])) == ([] if excused else [3])
 
 
+@pytest.mark.parametrize("reason", ["BindingConditionsPending", "Scheduled"])
+def test_the_failure_of_a_pod_that_waits_for_a_device_may_be_counted_to_an_earlier_event(reason: str) -> None:
+    waits = told(6, "default-scheduler", reason, "waiting for binding conditions for device on node n1")
+    error = condition(9, "PodScheduled", "False", "SchedulerError")
+    found = judged(
+        SchedulerReports(), [*SCHEDULED[:3], *unschedulable(5, "0/2 nodes are available: 2 no."), waits, error]
+    )
+    assert bool(found) == (reason == "Scheduled")
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_device_that_cannot_be_attached_again_is_counted_and_a_new_fault_is_not(again: bool) -> None:
+    first = 'running PreBind plugin "DynamicResources": device binding failed: claim=c'
+    error = [
+        told(5, "default-scheduler", "FailedScheduling", first),
+        condition(5, "PodScheduled", "False", "SchedulerError"),
+    ]
+    later = [] if again else [told(9, "default-scheduler", "FailedScheduling", "division by zero")]
+    later += [condition(9, "PodScheduled", "False", "SchedulerError")]
+    found = judged(SchedulerReports(), [*SCHEDULED[:3], *error, *later])
+    assert bool(found) != again
+
+
 def test_an_extender_may_refuse_to_bind_at_the_moment_at_which_a_pod_is_evicted() -> None:
     error = [told(5, "default-scheduler", "FailedScheduling", "failed bind with extender at URL http://e, code 500")]
     error += [condition(5, "PodScheduled", "False", "SchedulerError")]

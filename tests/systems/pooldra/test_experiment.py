@@ -107,5 +107,7 @@ def test_a_cell_has_intervals_and_sums() -> None:
 def test_tasks_name_their_cell() -> None:
     tasks = hand_over.tasks(range(1, 3))
     assert len(tasks) == 2 * len(hand_over.CELLS)
-    assert {(task.about["hand_over"], task.about["load"], task.about["faults"]) for task in tasks} == set(hand_over.CELLS)
+    assert {(task.about["hand_over"], task.about["load"], task.about["faults"]) for task in tasks} == set(
+        hand_over.CELLS
+    )
     assert all(str(each.scenario).count(f"{COUNTED_POD}-") >= COUNTED for each in tasks)

@@ -149,7 +149,7 @@ def known_listeners(ready):
 
     found = {}
     for faces in ready.get("chassis", {}).values():
-        found |= {at(url): "redfish" if dialect == "redfish" else "h3api" for dialect, url in faces.items()}
+        found |= {at(url): "redfish" if dialect in ("redfish", "fm") else "h3api" for dialect, url in faces.items()}
     for field in ("control", "hosts", "session"):
         if field in ready:
             found[at(ready[field]["url"])] = field

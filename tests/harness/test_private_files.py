@@ -103,7 +103,7 @@ def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path):
 BY_HAND = {
     "src/mews/own_files.py": "the one way",
     "src/mews/certificates.py": "gives each file its mode: the authority is for everybody",
-    "emulator/serve.py": "0600 by hand, replaced in one step",
+    "emulator/ready_file.py": "0600 by hand, replaced in one step",
     "emulator/tls.py": "certificates; the key is 0600 before anything is in it",
     "emulator/fixture_tool.py": "hardware files, which hold nothing of a run",
     "emulator/nvml/state.py": "the state of GPUs, beside the library in the run's own folder",

@@ -42,7 +42,7 @@ UNOFFERED = {
 """Their first pods ask by names that DeviceShare alone reads (nvidia.com/gpu without its plugin, gpu.shared): by what
 nodes offer they fit nowhere, so that it is their steps, too, that find the wrong scheduler."""
 
-CLAIMED = {name for name in SHIPPED if name.startswith("dra/")}
+CLAIMED = {name for name in SHIPPED if name.startswith(("dra/", "fabric/"))}
 """Their pods need devices of slices, which the law of what fits does not know: their steps find the wrong scheduler."""
 
 KILLED = {"koordinator/28-upgrade.yaml", "koordinator/29-new-cluster.yaml"}

@@ -23,6 +23,7 @@ AUTOSCALER = "/cluster_manager/cluster_autoscaler"
 RESOURCES = f"{FABRIC}/resources"
 NO_MACHINE = "00000000-0000-4000-8000-000000000000"
 """A machine that no fabric has."""
+_LOGIN = ("MEWS_FM_REALM", "MEWS_FM_CLIENT_ID", "MEWS_FM_CLIENT_SECRET")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -38,7 +39,7 @@ class LoginRealm(Struct, frozen=True):
 def realm_of_environment() -> LoginRealm:
     """As the client of the components has it: ``MEWS_FM_REALM`` and the others."""
     get = os.environ.get
-    name, client, secret = (get(f"MEWS_FM_{each}", "mews") for each in ("REALM", "CLIENT_ID", "CLIENT_SECRET"))
+    name, client, secret = (get(each, "mews") for each in _LOGIN)
     return LoginRealm(name, client, secret, get("MEWS_FM_TENANT", ""))
 
 

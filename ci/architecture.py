@@ -100,7 +100,17 @@ BOXES: Mapping[str, Box] = {
             420,
             612,
         ),
-        Box("system", "what a system declares", ("kube.system", "kube.serving", "kube.nvml_library"), "kube", 200, 612),
+        Box(
+            "system",
+            "what a system declares",
+            (
+                *("kube.system", "kube.serving", "kube.nvml_library"),
+                *("kube.dra.claim_lines", "kube.dra.gpu_driver", "kube.dra.gpus"),
+            ),
+            "kube",
+            200,
+            612,
+        ),
         Box("components", "process, metrics, leases", ("kube",), "kube", 310, 700),
         Box("clients", "of the API, of a chassis", ("kube.client", "kube.chassis"), "kube", 530, 700),
         Box(

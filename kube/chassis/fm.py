@@ -10,7 +10,7 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -149,11 +149,9 @@ class FmClient:
     async def _update(self, method: str, machine: str, spec: Mapping[str, Any]) -> ChassisReply:
         """200 and 204 are done, 4xx a refusal; after a 5xx, and a 401, it may or may not have happened."""
         path = f"{FABRIC}/machines/{machine}/update"
+        machines = [{"mach_uuid": machine, "resources": [{"res_specs": [spec]}]}]
         try:
-            await self._login()
-            item = {"mach_uuid": machine, "resources": [{"res_specs": [spec]}]}
-            body = {"tenants": {"tenant_uuid": self._tenant, "machines": [item]}}
-            response = await self._send(method, path, body)
+            response = await self._send(method, path, machines)
         except TransportError as error:
             return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
         if response.status in (200, 204):
@@ -164,15 +162,19 @@ class FmClient:
         outcome = ReplyOutcome.UNKNOWN if unknown else ReplyOutcome.FAILED
         return ChassisReply(outcome, f"HTTP {response.status}: {_message(response)}")
 
-    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> WireResponse:
-        """The answer, as somebody who has logged in. Raises TransportError."""
+    async def _send(self, method: str, path: str, machines: Sequence[Mapping[str, Any]] | None = None) -> WireResponse:
+        """The answer, as somebody who has logged in; ``machines`` of the tenant, which a login may name, are the body.
+
+        Raises TransportError.
+        """
         refused = await self._login()
         if refused is not None:
             return refused
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         content = b""
-        if body is not None:
+        if machines is not None:
             headers["Content-Type"] = "application/json"
+            body = {"tenants": {"tenant_uuid": self._tenant, "machines": machines}}
             content = json.dumps(body, separators=(",", ":")).encode()
         return await self._transport.send(
             WireRequest(method, f"{path}?tenant_uuid={quote(self._tenant)}", content, headers)

@@ -12,7 +12,7 @@ from mews.systems.pooldra.names import HandOver, pool_name
 
 class PoolChassis(Struct, frozen=True):
     """A chassis: its index, and the host port that each node is cabled to. ``endpoint``, ``dialect`` and ``ca_file``
-    say how a process of its own reaches it."""
+    say how a separate process reaches it."""
 
     name: str
     index: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from mews.kube.api.objects import Object, name_of
+from mews.kube.api.objects import Object, condition_of
 from mews.kube.client.informer import Informer
 from mews.systems.pooldra.asks import Asks
 from mews.systems.pooldra.claims import Use, uses_of
@@ -107,6 +107,4 @@ class ChassisView:
 
 
 def _is_ready(node: Object) -> bool:
-    assert name_of(node)
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return (condition_of(node, "Ready") or {}).get("status") == "True"

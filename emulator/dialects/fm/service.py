@@ -1,6 +1,6 @@
 """One chassis as Fujitsu's fabric manager shows it, with the cluster manager and the token service beside it.
 
-Each chassis is a fabric with a manager of its own (contract cohdi.md 2.1 to 2.3). Not known of the real one and marked
+Each chassis is one fabric and has one manager (contract cohdi.md 2.1 to 2.3). Not known of the real one and marked
 "assumed": statuses and codes of errors, the form of a 401, the words of devices in transit, and ``GET /resources``,
 which lists free devices, too: no public client asks for them.
 """

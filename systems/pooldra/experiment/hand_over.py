@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 from typing import Any
@@ -142,26 +142,18 @@ def _series(cells: Sequence[Row], way: str, key: str) -> Series:
     return Series(way, tuple(row[key] for row in cells), spread, tuple(row["load"] for row in cells))
 
 
-def _found(of: Callable[[Row], float], table: Sequence[Row], way: str) -> str:
-    values = [of(row) for row in table if row["hand_over"] == way]
-    return f"{way} {fmean(values):.3g}"
-
-
 def found(tables: Tables, seeds: Mapping[str, int]) -> list[str]:
     """What came out, in a sentence."""
     table = tables["cells"]
-    lost = ", ".join(_found(lambda row: row["lost_per_1000_pods"], table, way) for way in HAND_OVERS)
-    doubled = ", ".join(f"{way} {sum(picked_doubled(table, way))}" for way in HAND_OVERS)
+    lost = ", ".join(
+        f"{way} {fmean(row['lost_per_1000_pods'] for row in picked(table, hand_over=way)):.3g}" for way in HAND_OVERS
+    )
+    doubled = ", ".join(f"{way} {sum(row['doubled'] for row in picked(table, hand_over=way))}" for way in HAND_OVERS)
     failed = sum(row["failed"] for row in table)
     return [
         f"Claims whose GPU went to another claim after it had been attached for them, per 1000 pods: {lost}. "
         f"GPUs given twice: {doubled}. Runs that broke a law or did not end: {failed}."
     ]
-
-
-def picked_doubled(table: Sequence[Row], way: str) -> list[int]:
-    """How often a GPU was given twice, in each cell."""
-    return [int(row["doubled"]) for row in picked(table, hand_over=way)]
 
 
 NOTES = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+from collections.abc import Callable
 from ctypes import Structure, byref, c_char, c_uint, c_ulonglong, c_void_p, create_string_buffer
 from typing import Any
 
@@ -93,6 +94,9 @@ class NvmlLibrary:
         """Names, architectures and joints. Raises NvmlError."""
         async with self._lock:
             return await asyncio.to_thread(self._describe)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Nothing is called: the system events that report it came with driver 575 (``nvmlSystemEventSetWait``)."""
 
     async def close(self) -> None:
         """Let go of all GPUs."""

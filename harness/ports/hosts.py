@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
@@ -39,6 +39,8 @@ class LocalHosts:
         self._cabled = _cabled(hardware)
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         self._waiting: list[tuple[PendingAction, asyncio.Future[None]]] = []
+        self._watching: dict[str, dict[str, Callable[[], None]]] = {}
+        self._shown: dict[str, tuple[tuple[str, bool, bool], ...]] = {}
 
     def begin(self) -> None:
         """All machines boot with the devices of the hardware file."""
@@ -70,6 +72,15 @@ class LocalHosts:
         self.hosts.host(host).release(key, self.pace.now())
         self.stirred()
 
+    def watch(self, host: str, key: str, changed: Callable[[], None]) -> None:
+        """Have that called whenever NVML shows other GPUs on the host than before."""
+        self._shown.setdefault(host, _shown(self.hosts.host(host)))
+        self._watching.setdefault(host, {})[key] = changed
+
+    def unwatch(self, host: str, key: str) -> None:
+        """It is called no more."""
+        self._watching.get(host, {}).pop(key, None)
+
     async def done(self, pending: PendingAction) -> None:
         """Wait until a deed is done, as a write into sysfs waits.
 
@@ -100,6 +111,10 @@ class LocalHosts:
         if self._reported.get(name) == host.version:
             return
         self._reported[name] = host.version
+        if name in self._watching and (shown := _shown(host)) != self._shown[name]:
+            self._shown[name] = shown
+            for changed in self._watching[name].values():
+                changed()
         reports = report_of(host)
         for chassis in self._cabled.get(name, ()):
             if (telemetry := self.telemetry.get(chassis)) is not None:
@@ -147,6 +162,11 @@ def _cabled(hardware: Hardware) -> dict[str, list[str]]:
             if host is not None:
                 found.setdefault(host, []).append(spec.name)
     return found
+
+
+def _shown(host: Host) -> tuple[tuple[str, bool, bool], ...]:
+    """What NVML shows of the host, as far as it makes another list of GPUs."""
+    return tuple((gpu.device.uuid, gpu.lost, gpu.draining) for gpu in shown_gpus(host))
 
 
 class LocalUsers:

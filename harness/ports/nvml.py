@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
@@ -60,12 +61,20 @@ class LocalNvml:
         shown = [function for function in shown_gpus(host) if not function.draining]
         return NvmlDescription(host.spec.driver, tuple(map(_described, shown)), joints(host, shown).matrix)
 
-    async def close(self) -> None:
-        """Let go of all GPUs."""
-        self.release()
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have ``changed`` called whenever other GPUs are shown than before, until the process is gone."""
+        self._hosts.watch(self._host, self._key, changed)
 
     def release(self) -> None:
-        """The process lets go, or is gone."""
+        """The process is gone."""
+        self._hosts.unwatch(self._host, self._key)
+        self._let_go()
+
+    async def close(self) -> None:
+        """Let go of all GPUs."""
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._held is not None:
             self._held = None
             self._hosts.release(self._host, self._key)

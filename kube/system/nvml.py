@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -79,6 +80,11 @@ class NvmlPort(Protocol):
 
         Raises NvmlError.
         """
+        ...
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have ``changed`` called whenever other GPUs are shown than before, where the library reports it. It need not:
+        a caller that must know also looks from time to time."""
         ...
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.chassis.port import ChassisApi
@@ -23,7 +24,7 @@ from mews.systems.pooldra.mover import ChassisMover
 from mews.systems.pooldra.names import ATTACH_FAILED, ATTACHED, REALLOCATE, HandOver
 from mews.systems.pooldra.policy import Act, Decision, Memory, PoolLimits, Situation
 from mews.systems.pooldra.table import BelievedTable
-from mews.systems.pooldra.view import ChassisView
+from mews.systems.pooldra.view import ChassisView, KnownUses
 from mews.systems.pooldra.writers import ConditionWriter, PoolSliceWriter
 
 _RETRY_S = 1.0
@@ -42,7 +43,7 @@ class ChassisWorker:
         chassis: PoolChassis,
         *,
         api: ChassisApi,
-        claims: Informer,
+        uses: KnownUses,
         nodes: Informer,
         slices: Informer,
         asks: Asks,
@@ -50,16 +51,23 @@ class ChassisWorker:
         self._context = context
         self._config = config
         self._chassis = chassis
+        self.knows = frozenset({chassis.pool, *chassis.ports})
+        """The pools whose devices it hears of: the chassis' own, and those of the nodes that are cabled to it."""
         self._asks = asks
         self._limits = PoolLimits(config.keep_s, config.appear_s, config.tries)
         self._table = BelievedTable(config.vanish_reads)
         self._mover = ChassisMover(context, config, api, self._table)
-        self._view = ChassisView(config, chassis, self._table, claims=claims, nodes=nodes, slices=slices, asks=asks)
+        self._uses = uses
+        self._view = ChassisView(config, chassis, self._table, nodes=nodes, slices=slices, asks=asks)
         self._claim_writer = ConditionWriter(context)
         self._slice_writer = PoolSliceWriter(context, config, chassis, slices)
         self._memories: dict[str, Memory] = {}
         self._moving: tuple[str, asyncio.Task[None]] | None = None
         self._read_at_s = -math.inf
+        self._due_s = -math.inf
+        """When a clock of a device or of a node runs out: there is something to decide then."""
+        self._decided_on = -1
+        """The table's changes that the last round knew."""
         self._pulse = Pulse()
 
     def look_again(self) -> None:
@@ -68,24 +76,37 @@ class ChassisWorker:
 
     async def run(self) -> None:
         """Serve until cancelled."""
+        is_news = True
         async with asyncio.TaskGroup() as group:
             while True:
-                try:
-                    await self._round(group)
-                except (ApiError, Unavailable) as error:
-                    record(self._context.log, "interrupted", chassis=self._chassis.name, error=str(error))
-                    await rest(_RETRY_S)
-                    continue
-                await self._pulse.wait(self._pause_s())
+                await self._read()
+                if self._table.is_known and (is_news or self._is_due()):
+                    try:
+                        await self._round(group)
+                    except (ApiError, Unavailable) as error:
+                        record(self._context.log, "interrupted", chassis=self._chassis.name, error=str(error))
+                        await rest(_RETRY_S)
+                        is_news = True
+                        continue
+                is_news = await self._pulse.wait(self._pause_s())
 
-    async def _round(self, group: asyncio.TaskGroup) -> None:
+    async def _read(self) -> None:
         if self._now() - self._read_at_s >= self._config.pool_poll_s and self._moving is None:
             self._read_at_s = self._now()
             await self._mover.read()
-        if not self._table.is_known:
-            return
-        uses = self._view.uses()
+
+    def _is_due(self) -> bool:
+        """Whether there is something to decide though nothing happened on the API."""
+        return self._table.changes != self._decided_on or self._now() >= self._due_s
+
+    async def _round(self, group: asyncio.TaskGroup) -> None:
+        self._decided_on = self._table.changes
+        uses = self._uses.all()
         situations = self._view.situations(uses, self._now())
+        if not self._memories:
+            until_s = self._now() + self._config.chassis_timeout_s
+            for each in situations:
+                policy.recall(self._memory(each), each, self._slice_writer.offered(), until_s)
         for each in situations:
             policy.remember(self._memory(each), each, self._now())
         self._list_pool(situations)
@@ -102,6 +123,7 @@ class ChassisWorker:
         for node in self._chassis.ports:
             await self._asks.write(node)
         self._begin(group, [pair for pair in decisions if pair[1].act in (Act.ATTACH, Act.DETACH)])
+        self._due_s = min(self._dues(), default=math.inf)
 
     def _list_pool(self, situations: list[Situation]) -> None:
         uuids = tuple(each.slot.uuid for each in situations if each.slot.uuid)
@@ -183,14 +205,18 @@ class ChassisWorker:
         self._pulse.beat()
 
     def _pause_s(self) -> float:
-        """Until the chassis is to be read, or a clock of a device may have run out."""
+        """Until the chassis is to be read, or a clock may have run out."""
+        return max(min(self._read_at_s + self._config.pool_poll_s, self._due_s) - self._now(), 0.0) or _RETRY_S
+
+    def _dues(self) -> Iterator[float]:
+        """When clocks run out from now on."""
         now_s, limits = self._now(), self._limits
-        dues = [self._read_at_s + self._config.pool_poll_s]
         for each in self._memories.values():
-            dues += [each.retry_at_s, each.bad_until_s]
-            dues += [] if each.idle_since_s is None else [each.idle_since_s + limits.keep_s]
-            dues += [] if each.on_port_since_s is None else [each.on_port_since_s + limits.appear_s]
-        return min((due_s - now_s for due_s in dues if due_s > now_s), default=_RETRY_S)
+            starts = (each.idle_since_s, limits.keep_s), (each.on_port_since_s, limits.appear_s)
+            ends = (each.retry_at_s, each.bad_until_s, each.may_move_until_s)
+            dues = [*ends, *(start + span for start, span in starts if start is not None)]
+            yield from (due_s for due_s in dues if due_s > now_s)
+        yield from self._view.dues(now_s)
 
     def _now(self) -> float:
         return self._context.clock.now()

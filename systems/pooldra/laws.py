@@ -86,6 +86,10 @@ class PoolModel:
         """The claims that have a device, under whatever name."""
         return [each for each in self.claims.values() if uuid in each.gpus.values()]
 
+    def used(self) -> set[str]:
+        """The devices that claims have."""
+        return {uuid for each in self.claims.values() for uuid in each.gpus.values()}
+
     def _lose(self, host: str, is_lost: bool) -> None:
         self.lost_hosts.add(host) if is_lost else self.lost_hosts.discard(host)
 
@@ -250,8 +254,9 @@ class ComesBack(_PoolLaw):
         if bound_s is None:
             return
         restarted_s = self._model.restarted.t if self._model.restarted else 0.0
+        used = self._model.used()
         for uuid, gpu in self._model.gpus.items():
-            if gpu.attached is None or not gpu.host or self._model.claims_of(uuid):
+            if gpu.attached is None or not gpu.host or uuid in used:
                 continue
             freed = self._model.freed.get(uuid, gpu.attached)
             since_s = state.clock_from(self.number, max(gpu.attached.t, freed.t, restarted_s))

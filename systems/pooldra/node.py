@@ -59,6 +59,7 @@ class PoolNode:
             await self._nodes.synced()
             self._recall()
             self._nodes.on_change(self._changed)
+            self._driver.watch(self._served.look_again)
             group.create_task(self._served.run())
             while True:
                 try:
@@ -67,7 +68,13 @@ class PoolNode:
                     record(self._context.log, "not-reported", node=self._node, error=str(error))
                 except OSError as error:
                     record(self._context.log, "host-unread", node=self._node, error=str(error))
-                await self._pulse.wait(self._config.poll_s)
+                await self._pulse.wait(self._pause_s())
+
+    def _pause_s(self) -> float:
+        """Until the next look, or until a device that is asked for will not come any more."""
+        now_s = self._context.clock.now()
+        dues = [since_s + self._config.coming_s - now_s for since_s in self._missing_since_s.values()]
+        return min([self._config.poll_s, *(due_s for due_s in dues if due_s > 0)])
 
     def _recall(self) -> None:
         """What an earlier incarnation has answered stays answered."""
@@ -87,6 +94,7 @@ class PoolNode:
         leave = dict(asked.leave)
         self._off = {uuid: request for uuid, request in self._off.items() if leave.get(uuid) == request}
         self._refused = {uuid: each for uuid, each in self._refused.items() if leave.get(uuid) == each.request}
+        self._missing_since_s = {uuid: since_s for uuid, since_s in self._missing_since_s.items() if uuid in leave}
         leaving = frozenset(leave) - frozenset(self._refused)
         if frozenset(asked.pool) != self._driver.pool or leaving != self._driver.leaving:
             self._driver.pool, self._driver.leaving = frozenset(asked.pool), leaving

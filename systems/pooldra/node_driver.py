@@ -38,6 +38,10 @@ class PoolGpuDriver(GpuDraDriver):
         self.nvml_lock = asyncio.Lock()
         """Whoever has NVML open keeps every GPU of the host."""
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have ``changed`` called when GPUs come or go, where the library reports it."""
+        self._nvml.watch(changed)
+
     async def devices(self) -> Sequence[Mapping[str, Any]]:
         """What the node's own slice has. Raises DriverError."""
         async with self.nvml_lock:

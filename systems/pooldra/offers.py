@@ -43,13 +43,18 @@ def device_of(slot: Slot, chassis: PoolChassis, attributes: Mapping[str, str], *
     return made
 
 
+def own_slice_name(chassis: PoolChassis) -> str:
+    """The slice of the pool's devices that are on no node."""
+    return f"pooldra-{chassis.pool}-pool"
+
+
 def slices_of(
     chassis: PoolChassis, pool: Sequence[Slot], nodes: Mapping[str, Sequence[Slot]], attributes: Mapping[str, str]
 ) -> list[OfferedSlice]:
     """The pool's own slice, and one for each node that has any."""
     # Within a pool slices are tried by name: what is on the node already comes before what must be attached.
     own = tuple(device_of(slot, chassis, attributes, on_node=False) for slot in pool)
-    made = [OfferedSlice(f"pooldra-{chassis.pool}-pool", "", own)]
+    made = [OfferedSlice(own_slice_name(chassis), "", own)]
     for node, slots in sorted(nodes.items()):
         devices = tuple(device_of(slot, chassis, attributes, on_node=True) for slot in slots)
         made.append(OfferedSlice(f"pooldra-{chassis.pool}-node-{node}", node, devices))

@@ -78,6 +78,8 @@ class Memory(Struct):
     """Its host did not show it: it goes back without waiting."""
     is_moving: bool = False
     """An operation is under way: where it is will be known after it."""
+    may_move_until_s: float = 0.0
+    """Until then an operation that an earlier incarnation began may still put it on a host."""
 
 
 class Decision(Struct, frozen=True):
@@ -134,7 +136,7 @@ def remember(memory: Memory, situation: Situation, now_s: float) -> None:
     if not slot.node:
         memory.on_port_since_s, memory.is_suspect = None, False
     elif memory.on_port_since_s is None:
-        memory.on_port_since_s, memory.tries = now_s, 0
+        memory.on_port_since_s, memory.tries, memory.may_move_until_s = now_s, 0, 0.0
     if situation.wanted is None:
         memory.tries = 0
     wanted_here = situation.wanted is not None and situation.wanted.node == slot.node
@@ -142,6 +144,13 @@ def remember(memory: Memory, situation: Situation, now_s: float) -> None:
         memory.idle_since_s = None
     elif memory.idle_since_s is None:
         memory.idle_since_s = now_s
+
+
+def recall(memory: Memory, situation: Situation, offered: Collection[str] | None, until_s: float) -> None:
+    """Begin an incarnation. ``offered`` are the devices of the pool's own slice as the last one left it, None where
+    nobody has: what it had taken out there, it may have begun to attach."""
+    if offered is not None and situation.slot.port is None and situation.slot.name not in offered:
+        memory.may_move_until_s = until_s
 
 
 def decide(situation: Situation, memory: Memory, limits: PoolLimits, now_s: float) -> Decision:
@@ -240,7 +249,8 @@ def is_offered(situation: Situation, memory: Memory, now_s: float) -> bool:
         return False
     if slot.port is None:
         # Its host may show it before the attach has been answered, and its claim may be gone by then.
-        return situation.hand_over is not HandOver.REALLOCATE or (situation.wanted is None and not memory.is_moving)
+        may_move = memory.is_moving or now_s < memory.may_move_until_s
+        return situation.hand_over is not HandOver.REALLOCATE or (situation.wanted is None and not may_move)
     if situation.hand_over is HandOver.REALLOCATE or not slot.node or situation.node(slot.node).is_lost:
         return False
     if situation.hand_over is HandOver.IN_PLACE:

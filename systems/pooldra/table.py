@@ -17,9 +17,12 @@ class BelievedTable:
         self._devices: dict[str, DeviceRecord] = {}
         self._lacked: dict[str, int] = {}
         self._listings = 0
+        self.changes = 0
+        """How often what is believed has become something else."""
 
     def take(self, listing: Listing) -> None:
         """Take in a listing."""
+        before = (dict(self._devices), self.is_known, self.is_sure)
         listed = {each.device: each for each in listing.devices if each.kind == _GPU}
         for device in [device for device in self._devices if device not in listed]:
             self._lacked[device] = self._lacked.get(device, 0) + 1
@@ -29,6 +32,7 @@ class BelievedTable:
             self._lacked.pop(device, None)
             self._devices[device] = found
         self._listings += 1
+        self.changes += before != (self._devices, self.is_known, self.is_sure)
 
     @property
     def devices(self) -> Mapping[str, DeviceRecord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -17,6 +17,24 @@ from mews.systems.pooldra.records import PoolNodeReport, report_of
 from mews.systems.pooldra.table import BelievedTable
 
 
+class KnownUses:
+    """The devices that claims have, of whatever pool or node: read once for all chassis, until a claim changes."""
+
+    def __init__(self, claims: Informer) -> None:
+        self._claims = claims
+        self._read: list[Use] | None = None
+        claims.on_change(self._changed)
+
+    def all(self) -> Sequence[Use]:
+        """Those of the earliest allocation first."""
+        if self._read is None:
+            self._read = uses_of(self._claims.items())
+        return self._read
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        self._read = None
+
+
 class ChassisView:
     """Of one chassis. It remembers since when a node has not been ready."""
 
@@ -26,7 +44,6 @@ class ChassisView:
         chassis: PoolChassis,
         table: BelievedTable,
         *,
-        claims: Informer,
         nodes: Informer,
         slices: Informer,
         asks: Asks,
@@ -34,7 +51,6 @@ class ChassisView:
         self._config = config
         self._chassis = chassis
         self._table = table
-        self._claims = claims
         self._nodes = nodes
         self._slices = slices
         self._asks = asks
@@ -42,9 +58,11 @@ class ChassisView:
         self._uuids: dict[str, str] = {}
         self._hosts = {port: node for node, port in chassis.ports.items()}
 
-    def uses(self) -> list[Use]:
-        """All devices that claims have, of whatever pool or node."""
-        return uses_of(self._claims.items())
+    def dues(self, now_s: float) -> Iterator[float]:
+        """When nodes that are not ready will count as lost."""
+        for since_s in self._away_since_s.values():
+            if since_s + self._config.node_lost_s > now_s:
+                yield since_s + self._config.node_lost_s
 
     def is_ours(self, use: Use) -> bool:
         """Whether the device is of this chassis' pool."""
@@ -52,13 +70,14 @@ class ChassisView:
 
     def situations(self, uses: Sequence[Use], now_s: float) -> list[Situation]:
         """Of each device, in order of ID."""
-        nodes = {name: self._node(name, now_s) for name in self._chassis.ports}
+        reports = {name: report_of(self._nodes.get(name)) or PoolNodeReport() for name in self._chassis.ports}
+        nodes = {name: self._node(name, report, now_s) for name, report in reports.items()}
         users = {(use.pool, use.device): use.claim for use in reversed(uses)}
         wanted: dict[str, Use] = {}
         for use in uses:
             if self.is_ours(use) and not use.has_failed:
                 wanted.setdefault(use.device, use)
-        return [self._situation(slot, wanted, users, nodes) for slot in self._slots()]
+        return [self._situation(slot, wanted, users, nodes, reports) for slot in self._slots()]
 
     def _situation(
         self,
@@ -66,9 +85,9 @@ class ChassisView:
         wanted: Mapping[str, Use],
         users: Mapping[tuple[str, str], str],
         nodes: Mapping[str, NodeView],
+        reports: Mapping[str, PoolNodeReport],
     ) -> Situation:
-        report = report_of(self._nodes.get(slot.node)) if slot.node else None
-        shown = "" if report is None else report.shown.get(slot.uuid, "")
+        shown = reports[slot.node].shown.get(slot.uuid, "") if slot.node else ""
         user = users.get((slot.node, shown), "") if shown else ""
         return Situation(slot, wanted.get(slot.name), user, nodes, tuple(self._chassis.ports), self._config.hand_over)
 
@@ -80,20 +99,19 @@ class ChassisView:
             made.append(Slot(device, uuid, found.port, self._hosts.get(found.port or "", "")))
         return made
 
-    def _node(self, name: str, now_s: float) -> NodeView:
+    def _node(self, name: str, report: PoolNodeReport, now_s: float) -> NodeView:
         found = self._nodes.get(name)
-        is_ready = found is not None and _is_ready(found)
-        if is_ready:
+        ready = found is not None and is_ready(found)
+        if ready:
             self._away_since_s.pop(name, None)
         else:
             self._away_since_s.setdefault(name, now_s)
-        report = report_of(found) or PoolNodeReport()
         if self._config.hand_over is HandOver.REALLOCATE:
             # The claim is allocated anew from the node's slice: what is not in it has not arrived yet.
             offered = self._offered(name)
             report = replace(report, shown={uuid: own for uuid, own in report.shown.items() if uuid in offered})
         is_lost = now_s - self._away_since_s.get(name, now_s) >= self._config.node_lost_s
-        return NodeView(is_ready, is_lost, report, self._asks.of(name))
+        return NodeView(ready, is_lost, report, self._asks.of(name))
 
     def _offered(self, node: str) -> set[str]:
         """The UUIDs of the devices in the slice of the node's driver."""
@@ -106,5 +124,6 @@ class ChassisView:
         }
 
 
-def _is_ready(node: Object) -> bool:
+def is_ready(node: Object) -> bool:
+    """Whether the node says of itself that it can run pods."""
     return (condition_of(node, "Ready") or {}).get("status") == "True"

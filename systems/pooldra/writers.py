@@ -14,7 +14,7 @@ from mews.systems.pooldra import policy
 from mews.systems.pooldra.claims import ClaimCondition, with_condition
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.errors import PoolDraError
-from mews.systems.pooldra.offers import OfferedSlice, lost_fields, plan, slices_of
+from mews.systems.pooldra.offers import OfferedSlice, lost_fields, own_slice_name, plan, slices_of
 from mews.systems.pooldra.policy import Memory, Situation, Slot
 
 
@@ -75,6 +75,11 @@ class PoolSliceWriter:
         known = {name_of(each): each for each in self._slices.items()} | self._written
         ours = {name: each for name, each in known.items() if each["spec"]["pool"]["name"] == self._chassis.pool}
         return {name: each for name, each in ours.items() if name not in self._deleted}
+
+    def offered(self) -> set[str] | None:
+        """The devices of the pool's own slice by their names; None without one."""
+        own = self._there().get(own_slice_name(self._chassis))
+        return None if own is None else {str(each["name"]) for each in own["spec"].get("devices") or ()}
 
     async def write(self, situations: Sequence[Situation], memories: Mapping[str, Memory], now_s: float) -> None:
         """Offer what can be had.

@@ -16,20 +16,20 @@ GPUS = CHASSIS * SLOTS
 SIZES: Mapping[int, float] = {1: 0.3, 2: 0.25, 4: 0.25, 8: 0.2}
 """GPUs of a pod -> how often."""
 MEAN_GPUS = sum(size * share for size, share in SIZES.items())
-MEAN_S = 900.0
+MEAN_S = 450.0
 SHORTEST_S = 30.0
-FILL_S = 300.0
+FILL_S = 150.0
 """Within which the pods come that are there at first; they are not counted."""
-COUNTED = 24
+COUNTED = 12
 """Pods that come once the pool is filled."""
 LOADS = (0.5, 0.7, 0.85, 0.95)
 """GPU seconds asked for in a second, over the GPUs that there are."""
-POLL_S, POOL_POLL_S = 5, 15
-"""How often a node's driver looks at its GPUs, and the pool's at the chassis: as long as a GPU takes to come up."""
+POLL_S, POOL_POLL_S = 60, 15
+"""How often a node's driver looks at its GPUs though NVML reports no change, and the pool's at the chassis."""
 RETURNED_S = 600
 """Sixteen GPUs of a chassis go back one after the other, 7 s each, between others that come."""
 HAND_OVERS = ("in-place", "move", "reallocate")
-FAULTS = 6
+FAULTS = 4
 FIRST, COUNTED_POD = "early", "pod"
 
 
@@ -106,7 +106,7 @@ def scenario(hand_over: str, load: float, *, with_faults: bool, seed: int) -> di
         "timeout": "24h",
         "bounds": {"returned_s": RETURNED_S},
         "stack": {"kubecomp": None, "kubernetes": "1.37", "pooldra": pool},
-        "steps": [*_first_steps(), *_in_time(timed), *_last_steps(len(pods))],
+        "steps": [*_first_steps(), *_in_time([*timed, _quiet(pods)]), *_last_steps(len(pods))],
         "finally": [{"fault": {"clear": "all"}}],
     }
 
@@ -123,6 +123,11 @@ def _first_steps() -> list[dict[str, Any]]:
         kind = "ResourceClaimTemplate"
         made.append({"apiVersion": group, "kind": kind, "metadata": {"name": f"gpus-{size}"}, "spec": spec})
     return [{"sleep": "20s"}, {"apply": made}]
+
+
+def _quiet(pods: Sequence[Arrival]) -> tuple[float, list[dict[str, Any]]]:
+    """Nothing to look at before then: the last pod cannot have ended."""
+    return max(pod.at_s + pod.runs_s for pod in pods), []
 
 
 def _in_time(timed: Sequence[tuple[float, list[dict[str, Any]]]]) -> list[dict[str, Any]]:

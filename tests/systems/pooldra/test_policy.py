@@ -155,3 +155,21 @@ def test_a_device_on_a_lost_node_or_without_a_uuid_is_not_offered():
     lost = NodeView(is_ready=False, is_lost=True)
     assert offered(at(ON_A, a=lost)) == (False, False)
     assert offered(at(Slot("1", ""))) == (False, False)
+
+
+def test_what_an_earlier_incarnation_took_out_of_the_pool_may_be_moving_still():
+    """Its attach may take effect after the restart, and the node's slice has the device then."""
+    free, memory = at(FREE, hand_over=HandOver.REALLOCATE), Memory()
+    policy.recall(memory, free, set(), 160.0)
+    assert not policy.is_offered(free, memory, 159.0)
+    assert policy.is_offered(free, memory, 160.0)
+    policy.remember(memory, at(ON_A, hand_over=HandOver.REALLOCATE), 120.0)
+    assert policy.is_offered(free, memory, 121.0)  # it has arrived and has gone back since
+
+
+def test_what_was_offered_before_a_restart_or_never_stays_offered():
+    free = at(FREE, hand_over=HandOver.REALLOCATE)
+    for offered in ({FREE.name}, None):
+        memory = Memory()
+        policy.recall(memory, free, offered, 160.0)
+        assert policy.is_offered(free, memory, 100.0)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
+from mews.systems import registry
 
 
 def check_stack(scenario: Scenario, hardware: Hardware) -> None:
@@ -18,6 +21,11 @@ def check_stack(scenario: Scenario, hardware: Hardware) -> None:
     except ValueError as error:
         system, _, reason = str(error).partition(": ")
         raise scenario.refusal(("stack", system), _given(scenario, system), reason) from error
+    for one, other in combinations(scenario.stack.systems, 2):
+        if both := registry.system(one).sole & registry.system(other).sole:
+            default = next((f" ({name}: null)" for name in (one, other) if name in registry.DEFAULT), "")
+            reason = f"only one system may {min(both)}: remove {one} or {other}{default}"
+            raise scenario.refusal(("stack", other), _given(scenario, other), reason)
     if scenario.stack.replace:
         LoadedReplacements(scenario).check()
 

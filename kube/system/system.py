@@ -100,6 +100,10 @@ class Watched(Struct, frozen=True):
     news: Callable[[Object | None, Object | None], Iterator[KindLine]]
 
 
+EDIT_TABLES, SERVE_GPU_CLAIMS = "move devices of a chassis", "serve claims for gpu.nvidia.com"
+"""What ``System.sole`` names: two systems that did it would undo each other's work."""
+
+
 class System(Struct, frozen=True):
     """A published system.
 
@@ -128,6 +132,7 @@ class System(Struct, frozen=True):
     the steps of a scenario do not keep them apart (``judgedBy: laws``), and no scenario as it stands.
     ``stands_for``: resources of which so much is so much of each of some others, for the pods that ask for them.
     ``other_units``: resources that are another one in other units, by the ratio of what a node has of both.
+    ``sole``: what only one system of a stack can do, in words that complete "only one system may ...".
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
     ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
     to let go of one that it has agreed to give.
@@ -170,6 +175,7 @@ class System(Struct, frozen=True):
     outside_known: Callable[[Any], str] = lambda options: ""
     stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
     other_units: Mapping[str, str] = field(default_factory=dict)
+    sole: frozenset[str] = frozenset()
     lends: Callable[[Any], Sequence[str]] | None = None
     release_s: Callable[[Any], float] = lambda configuration: 0.0
     remedies: Callable[[Any], Sequence[str]] | None = None

@@ -13,7 +13,7 @@ from mews.kube.dra.gpus import DRIVER
 from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
 from mews.kube.system.ports import Ports
-from mews.kube.system.system import Component, System, Watched
+from mews.kube.system.system import SERVE_GPU_CLAIMS, Component, System, Watched
 from mews.systems.dra.config import DraConfig
 from mews.systems.dra.options import DraOptions
 from mews.systems.dra.places import CDI, PLUGINS, REGISTRY
@@ -71,6 +71,7 @@ _DEPLOYMENT = ComponentDeployment(
 
 SYSTEM = System(
     name="dra",
+    sole=frozenset({SERVE_GPU_CLAIMS}),
     summary="gives a host's GPUs to pods by resource claims: a DRA driver with the devices of NVIDIA's",
     options=DraOptions,
     configure=configure,

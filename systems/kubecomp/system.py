@@ -16,7 +16,7 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
-from mews.kube.system.system import Component, ExposedMeasures, Pooled, System, Watched
+from mews.kube.system.system import EDIT_TABLES, Component, ExposedMeasures, Pooled, System, Watched
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
@@ -255,6 +255,7 @@ def _trace_policies() -> Sequence[TracePolicy]:
 
 SYSTEM = System(
     name="kubecomp",
+    sole=frozenset({EDIT_TABLES}),
     summary="places pods on pools of composable devices, and moves devices to where pods wait for them",
     options=KubeCompOptions,
     configure=configure,

@@ -12,7 +12,7 @@ from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
-from mews.kube.system.system import Component, System, Watched
+from mews.kube.system.system import EDIT_TABLES, SERVE_GPU_CLAIMS, Component, System, Watched
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.names import HandOver
 from mews.systems.pooldra.options import PoolDraOptions
@@ -107,6 +107,7 @@ def _experiments() -> Sequence[Experiment]:
 
 SYSTEM = System(
     name="pooldra",
+    sole=frozenset({EDIT_TABLES, SERVE_GPU_CLAIMS}),
     summary="attaches GPUs of a chassis to the hosts of pods whose claims were given them: a DRA driver with binding "
     "conditions",
     options=PoolDraOptions,

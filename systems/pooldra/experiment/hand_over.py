@@ -160,7 +160,7 @@ NOTES = (
     "Eight hosts, two on each of four chassis of 16 GPUs; operations take as long as on the measured Falcon 4005. Pods "
     "ask for 1, 2, 4 or 8 GPUs (30, 25, 25, 20 %) and run for 450 s on average. The pods that fill the pool at first "
     "are not counted; 12 more arrive as a Poisson process.",
-    "Each run with faults has four of them: HTTP errors of a chassis, connections that drop before or after the effect, "
+    "Each run with faults has four: HTTP errors of a chassis, connections that drop before or after their effect, "
     "GPUs that never train, the pool driver or a node's driver restarted.",
     "{cells} seeds a cell; the three ways get the same pods and the same faults.",
 )

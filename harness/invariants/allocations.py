@@ -23,11 +23,18 @@ class _Given(Struct):
     devices: dict[str, set[str]] = field(default_factory=dict)
 
 
+CALL_S = 0.5
+"""A kubelet chooses the devices, and then calls the plugin without a lock: a list that comes before the answer does not
+change the choice (devicemanager/manager.go of 1.34.2, ``allocateContainerResources``)."""
+
+
 class _Announced:
     """The last list of a plugin; as a set once somebody asks, for a list may have tens of thousands of devices."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, before: _Announced | None) -> None:
         self.line = line
+        self.before = None if before is None else before.line
+        """The list before it."""
         self._healthy: frozenset[str] | None = None
 
     @property
@@ -35,6 +42,12 @@ class _Announced:
         if self._healthy is None:
             self._healthy = frozenset(self.line.fields["healthy"])
         return self._healthy
+
+    def was_healthy(self, bound: Line, allocated: Line) -> frozenset[str]:
+        """What may have been chosen from for a pod that was bound and allocated by those lines."""
+        if self.before is None or bound.number > self.line.number or allocated.t - self.line.t > CALL_S:
+            return self.healthy
+        return self.healthy.union(self.before.fields["healthy"])
 
 
 class Allocations(Invariant[ObservedState]):
@@ -46,7 +59,7 @@ class Allocations(Invariant[ObservedState]):
     events = frozenset(
         {
             *(("api", event) for event in ("created", "bound", "deleted")),
-            *(("component", event) for event in ("started", "killed", "crashed")),
+            ("component", "started"),
             *(("kubelet", e) for e in ("devices", "allocated", "container-started", "pod-ended", "checkpoint")),
         }
     )
@@ -69,11 +82,12 @@ class Allocations(Invariant[ObservedState]):
             if kind == "pod":
                 self._pod(line)
         elif line.layer == "component":
+            # One that is killed may have an answer on its way: its line comes after that of the kill.
             if kind == "kubelet":
                 self._begin_anew(host, keeps_lists=state.bounds.lag_s > 0)
         elif line.event == "devices":
             key = (host, line.fields["resource"])
-            self._lists[key] = _Announced(line)
+            self._lists[key] = _Announced(line, self._lists.get(key))
             self._known.add(key)
         elif line.event == "allocated":
             yield from self._allocated(line, host)
@@ -105,10 +119,11 @@ class Allocations(Invariant[ObservedState]):
         fields = line.fields
         resource, uid = fields["resource"], fields["uid"]
         announced, given = self._lists.get((host, resource)), self._pods.get(uid)
-        healthy = announced.healthy if announced is not None else frozenset()
         devices = given.devices if given is not None else self._early.setdefault(uid, {})
         had = devices.setdefault(resource, set())
-        wrong = sorted(set(fields["devices"]).difference(healthy, had))
+        wrong = sorted(set(fields["devices"]).difference(announced.healthy if announced is not None else (), had))
+        if wrong and announced is not None and given is not None and given.bound is not None:
+            wrong = sorted(set(wrong) - announced.was_healthy(given.bound, line))
         had.update(fields["devices"])
         if wrong and (host, resource) in self._known:
             some = ", ".join(wrong[:3])

@@ -158,8 +158,8 @@ class OnlyForShortage(Invariant[RunState]):
 
     def _event(self, line: Line, lag_s: float) -> Iterator[Breach]:
         pod = self._board.pods.get(str(line.fields["object"]))
-        if pod is None:
-            return
+        if pod is None or pod.created.number > line.number:
+            return  # The name has gone to another pod since; an event's line has no UID.
         why = self._idle(pod, line.t, lag_s)
         if not why and (pod.wanted is None or pod.wanted.t > line.t + lag_s):
             why = "lacks nothing by its annotations", pod.created

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mews.harness.invariants.allocations import Allocations
+from mews.harness.invariants.allocations import CALL_S, Allocations
 from mews.harness.invariants.judge import LAWS
 from mews.harness.invariants.kubelet_spans import KubeletSpans
 from mews.harness.invariants.offered import Offered
@@ -172,7 +172,18 @@ def test_a_resource_that_no_plugin_had_announced_by_then_is_no_device() -> None:
 
 
 def test_a_device_that_was_not_healthy_in_the_last_list_is_reported_with_that_list() -> None:
-    assert given(listed(1, "0", unhealthy=("1",)), allocated(1, "a", "0", "1")) == [(4, 3)]
+    assert given(listed(1, "0", unhealthy=("1",)), allocated(1 + CALL_S + 0.1, "a", "0", "1")) == [(4, 3)]
+    before = [listed(0, "0", "1"), created(1, gpus=2), listed(1, "0", unhealthy=("1",)), bound(1)]
+    assert numbers(breaches(Allocations(), [*before, allocated(1, "a", "0", "1")])) == [(4, 2)]
+
+
+def test_a_list_that_comes_while_the_plugin_is_called_does_not_change_the_choice() -> None:
+    assert given(listed(1, "0", unhealthy=("1",)), allocated(1 + CALL_S, "a", "0", "1")) == []
+    assert given(listed(1, "0"), listed(1, "0"), allocated(1, "a", "0", "1")) == [(5, 4)]
+
+
+def test_a_kubelet_that_is_killed_may_have_an_answer_on_its_way() -> None:
+    assert given(component(1, "killed"), allocated(1, "a", "0", "1")) == []
 
 
 def test_a_pod_keeps_what_it_has_though_it_breaks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from mews.harness.ports.cluster import DEVICE_ENV
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.system.invariant import Breach, Invariant, ObservedHolding
 
+STARTING_S = 10.0
+"""A container whose start had begun when its pod was deleted may still come up for so long."""
 Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
@@ -29,11 +32,15 @@ class Agreement(Invariant[ObservedState]):
         """Claim -> the pods that it is reserved for."""
         self._prepared: dict[tuple[str, str, str], int] = {}
         """Host, claim and driver -> how many devices are prepared."""
+        self._deleted: dict[str, float] = {}
+        """When pods (uid) were deleted."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an allocation, a container's start, a checkpoint."""
         if line.event.startswith("claim-"):
             self._on_claim(line)
+        if line.layer == "api" and line.event == "deleted" and line.actor.startswith("pod/"):
+            self._deleted[line.fields["uid"]] = line.t
         if line.layer != "kubelet":
             return
         if line.event == "allocated":
@@ -83,6 +90,8 @@ class Agreement(Invariant[ObservedState]):
 
     def _env(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         uid, container = line.fields["uid"], line.fields["container"]
+        if line.t - self._deleted.get(uid, -math.inf) <= STARTING_S:
+            return  # Deleted by force while it was started: nothing is known of what it holds, and it ends at once.
         held = [h for h in state.world.all_holdings() if h.uid == uid and h.container in (container, "")]
         devices = state.world.devices
         gpuids = sorted({gpuid for h in held for gpuid in (*h.devices, *h.parts_of) if gpuid in devices})

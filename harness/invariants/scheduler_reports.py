@@ -31,7 +31,7 @@ class SchedulerReports(Invariant[ObservedState]):
     something that it asks is down, a device cannot be attached before a pod is bound, a webhook denies what it asks
     for, or at the moment at which it binds another pod: an extender that binds has then given that one what both were
     told to fit (kube-scheduler assumes a pod before it asks the extender to bind it). So it is at the moment at which a
-    pod is evicted, as what an extender takes back goes with the pods that use it."""
+    pod is evicted or devices become unhealthy, as what an extender takes back goes with the pods that use it."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"
@@ -39,7 +39,7 @@ class SchedulerReports(Invariant[ObservedState]):
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("created", "bound", "condition", "event", "deleted")}
-        | {("component", "killed"), ("component", "crashed"), ("component", "started")}
+        | {("component", "killed"), ("component", "crashed"), ("component", "started"), ("kubelet", "devices")}
     )
 
     def __init__(self) -> None:
@@ -58,6 +58,8 @@ class SchedulerReports(Invariant[ObservedState]):
         """Pods of which it was said that they wait for a device to be attached, or that it could not be."""
         self._evicted_s = -math.inf
         """When somebody gave a pod notice last."""
+        self._devices_s = -math.inf
+        """When a plugin announced other devices last: an extender may withhold them before it binds the pod."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what happens to a pod, and what is said of it."""
@@ -68,6 +70,8 @@ class SchedulerReports(Invariant[ObservedState]):
                 self._attaching.add(line.fields["object"])
         elif line.layer == "component":
             self._component(line)
+        elif line.layer == "kubelet":
+            self._devices_s = line.t
         elif line.actor.startswith("node/") and line.event != "condition":
             self._node(line)
         elif line.actor.startswith("pod/"):
@@ -128,7 +132,7 @@ class SchedulerReports(Invariant[ObservedState]):
                 return  # Events of one reason are a series: the later ones are counted, and their words not written.
             if _DENIED in cause or self._bound_s.get(self._schedulers[pod]) == line.t:
                 return
-            if _EXTENDER in cause and self._evicted_s == line.t:
+            if _EXTENDER in cause and line.t in (self._evicted_s, self._devices_s):
                 return
             yield Breach(
                 (pod, "error", str(line.number)), f"the scheduler of {pod} fails by itself{cause}", reported or line

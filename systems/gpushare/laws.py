@@ -314,6 +314,10 @@ class TightestFirst(Invariant[RunState]):
 _SORTS = (GPUS, UNHEALTHY, WITHHELD)
 
 
+BEGUN_S = 5.0
+"""A component that begins anew takes back what it had begun, and has gone on with the requests that stand by then."""
+
+
 class WithheldOnce(Invariant[RunState]):
     """Whoever is asked to give a GPU back withholds it, and answers: what it will not give it says so, for good. To
     withhold it once more needs another request, which may have come before it was shared again, or a plugin that begins
@@ -328,11 +332,13 @@ class WithheldOnce(Invariant[RunState]):
         self._given_up: dict[tuple[str, str], Line] = {}
         self._asks: dict[tuple[str, str], int] = {}
         """Of a GPU that is withheld or was, the requests to its node since then."""
+        self._started_s = -math.inf
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is withheld anew."""
         if line.layer == "component":
             self._given_up.clear()
+            self._started_s = line.t
         elif line.event == "asked":
             node = line.fields.get("node")
             self._given_up = {key: before for key, before in self._given_up.items() if key[0] != node}
@@ -350,7 +356,8 @@ class WithheldOnce(Invariant[RunState]):
             if given_up is not None and not lags and asks == 0:
                 what = f"{gpu} of {node} is withheld again, and nobody has asked for it since it was shared again"
                 yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
-        self._given_up |= {(node, gpu): line for gpu in before - now}
+        if line.t - self._started_s > BEGUN_S:
+            self._given_up |= {(node, gpu): line for gpu in before - now}
 
 
 CALLED_S = 5.0

@@ -12,6 +12,10 @@ from mews.systems.kod2.model import State
 _JOB_EVENTS = ("bounds", "weight", "stalled", "state", "workers", "placement")
 
 
+UNDER_WAY_S = 1.0
+"""What was under way for a job as it was deleted is done by then."""
+
+
 class JobRecord(Struct):
     """A TFJob by its lines; ``lines``: the last of each event; ``former``: the last one of its name before it."""
 
@@ -70,7 +74,12 @@ class JobBooks:
         if line.event == "created":
             former = self._jobs.get(key)
             self._jobs[key] = JobRecord(former=former)
-            if former is not None:
+            earlier = None if former is None else former.former
+            if (
+                former is not None
+                and earlier is not None
+                and (earlier.over is None or line.t - earlier.over.t > UNDER_WAY_S)
+            ):
                 former.former = None
         job = self._jobs.setdefault(key, JobRecord())
         self.before = _copy(job)

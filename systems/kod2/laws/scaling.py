@@ -212,10 +212,11 @@ class PlacedFirst(_JobLaw):
 
 def _was_under_way(former: JobRecord | None, task: str, pod: Line, lag_s: float) -> bool:
     """Whether a pod may be one that was being made for a job of that name as that was deleted."""
-    over = former.over if former is not None else None
-    if former is None or over is None or pod.t - over.t > _ROUNDING_S + lag_s:
-        return False
-    return former.placement.get(task) == pod.fields.get("node", former.placement.get(task))
+    while former is not None and former.over is not None and pod.t - former.over.t <= _ROUNDING_S + lag_s:
+        if former.placement.get(task) == pod.fields.get("node", former.placement.get(task)):
+            return True
+        former = former.former  # one that came and went within a moment had placed nothing
+    return False
 
 
 class _Tries(Struct):

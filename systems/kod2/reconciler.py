@@ -68,6 +68,8 @@ class Reconciler:
         self._again = again
         self._decide = decide
         self._refusals: dict[tuple[str, str], tuple[int, float]] = {}
+        self._counted: dict[tuple[str, str], str] = {}
+        """Job and task (by uid and name) -> the pod (uid) whose refusal was counted last."""
         self._refused_since_s: dict[str, float] = {}
         self._writer = TaskWriter(context, self._pod_events)
         self.lacking: set[str] = set()
@@ -271,7 +273,9 @@ class Reconciler:
 
     async def _make_anew(self, job: TFJob, task: str, pod: Object, *, refused: bool) -> None:
         status = pod.get("status") or {}
-        if refused:
+        # A cache that is behind still shows a pod that was deleted: it is counted once.
+        if refused and self._counted.get((job.uid, task)) != uid_of(pod):
+            self._counted[(job.uid, task)] = uid_of(pod)
             self._metrics.count(Kod2Counter.REFUSED)
             tries, _ = self._refusals.get((job.uid, task), (0, 0.0))
             self._refusals[(job.uid, task)] = (tries + 1, self._now_s() + statuses.delay_s(tries))

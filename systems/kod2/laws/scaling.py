@@ -290,16 +290,17 @@ class RetriesBounded(Invariant[RunState]):
                 yield Breach((key, str(self._failures[key])), what, line, after=failed)
         if last is None:
             return
-        wait_s, waited_s = delay_s(tries.refused - 1), line.t - last.t
-        if waited_s < wait_s - _ROUNDING_S:
-            what = f"{line.actor} is made anew {waited_s:.1f} s after its node turned it away, {wait_s:g} s must pass"
-            yield Breach((line.actor, str(line.number)), what, line, after=last)
         if tries.refused >= REFUSALS and self._gives_back:
             given_back = [each for name in ("placement", "state") if (each := job.lines.get(name)) is not None]
             if all(each.number < last.number for each in given_back):
                 what = f"{line.actor} is made anew after {tries.refused} refusals in a row, and its job kept its room"
                 yield Breach((line.actor, "refused"), what, line, after=last)
             tries.refused, tries.last = 0, None
+            return  # from then on the job waits, and not the task
+        wait_s, waited_s = delay_s(tries.refused - 1), line.t - last.t
+        if waited_s < wait_s - _ROUNDING_S:
+            what = f"{line.actor} is made anew {waited_s:.1f} s after its node turned it away, {wait_s:g} s must pass"
+            yield Breach((line.actor, str(line.number)), what, line, after=last)
 
     def _job(self, line: Line, job: JobRecord) -> Iterator[Breach]:
         if line.event == "created":

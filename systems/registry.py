@@ -14,6 +14,7 @@ OURS: Mapping[str, str] = {
     "koordinator": "mews.systems.koordinator.system:SYSTEM",
     "dra": "mews.systems.dra.system:SYSTEM",
     "pooldra": "mews.systems.pooldra.system:SYSTEM",
+    "cohdi": "mews.systems.cohdi.system:SYSTEM",
     "remediation": "mews.systems.remediation.system:SYSTEM",
     "kod2": "mews.systems.kod2.system:SYSTEM",
     "kubecomp": "mews.systems.kubecomp.system:SYSTEM",

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
 
+_OPTIONS = {"kubernetes": "kubernetes", "featureGates": "feature-gates", "runtimeConfig": "runtime-config"}
+"""Key of ``stack`` -> the option that sets it."""
+
+
 class KubernetesOptions(Struct, frozen=True):
     """The options as given; None leaves the scenario's own."""
 
@@ -65,7 +69,12 @@ def with_kubernetes(scenario: Scenario, given: KubernetesOptions) -> Scenario:
         except ReleaseError as error:
             raise BadInput(f"{option}: {error}") from error
     update = {"kubernetes": name, "feature_gates": gates, "runtime_config": runtime}
-    return scenario.model_copy(update={"stack": stack.model_copy(update=update)})
+    made = stack.model_copy(update=update)
+    try:
+        made.check_needs()
+    except ValueError as error:
+        raise BadInput(f"--{_OPTIONS[str(error).partition(':')[0]]}: {str(error).partition(': ')[2]}") from error
+    return scenario.model_copy(update={"stack": made})
 
 
 def _release(name: str) -> str:

@@ -43,6 +43,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import UNKNOWN, read_images
 from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.harness.scenario.requirements import check_images
+from mews.harness.scenario.system_needs import lacking
 from mews.harness.termination import PATIENCE_S, TerminationGuard
 from mews.harness.up import run_up
 from mews.own_files import make_own_folder
@@ -126,6 +127,8 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     check_programs(arguments.programs)
+    if reason := lacking(scenario.stack.systems):
+        raise Lacks(reason)
     backend.check_available()  # Last: what was given wrong is as wrong on a machine without Docker.
     instance = _claim(arguments)
     sweep()

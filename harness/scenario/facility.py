@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from mews.dialects import DEFAULT
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.dialects.fm.identities import TENANT, machine_uuid
 from mews.kube.system.facility import ChassisAddress, Facility, NodeCabling
 
 NO_ENDPOINTS: Mapping[str, str] = {}
@@ -30,11 +32,22 @@ def facility_of(
                 pools[host] = spec.pool
     at = {spec.name: endpoints.get(spec.name, "") for spec in hardware.chassis}
     trusted = {name: ca_file if url.startswith("https:") else "" for name, url in at.items()}
+    tenant = os.environ.get("MEWS_FM_TENANT") or TENANT
     chassis = tuple(
         ChassisAddress(
-            spec.name, spec.index, spec.pool, at[spec.name], dialect, trusted[spec.name], prefixed=spec.prefixed
+            spec.name,
+            spec.index,
+            spec.pool,
+            at[spec.name],
+            dialect,
+            trusted[spec.name],
+            prefixed=spec.prefixed,
+            models=tuple(dict.fromkeys(device.model for device in spec.devices if device.kind == "GPU")),
+            tenant=tenant,
         )
         for spec in hardware.chassis
     )
-    nodes = tuple(NodeCabling(host, ports[host], pools.get(host, "")) for host in sorted(ports))
+    nodes = tuple(
+        NodeCabling(host, ports[host], pools.get(host, ""), machine=machine_uuid(host)) for host in sorted(ports)
+    )
     return Facility(chassis, nodes, speed=speed)

@@ -16,6 +16,7 @@ from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
+from mews.harness.scenario.system_needs import lacking, programs_of
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 from mews.kube.system.facility import Facility
@@ -110,7 +111,8 @@ def stands_outside(scenario: Scenario, component: str) -> bool:
     """Whether a process, image or manifest of the user's is in that component's place."""
     stack = scenario.stack.replace
     yours = stack.get(component.partition("/")[0])
-    return yours is not None and yours.outside is not None
+    theirs = component in programs_of(scenario.stack.systems)
+    return theirs if yours is None else yours.outside is not None
 
 
 def _is_shipped(fault: str) -> bool:
@@ -166,6 +168,11 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
     for yours in stack.replace.values():
         if time == "virtual" and yours.outside is not None:
             return f"{yours.where}: a {yours.outside} needs wall-clock time (--time wall)"
+    if time == "virtual":
+        for component, system in programs_of(stack.systems).items():
+            return f"stack.{system}: {component} is a program, which needs wall-clock time (--time wall)"
+    if reason := lacking(stack.systems):
+        return reason
     if time == "virtual" and stack.extenders:
         return "stack.extenders: an HTTP extender needs wall-clock time (--time wall)"
     return None

@@ -32,6 +32,7 @@ from mews.harness.scenario.replacement import (
     refusal,
     replacements_model,
 )
+from mews.harness.scenario.system_needs import check_needs, release_with_needs
 from mews.kube.emulated.kubelet.faults import KUBELET_FAULTS
 from mews.kube.releases.cluster_release import ClusterRelease, cluster_release
 from mews.kube.releases.errors import ReleaseError
@@ -220,7 +221,14 @@ class Stack(Model):
                 cluster_release(self.kubernetes, gates, runtime)
             except ReleaseError as error:
                 raise ValueError(f"{key}: {error}") from error
+        self.check_needs()
         return self
+
+    def check_needs(self) -> None:
+        """Raise ValueError, one line, where a system needs of Kubernetes what the release or the stack does not let it
+        have."""
+        gates, served = self.feature_gates, self.runtime_config
+        check_needs(self.kubernetes, self.systems, gates=gates, served=served)
 
     @model_validator(mode="after")
     def _devices_have_conditions(self) -> Self:
@@ -239,8 +247,9 @@ class Stack(Model):
 
     @property
     def release(self) -> ClusterRelease:
-        """Which Kubernetes the cluster is."""
-        return cluster_release(self.kubernetes, self.feature_gates, self.runtime_config)
+        """Which Kubernetes the cluster is: as the stack says, with what its systems need switched on."""
+        gates, served = self.feature_gates, self.runtime_config
+        return release_with_needs(self.kubernetes, self.systems, gates=gates, served=served)
 
     @model_validator(mode="after")
     def _extenders_have_their_scheduler(self) -> Self:
@@ -359,7 +368,9 @@ class Stack(Model):
             raise ValueError(f"{lost[0]} replaces a component of a system that the stack leaves out")
         chosen = {name: self.systems.get(name) or registry.system(name).options() for name in names}
         ordered = {name: chosen[name] for name in registry.in_order(chosen)}
-        return self.model_copy(update={"systems": ordered})
+        made = self.model_copy(update={"systems": ordered})
+        made.check_needs()
+        return made
 
 
 def _own_keys() -> frozenset[str]:

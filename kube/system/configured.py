@@ -31,6 +31,12 @@ class ConfiguredSystem(Struct, frozen=True):
         return self.system.pooled(self.configuration)
 
 
+def provider_id_of(node: str, systems: Iterable[ConfiguredSystem]) -> str:
+    """The providerID that a system of the stack gives to that node; "" where none does."""
+    found = (each.system.provider_ids(each.configuration).get(node, "") for each in systems)
+    return next(filter(None, found), "")
+
+
 def names_in_stack(systems: Iterable[System], taken: Iterable[str] = ()) -> dict[tuple[str, str], str]:
     """(system, component) -> what the component is called in the stack of these systems, in journal and steps.
 

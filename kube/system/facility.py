@@ -19,7 +19,8 @@ class ContainerExtras(Struct, frozen=True):
 
 class ChassisAddress(Struct, frozen=True):
     """One chassis: ``index`` prefixes its devices' IDs (unless not ``prefixed``), ``endpoint`` is its base URL ("" in
-    process), and ``ca_file`` the certificates to trust for it under TLS, where the machine's do not do."""
+    process), and ``ca_file`` the certificates to trust for it under TLS, where the machine's do not do. ``models``: of
+    the GPUs in it, each once. ``tenant``: whose it is, as fabric managers name tenants."""
 
     name: str
     index: int
@@ -28,13 +29,15 @@ class ChassisAddress(Struct, frozen=True):
     dialect: str = DEFAULT
     ca_file: str = ""
     prefixed: bool = True
+    models: tuple[str, ...] = ()
+    tenant: str = ""
 
 
 class NodeCabling(Struct, frozen=True):
     """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none. ``lent_to``: the
     system that hands out its devices in parts, if one of the stack does (``System.lends``). ``remedied``:
     one of the stack tells its device plugins which GPUs are broken (``System.remedies``). ``host``: what options call
-    it where that is not the node's own name."""
+    it where that is not the node's own name. ``machine``: the UUID by which fabric managers know it."""
 
     name: str
     ports: Mapping[str, str]
@@ -42,6 +45,7 @@ class NodeCabling(Struct, frozen=True):
     lent_to: str = ""
     remedied: bool = False
     host: str = ""
+    machine: str = ""
 
 
 class Facility(Struct, frozen=True):

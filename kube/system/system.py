@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a system is read by every command: what its parts work with
     from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
     from mews.kube.system.experiment import Experiment
     from mews.kube.system.facility import Facility
+    from mews.kube.system.foreign import ForeignProgram, KubernetesNeeds
     from mews.kube.system.invariant import Holds, Invariant, RunState
     from mews.kube.system.journal import Line
     from mews.kube.system.ports import Ports
@@ -75,6 +76,8 @@ class Component(Struct, frozen=True):
     ``deployment``: how a real cluster runs it; None where none can. ``service``: the name under which it answers HTTP
     requests of others ("": it does not); components of one service are replicas of each other. ``knows_by_chassis``:
     somebody else's in its place knows devices by their chassis' own IDs, without its index, as the public one does.
+    ``program``: the component is somebody else's program, which a Deployment starts again when it ends; None for one
+    that ``make`` builds.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Component(Struct, frozen=True):
     deployment: ComponentDeployment | None = None
     service: str = ""
     knows_by_chassis: bool = False
+    program: Callable[[Any], ForeignProgram] | None = None
 
     @property
     def per_node(self) -> bool:
@@ -144,6 +148,11 @@ class System(Struct, frozen=True):
     nothing. ``deployment`` is what a real cluster needs of it; None where none can run it. ``runtime_hooks``: on
     which nodes one of its components answers runtime hooks (``NodeAccess.hooks``), and what becomes there of a
     container whose hook fails.
+
+    ``objects(configuration)`` are applied after the kinds, with the placeholders of ``ForeignProgram`` filled in, and
+    ``{ca-text}``, ``{user:DIALECT}``, ``{password:DIALECT}``. ``provider_ids(configuration)``: node -> the providerID
+    with which its kubelet registers it. ``needs``: what its Kubernetes must have; the stack switches it on.
+    ``lacking(options)``: why its programs cannot run on this machine, one line, "" where they can.
     """
 
     name: str
@@ -188,3 +197,7 @@ class System(Struct, frozen=True):
     reaction: Callable[[Any, HardwareTimes], Reaction | None] = lambda configuration, times: None
     deployment: SystemDeployment | None = None
     runtime_hooks: Callable[[Any], Mapping[str, HookPolicy]] = lambda configuration: {}
+    objects: Callable[[Any], Sequence[Object]] = lambda configuration: ()
+    provider_ids: Callable[[Any], Mapping[str, str]] = lambda configuration: {}
+    needs: KubernetesNeeds | None = None
+    lacking: Callable[[Any], str] = lambda options: ""

@@ -17,6 +17,7 @@ READ: Mapping[str, str] = MappingProxyType(
         "KUBERNETES_SERVICE_PORT": "set in pods: the port of that API server, by default 443",
         "MEWS_BASE_IMAGE": "the image that the component image of `--cluster kind` is built on",
         "MEWS_CACHE_DIR": "where what was compiled is kept; by default below XDG_CACHE_HOME or ~/.cache",
+        "MEWS_COHDI_PROGRAMS": "the folder with CoHDI's programs, where `stack.cohdi.programs` names none",
         "MEWS_COMPONENT_IMAGE": "the image of pods of `--cluster kind` and `kubeconfig`, instead of one built now",
         "MEWS_CONTROL_TOKEN": "the token of the control back door, where no option names one; else it is made",
         "MEWS_FM_CLIENT_ID": "the client that logs in to a fabric manager, by default mews",

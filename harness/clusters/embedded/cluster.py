@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
@@ -48,7 +49,7 @@ from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import EnginePort, Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.emulated.kubelet.users import ReportingRuntime
-from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.configured import ConfiguredSystem, provider_id_of
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
 from mews.kube.system.system import ExposedMeasures
@@ -88,8 +89,8 @@ class EmbeddedCluster:
         self.records = self._logs.journal
         self._scenario = scenario
         self._inventory = hardware
-        facility = facility_of(hardware, dialect=run.dialect, speed=run.speed)
-        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(facility)
+        facility = partial(facility_of, hardware, dialect=run.dialect, speed=run.speed)
+        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(facility())
         self._exposed: dict[str, ExposedMeasures] = {
             each.system.name: LateMeasures(each.system.monitored)
             for each in self.systems
@@ -102,9 +103,7 @@ class EmbeddedCluster:
             scenario,
             ports,
             dialect=run.dialect,
-            facility=lambda urls, ca_file: facility_of(
-                hardware, dialect=run.dialect, endpoints=urls, ca_file=ca_file, speed=run.speed
-            ),
+            facility=lambda urls, ca_file: facility(endpoints=urls, ca_file=ca_file),
         )
         self.kube = ports.kube("admin")
         self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"))
@@ -203,7 +202,7 @@ class EmbeddedCluster:
 
     async def _apply_manifests(self) -> None:
         attended = self._scenario.stack.controllers.names("serviceaccount-controller")
-        for given in self._replacements.objects():
+        for given in (*self._replacements.first_objects(self.systems), *self._replacements.objects()):
             self._controllers.start()  # pods are refused until one of them has made their account
             resource = await resource_of(self.kube, given["kind"], given.get("apiVersion", ""))
             obj = complete(given, resource)
@@ -397,7 +396,8 @@ class EmbeddedCluster:
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
-        return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=self._scenario.stack.git_version)
+        version, known = self._scenario.stack.git_version, provider_id_of(host.name, self.systems)
+        return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=version, provider_id=known)
 
     def _prepared(self, processes: ProcessesPort, host: str) -> Runtime:
         reporting, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)

@@ -21,6 +21,7 @@ from mews.kube.component import Runnable
 from mews.kube.deviceplugin.sockets import KUBELET_SOCKET
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.facility import Facility
+from mews.kube.system.foreign import ForeignProgram
 from mews.listening.ports import free_port
 from mews.own_files import make_own_folder, write_own
 
@@ -82,6 +83,30 @@ class ReplacementProcesses:
         name = f"yours-{component}{f'-{host}' if host else ''}"
         env = {"KUBECONFIG": places["kubeconfig"], **yours.env}
         return self._process(argv, env, places, name, host=host, yours=yours)
+
+    def foreign(self, component: str, given: ForeignProgram) -> Program:
+        """The program that a component of a system is."""
+        places = {**self._places(None), **self._faces()}
+        env = {"KUBECONFIG": places["kubeconfig"], **given.env}
+        return self._process(given.argv, env, places, f"theirs-{component}")
+
+    def first_objects(self, systems: Sequence[ConfiguredSystem]) -> list[dict[str, Any]]:
+        """What the systems have applied as the cluster comes up, their texts filled in."""
+        found = [each for system in systems for each in system.system.objects(system.configuration)]
+        return [filled(each, self._faces()) for each in found] if found else []
+
+    def _faces(self) -> dict[str, str]:
+        """Where the chassis are in every dialect, and with which accounts."""
+        ready = self._ports.needed_processes().ready()
+        urls = {f"{name}:{face}": url for name, faces in ready["chassis"].items() for face, url in faces.items()}
+        accounts = {face: each for face, each in ready["accounts"].items() if each}
+        return {
+            "ca": str(ready.get("ca") or ""),
+            "ca-text": Path(ready["ca"]).read_text(encoding="ascii") if ready.get("ca") else "",
+            **{f"chassis:{at}": url for at, url in urls.items()},
+            **{f"address:{at}": url.partition("://")[2] for at, url in urls.items()},
+            **{f"{word}:{face}": str(each[word]) for face, each in accounts.items() for word in ("user", "password")},
+        }
 
     def _process(
         self,

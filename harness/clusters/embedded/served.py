@@ -133,6 +133,10 @@ class ServedPorts:
         self._chassis.begin_feeds(await self._chassis.control().table())
         await booting
         await self._hosts.open()
+        for host in self._hardware.hosts:
+            driver = self._hosts.driver_root(host.name)
+            if driver is not None:
+                self._kubelets.show_driver(host.name, driver)
         self._chassis.follow()
 
     def _make_own_parts(self) -> None:

@@ -17,7 +17,7 @@ from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
 from mews.kube.emulated.kubelet.dra.state_store import HEALTH_FILE_NAME, FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
-from mews.kube.emulated.kubelet.node_folders import CDI
+from mews.kube.emulated.kubelet.node_folders import CDI, placed
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
 from mews.kube.runtimehook.port import RuntimeHooks
 
@@ -77,6 +77,14 @@ class ServedKubelets:
     def node_folder(self, host: str) -> Path:
         """The folder of one node."""
         return self._root / host
+
+    def show_driver(self, host: str, root: Path) -> None:
+        """Let pods find the root of the node's driver where a GPU operator has it."""
+        link = placed(self.node_folder(host), "/run/nvidia/driver")
+        assert link is not None, "it is one of the node's folders"
+        link.unlink(missing_ok=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(root)
 
     def ready(self, host: str) -> dict[str, str]:
         """Where the sockets of one node lie, as ready.json has it."""

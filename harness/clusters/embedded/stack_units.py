@@ -133,6 +133,10 @@ class StackUnits:
 
     def _system(self, configured: ConfiguredSystem) -> Iterator[Unit]:
         for name, component in configured.components():
+            if component.program is not None:
+                theirs = self.replacements.foreign(name, component.program(configured.configuration))
+                yield from self._own_or(name, partial(self._restarted, name, theirs))
+                continue
             if component.nodes is None:
                 ours = partial(self._component, configured, component, name)
                 yield from self._own_or(name, ours, service=component.service)
@@ -153,6 +157,12 @@ class StackUnits:
         if service:
             theirs = self._forwarded(theirs, component, service)
         return [Unit(f"{component}/{host}" if host else component, self.run.journal, theirs)]
+
+    def _restarted(self, name: str, program: Program) -> Unit:
+        """The unit of a program that its Deployment starts again when it ends."""
+        unit = Unit(name, self.run.journal, program)
+        unit.revives = True
+        return unit
 
     def _forwarded(self, program: Program, component: str, service: str) -> Program:
         port = self.replacements.port(component)

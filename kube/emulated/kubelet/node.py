@@ -33,6 +33,8 @@ class NodeSpec(Struct, frozen=True):
     version: str = VERSION
     boots: int = 0
     """How often it was started anew: each time it has another boot ID."""
+    provider_id: str = ""
+    """What the cloud or the fabric calls the machine; "": ``mews://NAME``."""
 
 
 def new_node(spec: NodeSpec, *, now: float) -> Object:
@@ -44,7 +46,7 @@ def new_node(spec: NodeSpec, *, now: float) -> Object:
         "kind": "Node",
         "apiVersion": "v1",
         "metadata": {"name": spec.name, "labels": labels, "annotations": annotations},
-        "spec": {"providerID": f"mews://{spec.name}"},
+        "spec": {"providerID": spec.provider_id or f"mews://{spec.name}"},
         "status": status_of(spec, {}, now=now, ready=False, before={}),
     }
 

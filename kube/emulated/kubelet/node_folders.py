@@ -1,4 +1,5 @@
-"""Paths of a node that lie in its own folder on this machine: the kubelet's root, and where CDI files belong."""
+"""Paths of a node that lie in its own folder on this machine: the kubelet's root, where CDI files belong, and the root
+of NVIDIA's driver."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ ROOT = "/var/lib/kubelet"
 CDI = {"/etc/cdi": "etc-cdi", "/var/run/cdi": "run-cdi", "/run/cdi": "run-cdi"}
 """Where CDI files are looked for (CDI's ``DefaultSpecDirs``; /var/run is /run), in folders of these names."""
 
+DRIVER = {"/run/nvidia/driver": "nvidia-driver", "/var/run/nvidia/driver": "nvidia-driver"}
+"""Where a GPU operator has the root of the driver that runs in a container (gpu-operator, ``driver`` state)."""
+
 
 def placed(folder: Path, path: str) -> Path | None:
     """Where a path of the node is on this machine, ``folder`` being the node's; None for what is not the kubelet's.
@@ -16,7 +20,7 @@ def placed(folder: Path, path: str) -> Path | None:
     wanted = PurePosixPath(path)
     if ".." in wanted.parts:
         return None
-    for prefix, name in {ROOT: "", **CDI}.items():
+    for prefix, name in {ROOT: "", **CDI, **DRIVER}.items():
         if wanted.is_relative_to(prefix):
             return folder / name / wanted.relative_to(prefix)
     return None

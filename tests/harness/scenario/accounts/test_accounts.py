@@ -41,7 +41,9 @@ def test_every_key_is_declared_for_the_simulator_and_for_single_steps():
     account = simulated("w3-pool")
     undeclared = [".".join(key) for key in known_keys() if account.rule_of(key) is None]
     # Systems that are no part of the stack cannot be given; the loader adds a rule for each that is.
-    others = tuple(f"stack.{name}" for name in ("gpushare", "koordinator", "remediation", "dra", "pooldra", "kod2"))
+    others = tuple(
+        f"stack.{name}" for name in ("gpushare", "koordinator", "remediation", "dra", "pooldra", "cohdi", "kod2")
+    )
     assert [key for key in undeclared if not key.startswith(others)] == []
     assert [key for key in known_keys(Step) if STEP.rule_of(key) is None] == []
 

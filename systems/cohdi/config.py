@@ -1,0 +1,36 @@
+"""What the three programs are told. Frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+CDD, CRO, DDS = "cdd", "cro-manager", "dds-manager"
+PROGRAMS: Final = {
+    CDD: "composable-dra-driver",
+    CRO: "composable-resource-operator",
+    DDS: "dynamic-device-scaler",
+}
+"""File in the folder of programs -> the repository of CoHDI that it is built from."""
+
+LABEL_PREFIX = "cohdi.io"
+DRA_NAMESPACE = "composable-dra"
+OPERATOR_NAMESPACE = "composable-resource-operator-system"
+GPU_NAMESPACE = "gpu-operator"
+
+
+class CohdiConfig(Struct, frozen=True):
+    """``programs``: the folder that they lie in. ``chassis``: whose fabric manager they speak to; ``models``: of the
+    GPUs in it; ``tenant``: whose it is. ``machines``: node -> the UUID by which the fabric manager knows it. Times are
+    real seconds."""
+
+    programs: str = ""
+    chassis: str = ""
+    tenant: str = ""
+    models: tuple[str, ...] = ()
+    machines: Mapping[str, str] = field(default_factory=dict)
+    scan_s: int = 5
+    no_removal_s: int = 20
+    no_allocation_s: int = 10

@@ -12,6 +12,7 @@ EmulatorError
     ├── SlotsFull        every slot holds a device
     ├── DuplicateDevice  a device of that ID is in the chassis already
     ├── Cancelled        whoever asked for it has given it up
+    ├── Busy             the manager works for another client
     ├── LinkDown         the device's link did not come up
     └── NotStored        the table could not be stored (disk full); nothing changed
 """
@@ -91,6 +92,12 @@ class Cancelled(Refusal):
     """Whoever asked for it has given it up."""
 
     code = "cancelled"
+
+
+class Busy(Refusal):
+    """The manager works for another client, and takes no move until it is done."""
+
+    code = "busy"
 
 
 class NotStored(Refusal):

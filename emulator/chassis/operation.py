@@ -72,6 +72,8 @@ class Operation(Struct):
     status: int = 200
     ends_login: bool = False
     """The tokens of all clients end with it, in dialects that give some."""
+    layout_ends: str = ""
+    """How the layout that it belongs to ends after it, in dialects that apply layouts."""
     views: list[Callable[[tuple[DeviceRow, ...]], tuple[DeviceRow, ...]]] = field(default_factory=list)
     before: list[Callable[[], None]] = field(default_factory=list)
     after: list[Callable[[], None]] = field(default_factory=list)

@@ -66,6 +66,7 @@ def read_head() -> Request:
         method=request.method,
         path=request.path,
         query=request.args.to_dict(),
+        repeated={name: tuple(values) for name, values in request.args.lists() if len(values) > 1},
         headers={name.lower(): value for name, value in request.headers.items()},
         secure=request.is_secure,
         address=request.remote_addr or "",

@@ -44,6 +44,14 @@ class Request(Struct, frozen=True):
     too_large: bool = False
     secure: bool = True
     address: str = ""
+    repeated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Those members of the query that are there more than once, with all of their values; ``query`` has the first."""
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """All values of a member of the query, in their order."""
+        if name in self.repeated:
+            return self.repeated[name]
+        return (self.query[name],) if name in self.query else ()
 
 
 class Stream(Struct, frozen=True):

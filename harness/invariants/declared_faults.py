@@ -20,6 +20,8 @@ ON_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "token-ends": ("attach", "detach", "read"),
     "listed-twice": ("read",),
     "unknown-host": ("read",),
+    "layout-busy": ("attach", "detach"),
+    "layout-half-done": ("attach", "detach"),
     "timeout": ("attach", "detach", "read"),
     "half-applied-attach": ("attach",),
     "never-trains": ("attach",),

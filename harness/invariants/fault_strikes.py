@@ -15,7 +15,7 @@ from mews.kube.system.invariant import Breach, Invariant
 _BEGUN = {"attach-begun": "attach", "detach-begun": "detach"}
 _HELD = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up")
 """The lines that ``events-out-of-order`` holds back: what a host would act on. They are written in true order."""
-_UNLESS_REFUSED = ("half-applied-attach", "never-trains", "wrong-uuid", "lying-result")
+_UNLESS_REFUSED = ("half-applied-attach", "layout-busy", "never-trains", "wrong-uuid", "lying-result")
 """Kinds that let an operation pass which is refused as it begins."""
 _CANCELLED = "cancelled"
 _ANSWERS = {"dropped-connection": "dropped", "timeout": "dropped", "http-error": "error", "token-ends": "error"}

@@ -36,6 +36,9 @@ class Dialect(Struct, frozen=True):
 DEFAULT: Final = "h3api"
 """What is spoken where nothing else is said."""
 
+OF_LAYOUTS: Final = ("layout-busy", "layout-half-done")
+"""Kinds of faults of those dialects that apply layouts."""
+
 OURS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
@@ -44,7 +47,7 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.h3api:FACE",
             client="mews.kube.chassis.h3api:connect",
             clauses="mews.harness.conformance.dialects.h3api:DIALECT_CLAUSES",
-            wordless=frozenset({"token-ends"}),
+            wordless=frozenset({*OF_LAYOUTS, "token-ends"}),
             summary="The management server of a Falcon 4005, over plain HTTP",
         ),
         Dialect(
@@ -52,7 +55,7 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.resource_pool:FACE",
             client="mews.kube.chassis.resource_pool:connect",
             clauses="mews.harness.conformance.dialects.resource_pool:DIALECT_CLAUSES",
-            wordless=frozenset({"lying-result", "token-ends"}),
+            wordless=frozenset({*OF_LAYOUTS, "lying-result", "token-ends"}),
             summary="The resource pool API of KubeComp's public code, over plain HTTP",
         ),
         Dialect(
@@ -60,7 +63,7 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.redfish.face:FACE",
             client="mews.kube.chassis.redfish:connect",
             clauses="mews.harness.conformance.dialects.redfish:DIALECT_CLAUSES",
-            wordless=frozenset({"listed-twice", "token-ends", "unknown-host"}),
+            wordless=frozenset({*OF_LAYOUTS, "listed-twice", "token-ends", "unknown-host"}),
             summary="A DMTF Redfish service, with accounts and TLS",
         ),
         Dialect(
@@ -68,7 +71,16 @@ OURS: Mapping[str, Dialect] = {
             face="mews.emulator.dialects.fm.face:FACE",
             client="mews.kube.chassis.fm:connect",
             clauses="mews.harness.conformance.dialects.fm:DIALECT_CLAUSES",
+            wordless=frozenset(OF_LAYOUTS),
             summary="Fujitsu's fabric manager, with cluster manager and token service, over TLS",
+        ),
+        Dialect(
+            "cdim",
+            face="mews.emulator.dialects.cdim.face:FACE",
+            client="mews.kube.chassis.cdim:connect",
+            clauses="mews.harness.conformance.dialects.cdim:DIALECT_CLAUSES",
+            wordless=frozenset({"token-ends"}),
+            summary="NEC's composable infrastructure, configuration manager and layout-apply, over plain HTTP",
         ),
     )
 }

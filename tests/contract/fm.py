@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from mews.emulator.dialects.fm.identities import CLUSTER, TENANT, machine_uuid, resource_uuid
+from mews.emulator.dialects.identities import CLUSTER, TENANT, machine_uuid, resource_uuid
 
 FABRIC = "/fabric_manager/api/v1"
 AUTOSCALER = f"/cluster_manager/cluster_autoscaler/v3/tenants/{TENANT}/clusters/{CLUSTER}"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mews.emulator.dialects.fm.identities import TENANT
+from mews.emulator.dialects.identities import TENANT
 from tests.contract.fm import (
     AUTOSCALER,
     FABRIC,

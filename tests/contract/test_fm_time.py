@@ -8,7 +8,7 @@ import random
 import pytest
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.dialects.fm.identities import TENANT, machine_uuid, resource_uuid
+from mews.emulator.dialects.identities import TENANT, machine_uuid, resource_uuid
 from mews.emulator.dialects.fm.service import FmFace
 from mews.emulator.dialects.fm.tokens import LIFETIME_S
 from mews.emulator.dialects.wire import Request

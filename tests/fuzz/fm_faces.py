@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from mews.emulator.dialects.fm.identities import TENANT, machine_uuid
+from mews.emulator.dialects.identities import TENANT, machine_uuid
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room

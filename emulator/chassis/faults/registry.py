@@ -15,6 +15,8 @@ OURS: Mapping[str, str] = {
     "listed-twice": "mews.emulator.chassis.faults.strange_lists:ListedTwice",
     "unknown-host": "mews.emulator.chassis.faults.strange_lists:UnknownHost",
     "token-ends": "mews.emulator.chassis.faults.token:TokenEnds",
+    "layout-busy": "mews.emulator.chassis.faults.layouts:LayoutBusy",
+    "layout-half-done": "mews.emulator.chassis.faults.layouts:LayoutHalfDone",
     "stale-list": "mews.emulator.chassis.faults.lists:StaleList",
     "http-error": "mews.emulator.chassis.faults.http_error:HttpError",
     "timeout": "mews.emulator.chassis.faults.timeout:Timeout",

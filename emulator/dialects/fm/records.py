@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.errors import UnknownDevice
 from mews.emulator.chassis.table import DeviceRow
-from mews.emulator.dialects.fm.identities import identity, machine_uuid, resource_uuid
+from mews.emulator.dialects.identities import identity, machine_uuid, resource_uuid
+from mews.emulator.dialects.machines import CabledMachine, CabledMachines, device_of, model_of
 
 VENDOR = "nvidia"
 IN_OPERATION = 15
@@ -19,14 +17,6 @@ RESOURCE_READY = 4
 """``res_status`` of a resource, as CoHDI's own mock has it."""
 GOOD, CRITICAL = "00", "20"
 """``res_op_status``: the first character decides, 0 good, 2 critical."""
-
-
-class CabledMachine(Struct, frozen=True):
-    """What is cabled to a host port; its number is the port's."""
-
-    uuid: str
-    name: str
-    port: str
 
 
 class FabricView:
@@ -39,20 +29,12 @@ class FabricView:
         self.fabric_id = spec.index
         self.fabric_uuid = identity("fabric", spec.name)
         self.group_uuid = identity("nodegroup", spec.name)
-        self.machines = {
-            machine.uuid: machine
-            for port, host in spec.ports.items()
-            if host is not None
-            for machine in (CabledMachine(machine_uuid(host), host, port),)
-        }
-        self.by_port = {machine.port: machine for machine in self.machines.values()}
+        self._cabled = CabledMachines(spec)
+        self.machines, self.by_port = self._cabled.machines, self._cabled.by_port
 
     def model(self, device: str) -> str:
         """The model of a device; "unknown" of one that only a listing knows."""
-        try:
-            return self._box.device(device).model
-        except UnknownDevice:
-            return "unknown"
+        return model_of(self._box, device)
 
     def uuid(self, device: str) -> str:
         """``res_uuid`` of a device."""
@@ -60,17 +42,11 @@ class FabricView:
 
     def device(self, res_uuid: str) -> str | None:
         """The device with that ``res_uuid``, in any case."""
-        wanted = res_uuid.lower()
-        return next((each for each in self._box.devices() if self.uuid(each) == wanted), None)
+        return device_of(self._box, res_uuid)
 
     def seen(self, rows: Iterable[DeviceRow]) -> dict[str, CabledMachine]:
         """All machines by UUID, also one that only a listing knows."""
-        found = dict(self.machines)
-        for row in rows:
-            if row.port is not None and row.port not in self.by_port:
-                strange = CabledMachine(machine_uuid(f"port-{row.port}"), f"port-{row.port}", row.port)
-                found[strange.uuid] = strange
-        return found
+        return self._cabled.seen(rows)
 
     def machine(self, machine: CabledMachine, rows: Iterable[DeviceRow] | None = None) -> dict[str, Any]:
         """MACH; with ``rows``, those that are its resources."""

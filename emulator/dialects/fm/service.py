@@ -13,15 +13,15 @@ from typing import Any
 from urllib.parse import quote
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.errors import Refusal
-from mews.emulator.chassis.operation import Answer, Operation, OperationOutcome
+from mews.emulator.chassis.operation import Answer, OperationOutcome
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.fm.bodies import Wanted, attach_body, detach_body, query_condition, resize_body
 from mews.emulator.dialects.fm.cluster_manager import ClusterManager
 from mews.emulator.dialects.fm.errors import FAILURES, Refused, error_response
-from mews.emulator.dialects.fm.identities import CLUSTER, TENANT
-from mews.emulator.dialects.fm.records import CabledMachine, FabricView
+from mews.emulator.dialects.identities import CLUSTER, TENANT
+from mews.emulator.dialects.fm.records import FabricView
 from mews.emulator.dialects.fm.tokens import TOKEN_PATH, TokenService
+from mews.emulator.dialects.machines import CabledMachine, leave_only
 from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings, without_a_wire
 from mews.emulator.dialects.wire import JSON, Dropped, Pending, Request, Response, as_json
 
@@ -42,12 +42,6 @@ _GROUPS = re.compile(rf"{AUTOSCALER}/v2/tenants/([^/]+)/clusters/([^/]+)/nodegro
 _GROUP = re.compile(rf"{AUTOSCALER}/v2/tenants/([^/]+)/clusters/([^/]+)/nodegroups/([^/]+)")
 
 _Act = Callable[[Request, tuple[str, ...], float], Pending]
-
-
-class MovedElsewhere(Refusal):
-    """The device is not on the machine that it was to leave."""
-
-    code = "elsewhere"
 
 
 class FmFace:
@@ -202,19 +196,13 @@ class FmFace:
         if row.port != machine.port or row.kind.lower() != leaving.kind.lower():
             raise Refused("elsewhere", f"resource {leaving.res_uuid}: is no {leaving.kind} of machine {machine.uuid}")
         operation = self._box.begin_detach(device, now_s)
-        operation.before.append(lambda: self._still_there(operation, device, machine))
+        leave_only(self._box, operation, machine.port)
 
         def show(answer: Answer) -> Response:
             _must_be_done(answer)
             return Response(204, {}, b"")
 
         return Pending(now_s, operation=operation, render=show)
-
-    def _still_there(self, operation: Operation, device: str, machine: CabledMachine) -> None:
-        """Another client may have moved it while the request waited for the management CPU; one that is free by now is
-        well."""
-        if self._box.device(device).port not in (machine.port, None):
-            operation.refuse(MovedElsewhere(f"device {device!r}: has left machine {machine.uuid}"))
 
     def _known(self, uuid: str) -> CabledMachine:
         machine = self._view.machines.get(uuid)

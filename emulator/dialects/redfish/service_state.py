@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
@@ -19,6 +18,7 @@ from mews.emulator.dialects.redfish.events import Hub, RedfishEvent
 from mews.emulator.dialects.redfish.rendered import RenderedReplies
 from mews.emulator.dialects.redfish.settings import RedfishSettings
 from mews.emulator.dialects.redfish.tasks import Task, TaskList
+from mews.emulator.dialects.stamps import utc_text
 
 LOG_KEPT = 1000
 """Log entries; the oldest goes first."""
@@ -77,7 +77,7 @@ class ServiceState:
 
     def stamp(self, t: float) -> str:
         """Emulated time as a date."""
-        return datetime.fromtimestamp(self.settings.epoch_s + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc_text(self.settings.epoch_s + t)
 
     def emit(self, published: RedfishEvent, t: float, *, log: bool, about: Mapping[str, Any] | None = None) -> None:
         """Tell the subscribers, and write it into the log with what is known ``about`` it."""

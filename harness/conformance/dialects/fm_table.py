@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from mews.emulator.dialects.fm.identities import CLUSTER
+from mews.emulator.dialects.identities import CLUSTER
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.errors import Malformed
 from mews.harness.conformance.fields import at, objects, text

@@ -1,4 +1,4 @@
-"""Host ports as machines with UUIDs, and devices by theirs: what the fabric managers of CoHDI's clients have in common."""
+"""Host ports as machines with UUIDs, and devices by theirs: what CoHDI's fabric managers have in common."""
 
 from __future__ import annotations
 

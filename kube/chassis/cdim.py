@@ -94,7 +94,7 @@ class CdimClient:
         return reply
 
     async def detach(self, device: str) -> ChassisReply:
-        """Disconnect a device from the node that it was last in; where that is not known, or wrong, it is looked for."""
+        """Disconnect a device from the node that it was last in; if that is unknown or wrong, it is looked for."""
         for looks in (False, True):
             if looks or device not in self._places:
                 try:

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.dialects import OURS
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.dialects.identities import TENANT, machine_uuid, resource_uuid
 from mews.emulator.dialects.fm.service import FABRIC
 from mews.emulator.dialects.h3api import port_gid
+from mews.emulator.dialects.identities import TENANT, machine_uuid, resource_uuid
 from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Request

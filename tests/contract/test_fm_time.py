@@ -8,9 +8,9 @@ import random
 import pytest
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.dialects.identities import TENANT, machine_uuid, resource_uuid
 from mews.emulator.dialects.fm.service import FmFace
 from mews.emulator.dialects.fm.tokens import LIFETIME_S
+from mews.emulator.dialects.identities import TENANT, machine_uuid, resource_uuid
 from mews.emulator.dialects.wire import Request
 from tests.contract.fm import AUTOSCALER, FABRIC, TOKEN, encoded, shell
 from tests.emulator.boxes import TIMED, spec

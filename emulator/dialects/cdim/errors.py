@@ -19,7 +19,11 @@ LAYOUTS: Mapping[str, tuple[int, str, str]] = MappingProxyType(
         "busy": (409, "E40010", "Already running. Cannot start multiple instances."),
         "unknown": (404, "E40020", "Specified Layout Apply ID is not found"),
         "executed": (409, "E40022", "This layoutapply has already executed."),
-        "running": (409, "E40024", "Apply ID cannot be deleted because it is currently being running. Try later again."),
+        "running": (
+            409,
+            "E40024",
+            "Apply ID cannot be deleted because it is currently being running. Try later again.",
+        ),
         "suspended": (409, "E40027", "Suspended data exist. Please resume layoutapply. applyID:[{}]"),
         "lost": (
             409,
@@ -56,9 +60,7 @@ INVENTORY: Mapping[str, tuple[int, str, str]] = MappingProxyType(
 class Refused(Exception):
     """A request that is not carried out: a reason, a text for people, and members that the body has besides."""
 
-    def __init__(
-        self, reason: str, text: str = "", *, more: Mapping[str, Any] | None = None, allow: str = ""
-    ) -> None:
+    def __init__(self, reason: str, text: str = "", *, more: Mapping[str, Any] | None = None, allow: str = "") -> None:
         super().__init__(text or reason)
         self.reason, self.text, self.more, self.allow = reason, text, more or {}, allow
 

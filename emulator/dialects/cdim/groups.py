@@ -37,8 +37,14 @@ class ResourceGroups:
     """Of one chassis, by the IDs of devices. Kept as long as the process lives."""
 
     def __init__(self, chassis: str, made: str) -> None:
-        self._chassis, self._numbers = chassis, 0
-        self._groups = {DEFAULT_GROUP: ResourceGroup(DEFAULT_GROUP, "default", "", made, made)}
+        self._chassis, self._made = chassis, made
+        self.reset()
+
+    def reset(self) -> None:
+        """Leave the default group alone, with all resources in it, available and detected."""
+        self._numbers = 0
+        first = ResourceGroup(DEFAULT_GROUP, "default", "", self._made, self._made)
+        self._groups = {DEFAULT_GROUP: first}
         self._members: dict[str, str] = {}
         self._withheld: set[str] = set()
         self._undetected: set[str] = set()

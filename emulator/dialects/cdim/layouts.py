@@ -1,8 +1,8 @@
 """Layouts as they are applied: procedures that wait for each other, and how all of them end (contract cohdi.md 2.5).
 
-    IN_PROGRESS -> COMPLETED | FAILED | SUSPENDED
-    IN_PROGRESS -> CANCELING -> CANCELED, then rollback: IN_PROGRESS -> COMPLETED | FAILED | SUSPENDED
-    SUSPENDED   -> IN_PROGRESS (resume) | FAILED (cancel)
+IN_PROGRESS -> COMPLETED | FAILED | SUSPENDED
+IN_PROGRESS -> CANCELING -> CANCELED, then rollback: IN_PROGRESS -> COMPLETED | FAILED | SUSPENDED
+SUSPENDED   -> IN_PROGRESS (resume) | FAILED (cancel)
 """
 
 from __future__ import annotations

@@ -39,6 +39,10 @@ class LayoutManager:
         self._box, self._view, self._unix_s, self._new_id = box, view, unix_s, new_id
         self._layouts: dict[str, Layout] = {}
 
+    def reset(self) -> None:
+        """Forget all layouts."""
+        self._layouts.clear()
+
     def all(self) -> list[Layout]:
         """In the order of their beginning."""
         return list(self._layouts.values())

@@ -56,13 +56,13 @@ def move(number: int, operation: str, node: str, device: str, dependencies: tupl
 
 
 class _Sent(Struct):
-    operationID: int  # noqa: N815, the document's name
+    operationID: int
     operation: str
     dependencies: list[int]
-    targetDeviceID: str | None = None  # noqa: N815
-    targetCPUID: str | None = None  # noqa: N815
-    destinationDeviceID: str | None = None  # noqa: N815
-    sourceDeviceID: str | None = None  # noqa: N815
+    targetDeviceID: str | None = None
+    targetCPUID: str | None = None
+    destinationDeviceID: str | None = None
+    sourceDeviceID: str | None = None
 
 
 class _ApplyRequest(Struct):
@@ -70,11 +70,11 @@ class _ApplyRequest(Struct):
 
 
 class _Devices(Struct):
-    deviceIDs: list[str]  # noqa: N815
+    deviceIDs: list[str]
 
 
 class _OneDevice(Struct):
-    deviceID: str  # noqa: N815
+    deviceID: str
 
 
 class _DesiredNode(Struct):
@@ -86,8 +86,8 @@ class _Nodes(Struct):
 
 
 class _Desired(Struct):
-    desiredLayout: _Nodes  # noqa: N815
-    targetNodeIDs: list[str] | None = None  # noqa: N815
+    desiredLayout: _Nodes
+    targetNodeIDs: list[str] | None = None
 
 
 def read_procedures(request: Request) -> tuple[Procedure, ...]:
@@ -150,9 +150,7 @@ def migration(request: Request, found: Sequence[CdimResource]) -> list[dict[str,
     for index, node in enumerate(desired.desiredLayout.nodes):
         wanted.update(_wanted(node.device, f"desiredLayout.nodes[{index}].device", now, nodes))
     movable = {each.id: each.node for each in found if each.device["type"] not in (CPU, SOURCE, DESTINATION)}
-    leaving = sorted(
-        device for device, node in movable.items() if node and _leaves(node, wanted.get(device), targets)
-    )
+    leaving = sorted(device for device, node in movable.items() if node and _leaves(node, wanted.get(device), targets))
     coming = sorted(device for device, node in wanted.items() if movable.get(device, node) != node)
     made = [move(number, DISCONNECT, movable[each], each, ()) for number, each in enumerate(leaving, start=1)]
     numbers = {each.device: each.id for each in made}

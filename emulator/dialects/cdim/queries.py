@@ -63,7 +63,9 @@ def listed(request: Request, layouts: Iterable[Layout]) -> dict[str, Any]:
     key = one_of(request, "sortBy", ("startedAt", "endedAt"), "startedAt")
     newest = one_of(request, "orderBy", ("asc", "desc"), "desc") == "desc"
     limit, offset = count(request, "limit", LIMIT, 1), count(request, "offset", 0, 0)
-    spans = [(name, _time(request, f"{name}Since"), _time(request, f"{name}Until")) for name in ("startedAt", "endedAt")]
+    spans = [
+        (name, _time(request, f"{name}Since"), _time(request, f"{name}Until")) for name in ("startedAt", "endedAt")
+    ]
     found = [each for each in layouts if not status or each.status == status]
     for name, since_s, until_s in spans:
         found = [each for each in found if _within(_at(each, name), since_s, until_s)]

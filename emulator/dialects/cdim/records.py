@@ -119,9 +119,7 @@ class CdimView:
                 far, DESTINATION, _adapter(FABRIC_SIDE, machine), [_link(CPU, machine.uuid), _link(SOURCE, near), *own]
             ),
         )
-        return [
-            CdimResource(each, machine.uuid, not self._groups.undetected(each["deviceID"])) for each in shown
-        ]
+        return [CdimResource(each, machine.uuid, not self._groups.undetected(each["deviceID"])) for each in shown]
 
     # As they go over the wire
 

@@ -1,7 +1,7 @@
 """One chassis as NEC's composable infrastructure shows it: configuration manager and layout-apply on one port.
 
-It serves the published documents as patched (``openapi/cdim``), and beyond them what composable-resource-operator
-sends (contract cohdi.md 2.4, 2.5): its body of a layout-apply, ``detail`` of the list of nodes, and links of both kinds.
+It serves the published documents as patched (``openapi/cdim``). Beyond them it serves what composable-resource-operator
+sends: its body of a layout-apply, ``detail`` of the list of nodes, and links of both kinds (contract cohdi.md 2.4, 2.5).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.operation import Answer, OperationOutcome
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.cdim.errors import Refused, answered
@@ -45,7 +46,7 @@ class _Annotation(Struct):
 
 
 class _Collected(Struct):
-    deviceID: str  # noqa: N815, the document's name
+    deviceID: str
 
 
 class CdimFace:
@@ -59,6 +60,7 @@ class CdimFace:
         self._layouts = LayoutManager(
             box, self._view, unix_s=lambda now_s: found.epoch_s + now_s, new_id=lambda: found.secret()[:10]
         )
+        box.listen(self._hear)
         self._routes: tuple[tuple[re.Pattern[str], dict[str, _Act]], ...] = tuple(
             (re.compile(f"{API}/{path}"), verbs)
             for path, verbs in (
@@ -87,6 +89,12 @@ class CdimFace:
                 ("migration-procedures()", {"POST": self._migrate}),
             )
         )
+
+    def _hear(self, event: ChassisEvent) -> None:
+        """A reset takes the managers back to their start, too."""
+        if event.event == "reset":
+            self._groups.reset()
+            self._layouts.reset()
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Read the request, begin what it asks for."""

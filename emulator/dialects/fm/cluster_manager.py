@@ -12,8 +12,8 @@ from mews.emulator.chassis.operation import Operation, OperationKind
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.fm.bodies import Resize
 from mews.emulator.dialects.fm.errors import Refused
-from mews.emulator.dialects.identities import CLUSTER
 from mews.emulator.dialects.fm.records import FabricView
+from mews.emulator.dialects.identities import CLUSTER
 from mews.emulator.dialects.machines import CabledMachine
 
 ADDED, ADDING, ADD_FAILED = "ADD_COMPLETE", "ADDING", "ADD_FAILED"

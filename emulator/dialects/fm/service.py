@@ -18,9 +18,9 @@ from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.fm.bodies import Wanted, attach_body, detach_body, query_condition, resize_body
 from mews.emulator.dialects.fm.cluster_manager import ClusterManager
 from mews.emulator.dialects.fm.errors import FAILURES, Refused, error_response
-from mews.emulator.dialects.identities import CLUSTER, TENANT
 from mews.emulator.dialects.fm.records import FabricView
 from mews.emulator.dialects.fm.tokens import TOKEN_PATH, TokenService
+from mews.emulator.dialects.identities import CLUSTER, TENANT
 from mews.emulator.dialects.machines import CabledMachine, leave_only
 from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings, without_a_wire
 from mews.emulator.dialects.wire import JSON, Dropped, Pending, Request, Response, as_json

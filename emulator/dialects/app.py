@@ -57,6 +57,8 @@ def wire_app(answer: Answer, admit: Callable[[Request], Response | None] = lambd
         return write_response(reply)
 
     app.view_functions["wire"] = wire
+    # Routing knows no path with a line break in it: that is answered in the dialect's words, too.
+    app.register_error_handler(404, lambda error: wire())
     return app
 
 

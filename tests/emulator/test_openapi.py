@@ -60,14 +60,15 @@ def operations(dialect: str, described: dict[str, Any]) -> list[Any]:
     ]
 
 
-def send(server: ChassisServer, dialect: str, operation: Any, mode: Any) -> None:
+def send(server: ChassisServer, dialect: str, operation: Any, mode: Any, above: str = "") -> None:
+    """Try an operation; ``above`` is what its paths are below."""
     base = server.ready()["control"]["url"] if dialect == "control" else url_of(server, dialect)
     headers = {"Authorization": f"Bearer {server.token}"} if dialect == "control" else {}
 
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     @QUICK
     def each(case: Any) -> None:
-        case.call_and_validate(base_url=base, headers=headers, checks=CHECKS, timeout=60)
+        case.call_and_validate(base_url=base + above, headers=headers, checks=CHECKS, timeout=60)
 
     each()
 

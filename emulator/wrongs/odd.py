@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mews.emulator.dialects.wire import Request, Response
-from mews.emulator.wrongs.over_http import EACH, PLAIN, TABLES
+from mews.emulator.wrongs.over_http import PLAIN, TABLES, WIRED
 from mews.emulator.wrongs.parts import (
     Make,
     each_device,
@@ -94,14 +94,14 @@ ODD: tuple[Wrong, ...] = (
         _oem,
         legal=True,
     ),
-    Wrong("odd-space", "JSON is indented", EACH, _rewritten(indent=4), legal=True),
-    Wrong("odd-escapes", "JSON has escapes", EACH, replies(reads, _escaped), legal=True),
-    Wrong("odd-charset", "Content-Type names a charset, in lower case", EACH, replies(_any, _charset), legal=True),
-    Wrong("odd-chunks", "bodies come in chunks", EACH, headers(reads, X_Mews_Chunked="7"), legal=True),
-    Wrong("odd-close", "each reply ends its connection", EACH, headers(_any, Connection="close"), legal=True),
-    Wrong("odd-busy", "a read now and then is 429 with Retry-After", EACH, _busy(429), legal=True),
-    Wrong("odd-unavailable", "a read now and then is 503 with Retry-After", EACH, _busy(503), legal=True),
+    Wrong("odd-space", "JSON is indented", WIRED, _rewritten(indent=4), legal=True),
+    Wrong("odd-escapes", "JSON has escapes", WIRED, replies(reads, _escaped), legal=True),
+    Wrong("odd-charset", "Content-Type names a charset, in lower case", WIRED, replies(_any, _charset), legal=True),
+    Wrong("odd-chunks", "bodies come in chunks", WIRED, headers(reads, X_Mews_Chunked="7"), legal=True),
+    Wrong("odd-close", "each reply ends its connection", WIRED, headers(_any, Connection="close"), legal=True),
+    Wrong("odd-busy", "a read now and then is 429 with Retry-After", WIRED, _busy(429), legal=True),
+    Wrong("odd-unavailable", "a read now and then is 503 with Retry-After", WIRED, _busy(503), legal=True),
     Wrong("odd-slow", "every reply takes a tenth of a second", TABLES, later(_any, 0.1), legal=True),
     Wrong("odd-upper-uuid", "a UUID is in upper case", PLAIN, member("uuid", _upper), legal=True),
-    Wrong("odd-server", "the Server header is another", EACH, headers(_any, Server="acme/1.0 (chassis)"), legal=True),
+    Wrong("odd-server", "the Server header is another", WIRED, headers(_any, Server="acme/1.0 (chassis)"), legal=True),
 )

@@ -24,6 +24,7 @@ ALL = ("h3api", "resource-pool", "redfish")
 PLAIN = ("h3api", "resource-pool")
 EACH = (*ALL, "fm")
 TABLES = (*PLAIN, "fm")
+WIRED = (*EACH, "cdim")
 PAGE = b"<html><body>Please log in</body></html>"
 SLOW_S = 70.0
 """Longer than an attach on any measured box by far (contract chassis.md 2: 18.20 s)."""
@@ -50,57 +51,57 @@ OVER_HTTP: tuple[Wrong, ...] = (
     Wrong("asks-credentials", "reading asks for credentials", PLAIN, instead(lists, _status(401))),
     Wrong("forbids-reading", "reading is forbidden", PLAIN, instead(lists, _status(403))),
     Wrong("asks-credentials-to-write", "moves ask for credentials", PLAIN, instead(writes, _status(401))),
-    Wrong("reads-fail", "the listing is HTTP 500", EACH, instead(lists, _status(500, "oops"))),
+    Wrong("reads-fail", "the listing is HTTP 500", WIRED, instead(lists, _status(500, "oops"))),
     Wrong(
         "reads-fail-sometimes",
         "a listing now and then is HTTP 500",
-        EACH,
+        WIRED,
         sometimes(instead(lists, _status(500)), lists),
     ),
-    Wrong("moves-fail", "every move is HTTP 500 and none is carried out", EACH, instead(moves, _status(500, "oops"))),
+    Wrong("moves-fail", "every move is HTTP 500 and none is carried out", WIRED, instead(moves, _status(500, "oops"))),
     Wrong(
         "reads-drop-sometimes",
         "a connection now and then is dropped",
-        EACH,
+        WIRED,
         sometimes(instead(lists, Dropped()), lists),
     ),
-    Wrong("moves-drop", "every move's connection is dropped and none is carried out", EACH, instead(moves, Dropped())),
+    Wrong("moves-drop", "every move's connection is dropped and none is carried out", WIRED, instead(moves, Dropped())),
     Wrong(
         "moves-drop-after",
         "moves are carried out and their connections dropped",
-        EACH,
+        WIRED,
         replies(moves, lambda reply: Dropped()),
     ),
-    Wrong("cut", "a listing ends before its Content-Length", EACH, replies(lists, _cut)),
+    Wrong("cut", "a listing ends before its Content-Length", WIRED, replies(lists, _cut)),
     Wrong(
         "cut-sometimes",
         "a listing now and then ends before its Content-Length",
-        EACH,
+        WIRED,
         sometimes(replies(lists, _cut), lists),
     ),
     Wrong(
-        "half-sometimes", "a listing now and then is half a JSON text", EACH, sometimes(replies(lists, _half), lists)
+        "half-sometimes", "a listing now and then is half a JSON text", WIRED, sometimes(replies(lists, _half), lists)
     ),
-    Wrong("gzip", "the listing is compressed unasked", EACH, replies(lists, _zipped)),
+    Wrong("gzip", "the listing is compressed unasked", WIRED, replies(lists, _zipped)),
     Wrong(
         "gzip-sometimes",
         "a listing now and then is compressed unasked",
-        EACH,
+        WIRED,
         sometimes(replies(lists, _zipped), lists),
     ),
-    Wrong("byte-order-mark", "the listing begins with a byte order mark", EACH, text(lambda found: f"\ufeff{found}")),
+    Wrong("byte-order-mark", "the listing begins with a byte order mark", WIRED, text(lambda found: f"\ufeff{found}")),
     Wrong(
         "member-twice",
         "an object names a member twice",
-        EACH,
+        WIRED,
         text(lambda found: found.replace("{", '{"Id": "1", "Id": "2", ', 1)),
     ),
-    Wrong("not-a-number", "the listing has NaN", EACH, text(lambda found: found.replace("{", '{"Slot": NaN, ', 1))),
-    Wrong("more-behind", "the listing has more text behind its JSON", EACH, text(lambda found: f"{found}\nOK")),
+    Wrong("not-a-number", "the listing has NaN", WIRED, text(lambda found: found.replace("{", '{"Slot": NaN, ', 1))),
+    Wrong("more-behind", "the listing has more text behind its JSON", WIRED, text(lambda found: f"{found}\nOK")),
     Wrong(
         "a-page",
         "the listing is an HTML page now and then",
-        EACH,
+        WIRED,
         sometimes(instead(lists, Response(200, {"Content-Type": "text/html"}, PAGE)), lists),
     ),
     Wrong(
@@ -110,17 +111,17 @@ OVER_HTTP: tuple[Wrong, ...] = (
         replies(lists, lambda reply: Response(202, reply.headers, reply.body)),
     ),
     Wrong(
-        "busy", "a read now and then is 429 without Retry-After", EACH, sometimes(instead(lists, _status(429)), lists)
+        "busy", "a read now and then is 429 without Retry-After", WIRED, sometimes(instead(lists, _status(429)), lists)
     ),
     Wrong(
         "unavailable",
         "a read now and then is 503 without Retry-After",
-        EACH,
+        WIRED,
         sometimes(instead(lists, _status(503)), lists),
     ),
     Wrong(
-        "clock-of-1970", "the Date header is that of 1970", EACH, headers(reads, Date="Thu, 01 Jan 1970 00:00:10 GMT")
+        "clock-of-1970", "the Date header is that of 1970", WIRED, headers(reads, Date="Thu, 01 Jan 1970 00:00:10 GMT")
     ),
-    Wrong("no-date", "the Date header is no date", EACH, headers(reads, Date="today")),
+    Wrong("no-date", "the Date header is no date", WIRED, headers(reads, Date="today")),
     Wrong("slow-attach", "an attach takes longer than on any measured box", ("h3api",), later(attaches, SLOW_S)),
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mews.emulator.dialects.wire import Request, Response
 from mews.emulator.wrongs.tables import (
     ACTION,
+    CDIM,
     PLAIN,
     REDFISH,
     AskedMove,
@@ -248,12 +249,21 @@ def table(request: Request, ask: Ask) -> dict[str, str]:
 def settled(request: Request, reply: Reply, ask: Ask, stage: Stage) -> Reply:
     """A long operation's own reply, once it has one."""
     for _ in range(MOST_POLLS):
-        where = reply.headers.get("Location", "") if isinstance(reply, Response) and reply.status == 202 else ""
+        where = _monitor(request, reply) if isinstance(reply, Response) else ""
         if not where:
             return reply
         stage.wait(0.1)
         reply = ask(on_target(replace(request, method="GET", body=b""), where))
     return reply
+
+
+def _monitor(request: Request, reply: Response) -> str:
+    """Where to look how a long operation goes on, "" once it does not."""
+    if dialect_of(request) != "cdim":
+        return reply.headers.get("Location", "") if reply.status == 202 else ""
+    value = json.loads(reply.body) if reply.status in (200, 202) else {}
+    going_on = reply.status == 202 or value.get("status") in ("IN_PROGRESS", "CANCELING")
+    return f"{CDIM.allocation}/{value['applyID']}" if going_on else ""
 
 
 def resources(change: Callable[[dict[str, Any]], object], kind: str = "") -> Make:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from mews.emulator.wrongs.odd import ODD
+from mews.emulator.wrongs.of_cdim import OF_CDIM
 from mews.emulator.wrongs.of_fm import OF_FM
 from mews.emulator.wrongs.of_listings import OF_LISTINGS
 from mews.emulator.wrongs.of_redfish import OF_REDFISH
@@ -17,7 +18,8 @@ from mews.emulator.wrongs.over_http import OVER_HTTP
 from mews.emulator.wrongs.wrong import Ask, Handler, Stage, Wrong, in_front
 
 WRONGS: Mapping[str, Wrong] = {
-    wrong.name: wrong for wrong in (*OVER_HTTP, *OF_TABLES, *OF_LISTINGS, *OF_FM, *OF_REDFISH, *OF_REDFISH_TASKS, *ODD)
+    wrong.name: wrong
+    for wrong in (*OVER_HTTP, *OF_TABLES, *OF_LISTINGS, *OF_FM, *OF_CDIM, *OF_REDFISH, *OF_REDFISH_TASKS, *ODD)
 }
 
 

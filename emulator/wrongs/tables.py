@@ -206,6 +206,67 @@ def fm_error(status: int, text: str) -> Response:
     return Response(status, JSON, as_json({"status": status, "detail": detail}))
 
 
+class Cdim(Struct, frozen=True):
+    """``cdim`` (contract chassis.md 6): moves are layouts of one procedure. Ports are the IDs of nodes."""
+
+    listing: str = "/cdim/api/v1/resources"
+    allocation: str = "/cdim/api/v1/layout-apply"
+
+    def lists(self, request: Request) -> bool:
+        """GET of all resources in full."""
+        return request.method == "GET" and request.path == self.listing and request.query.get("detail") == "true"
+
+    def move(self, request: Request) -> AskedMove | None:
+        """A layout that has one procedure of the published form."""
+        procedures = self.procedures(request)
+        if len(procedures) != 1:
+            return None
+        (only,) = procedures
+        node, device = only.get("targetCPUID"), only.get("targetDeviceID")
+        if only.get("operation") not in ("connect", "disconnect") or not node or not device:
+            return None
+        return AskedMove(str(device), str(node) if only["operation"] == "connect" else None, str(node))
+
+    def procedures(self, request: Request) -> Records:
+        """The procedures that a request asks for; none of another request."""
+        value = _json(request.body) if (request.method, request.path) == ("POST", self.allocation) else None
+        found = value.get("procedures") if isinstance(value, dict) else None
+        return found if isinstance(found, list) and all(isinstance(each, dict) for each in found) else []
+
+    def asking(self, request: Request, move: AskedMove) -> Request:
+        """A layout of one procedure."""
+        procedure = {
+            "operationID": 1,
+            "operation": "disconnect" if move.port is None else "connect",
+            "targetCPUID": move.port or move.left or "",
+            "targetDeviceID": move.device,
+            "dependencies": [],
+        }
+        return self.layout(request, [procedure])
+
+    def layout(self, request: Request, procedures: Records) -> Request:
+        """A layout of these."""
+        headers = {**request.headers, TARGET: self.allocation, "content-type": "application/json"}
+        body = as_json({"procedures": procedures})
+        return Request("POST", self.allocation, {}, headers, body, secure=request.secure, address=request.address)
+
+    def answered(self, request: Request, *, done: bool) -> Response:
+        """Whether it is taken: what becomes of it, the layout says."""
+        if done:
+            return Response(202, JSON, as_json({"applyID": "0000000000"}))
+        return cdim_error(409, "E40010", "Already running. Cannot start multiple instances.")
+
+    def is_done(self, reply: Response) -> bool:
+        """Whether it was taken, or is completed."""
+        value = _json(reply.body)
+        return reply.status == 202 or (isinstance(value, dict) and value.get("status") == "COMPLETED")
+
+
+def cdim_error(status: int, code: str, text: str) -> Response:
+    """An error in the form of layout-apply."""
+    return Response(status, {**JSON, "X-Content-Type-Options": "nosniff"}, as_json({"code": code, "message": text}))
+
+
 class Redfish(Struct, frozen=True):
     """``redfish`` (contract chassis.md 4): the actions of a zone."""
 
@@ -254,9 +315,9 @@ def redfish_error(status: int, word: str, text: str) -> Response:
     return Response(status, {**JSON, "OData-Version": "4.0"}, as_json(body))
 
 
-H3API, POOL, REDFISH, FM = H3Api(), ResourcePool(), Redfish(), Fm()
+H3API, POOL, REDFISH, FM, CDIM = H3Api(), ResourcePool(), Redfish(), Fm(), Cdim()
 PLAIN: Mapping[str, H3Api | ResourcePool | Fm] = {"h3api": H3API, "resource-pool": POOL, "fm": FM}
-WORDS: Mapping[str, Words] = {**PLAIN, "redfish": REDFISH}
+WORDS: Mapping[str, Words] = {**PLAIN, "redfish": REDFISH, "cdim": CDIM}
 
 
 def words_of(request: Request) -> Words:

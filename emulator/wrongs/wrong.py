@@ -56,6 +56,7 @@ PREFIXES = (
     ("/fabric_manager", "fm"),
     ("/cluster_manager", "fm"),
     ("/id_manager", "fm"),
+    ("/cdim", "cdim"),
 )
 
 

@@ -28,6 +28,8 @@ TOPICS = (
     "words",  # an error in other words than the contract's
     "error-type",  # an error of another content type
     "error-form",  # an error whose body has another form
+    "layout-error",  # an error of layout-apply whose body has another form
+    "sniffing",  # a reply without the header that forbids to guess its type
     "token-type",  # a token of another type than Bearer
     "challenge",  # a 401 that does not say how to log in
     "form",  # a reply to a read of the wrong form

@@ -33,9 +33,7 @@ def adapter(port: str, side: str = "destinationFabricAdapter") -> str:
     return identity(side, "A", f"host-{port}")
 
 
-def procedure(
-    operation: str, port: str, device: str, number: int = 1, after: tuple[int, ...] = ()
-) -> dict[str, Any]:
+def procedure(operation: str, port: str, device: str, number: int = 1, after: tuple[int, ...] = ()) -> dict[str, Any]:
     """One of the published document."""
     return {
         "operationID": number, "operation": operation, "targetCPUID": node(port), "targetDeviceID": resource(device),

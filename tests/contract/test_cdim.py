@@ -189,9 +189,7 @@ def test_an_empty_layout_is_completed_at_once(cdim):
 
 def test_a_procedure_that_fails_ends_the_layout_and_skips_the_rest(box, cdim):
     free(box, "000900")
-    layout = cdim.apply(
-        procedure("connect", "2", "000100", 1), procedure("connect", "2", "000900", 2, (1,))
-    )
+    layout = cdim.apply(procedure("connect", "2", "000100", 1), procedure("connect", "2", "000900", 2, (1,)))
     assert layout["status"] == "FAILED"
     assert [(each["status"], each.get("statusCode")) for each in layout["applyResult"]] == [
         ("FAILED", 409), ("SKIPPED", None)
@@ -373,9 +371,7 @@ def test_a_manager_that_applies_another_layout_is_busy(box, cdim):
 @pytest.mark.parametrize(("when", "port"), [("after", None), ("before", "1")])
 def test_a_layout_that_ends_half_done(box, cdim, when, port):
     fault(box, kind="layout-half-done", when=when)
-    layout = cdim.apply(
-        procedure("disconnect", "1", "000100", 1), procedure("disconnect", "1", "000200", 2, (1,))
-    )
+    layout = cdim.apply(procedure("disconnect", "1", "000100", 1), procedure("disconnect", "1", "000200", 2, (1,)))
     first = {"after": "COMPLETED", "before": "FAILED"}[when]
     assert (layout["status"], [each["status"] for each in layout["applyResult"]]) == ("FAILED", [first, "SKIPPED"])
     assert (port_of(box, "000100"), port_of(box, "000200")) == (port, "1")

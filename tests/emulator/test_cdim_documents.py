@@ -1,4 +1,4 @@
-"""The published documents of CDIM, patched: each patch is needed, and the face is as they say (tried by schemathesis)."""
+"""The published documents of CDIM, patched: each patch is needed, and schemathesis finds the face as they say."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import schemathesis
 from jsonschema import ValidationError
@@ -35,7 +36,7 @@ def broken(document: dict[str, Any]) -> bool:
     """Whether it is no OpenAPI document, or has references or parameters that lead nowhere."""
     try:
         schemathesis.openapi.from_dict(document).validate()
-    except Exception:
+    except jsonschema_rs.ValidationError:
         return True
     for path, verbs in document["paths"].items():
         named = set(re.findall(r"\{([^}]+)\}", path))

@@ -1,7 +1,7 @@
 """One chassis as NEC's composable infrastructure shows it: configuration manager and layout-apply on one port.
 
-It serves the published documents as patched (``openapi/cdim``). Beyond them it serves what composable-resource-operator
-sends: its body of a layout-apply, ``detail`` of the list of nodes, and links of both kinds (contract cohdi.md 2.4, 2.5).
+It serves the published documents as patched (``openapi/cdim``). Beyond them it serves what the operator of CoHDI sends:
+its body of a layout-apply, ``detail`` of the list of nodes, and links of both kinds (contract cohdi.md 2.4, 2.5).
 """
 
 from __future__ import annotations

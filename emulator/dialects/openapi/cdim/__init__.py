@@ -1,7 +1,7 @@
 """The published OpenAPI documents of CDIM, and the patches with which they can be kept (contract cohdi.md 2.5).
 
-The documents are those of project-cdim/docs 7011ed9, release 0.2.0, byte for byte, under the Apache License 2.0 (LICENSE
-beside them). They contradict themselves, so ``patches.yaml`` lists what is read in another way, each with its reason.
+The documents are those of project-cdim/docs 7011ed9, release 0.2.0, byte for byte, under the Apache License 2.0, which
+lies beside them. They contradict themselves: ``patches.yaml`` lists what is read in another way, each with its reason.
 """
 
 from __future__ import annotations

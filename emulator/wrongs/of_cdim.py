@@ -208,9 +208,24 @@ def _says(operation: str) -> Make:
 
     def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
         struck = (move.port is not None) == (operation == "connect")
-        return ask(WORDS.layout(request, []) if struck else request)
+        node = "" if operation == "connect" else move.left
+        could = struck and _node_of(request, move.device, ask) == node and _get(request, f"{_NODES}/{move.left}", ask)
+        return ask(WORDS.layout(request, []) if could else request)
 
     return moved(act)
+
+
+def _get(request: Request, target: str, ask: Ask) -> dict[str, Any] | None:
+    """The object of a 200 to a GET."""
+    found = ask(on_target(replace(request, method="GET", body=b""), target))
+    value: dict[str, Any] | None = json.loads(found.body) if isinstance(found, Response) else None
+    return value if isinstance(found, Response) and found.status == 200 else None
+
+
+def _node_of(request: Request, device: str, ask: Ask) -> str | None:
+    """The node that a device is linked to, "" for none; None of a device that there is not."""
+    found = _get(request, f"{_RESOURCES}/{device}", ask)
+    return None if found is None else "".join(found["nodeIDs"])
 
 
 def _denies(operation: str) -> Make:
@@ -230,10 +245,9 @@ def _denies(operation: str) -> Make:
 def _moves_connected(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
     """What is connected is disconnected first."""
     if move.port is not None:
-        found = ask(on_target(replace(request, method="GET", body=b""), f"{_RESOURCES}/{move.device}"))
-        nodes = json.loads(found.body).get("nodeIDs") if isinstance(found, Response) else None
-        if nodes and nodes[0] != move.port:
-            settled(request, ask(WORDS.asking(request, AskedMove(move.device, None, nodes[0]))), ask, stage)
+        node = _node_of(request, move.device, ask)
+        if node and node != move.port:
+            settled(request, ask(WORDS.asking(request, AskedMove(move.device, None, node))), ask, stage)
     return ask(request)
 
 

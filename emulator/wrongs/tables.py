@@ -223,7 +223,8 @@ class Cdim(Struct, frozen=True):
             return None
         (only,) = procedures
         node, device = only.get("targetCPUID"), only.get("targetDeviceID")
-        if only.get("operation") not in ("connect", "disconnect") or not node or not device:
+        waits = only.get("dependencies") != []
+        if waits or only.get("operation") not in ("connect", "disconnect") or not node or not device:
             return None
         return AskedMove(str(device), str(node) if only["operation"] == "connect" else None, str(node))
 

@@ -189,6 +189,10 @@ def _shown(line: Line, operation: _Operation) -> str:
     if fault.kind == "half-applied-attach":
         says = str(fault.spec.get("says", True)).lower()
         return what if truth or answer != says else ""
+    if fault.kind == "layout-busy":
+        return what if truth or line.fields["reason"] != "busy" else ""
+    if fault.kind == "layout-half-done":
+        return what if truth and fault.spec.get("when") == "before" else ""
     if fault.kind == "never-trains":
         return what if truth or not line.fields["reason"] else ""
     if fault.kind == "slow-operation" and not line.fields["reason"]:

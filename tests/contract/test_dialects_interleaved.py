@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.dialects import OURS
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.dialects.cdim.service import API
 from mews.emulator.dialects.fm.service import FABRIC
 from mews.emulator.dialects.h3api import port_gid
 from mews.emulator.dialects.identities import TENANT, machine_uuid, resource_uuid
@@ -147,6 +148,33 @@ class DialectMachine(RuleBasedStateMachine):
         if well:
             self.model[device] = None
 
+    def layout(self, operation, port, device):
+        """The end of a layout of one procedure, for the node on a port, which only a cabled one is."""
+        node = machine_uuid({"1": "host-1", "2": "host-2"}.get(port, "nobody"))
+        procedure = {
+            "operationID": 1, "operation": operation, "targetCPUID": node, "targetDeviceID": self.resource(device),
+            "dependencies": [],
+        }  # fmt: skip
+        said = self.ask("cdim", "POST", f"{API}/layout-apply", {"procedures": [procedure]})
+        assert said.status == 202
+        path = f"{API}/layout-apply/{json.loads(said.body)['applyID']}"
+        while (status := json.loads(self.ask("cdim", "GET", path).body)["status"]) == "IN_PROGRESS":
+            self.now_s += 1
+        return status == "COMPLETED"
+
+    @rule(device=DEVICES, port=PORTS)
+    def connect_by_a_layout(self, device, port):
+        well = self.layout("connect", port, device)
+        assert well is self.attachable(device, port)
+        self.attached(well, device, port)
+
+    @rule(device=DEVICES, port=PORTS)
+    def disconnect_by_a_layout(self, device, port):
+        well = self.layout("disconnect", port, device)
+        assert well is (device in self.model and port in CABLED and self.model[device] == port)
+        if well:
+            self.model[device] = None
+
     @rule(device=DEVICES, dialect=st.sampled_from(["h3api", "resource-pool"]))
     def detach(self, device, dialect):
         if dialect == "h3api":
@@ -201,6 +229,11 @@ class DialectMachine(RuleBasedStateMachine):
         data = json.loads(self.ask("fm", "GET", f"{FABRIC}/resources", query={"tenant_uuid": TENANT}).body)["data"]
         machines = {each["mach_uuid"]: str(each["mach_id"]) for each in data["machines"]}
         assert {r["res_name"]: machines.get(r["mach_uuid"]) for r in data["resources"]} == self.model
+        found = json.loads(self.ask("cdim", "GET", f"{API}/resources", query={"detail": "true"}).body)["resources"]
+        nodes = {machine_uuid("host-1"): "1", machine_uuid("host-2"): "2"}
+        gpus = [each for each in found if each["device"]["type"] == "GPU"]
+        linked = {each["device"]["attribute"]["name"]: [nodes[node] for node in each["nodeIDs"]] for each in gpus}
+        assert linked == {device: [now] if now else [] for device, now in self.model.items()}
         listed = json.loads(self.ask("redfish", "GET", ENDPOINTS, query={"$expand": "."}).body)["Members"]
         zones = {each["Id"]: each["Links"]["Zones"] for each in listed if not each["Id"].startswith("hostport")}
         shown = {name: found[0]["@odata.id"].rpartition("/")[2] if found else None for name, found in zones.items()}

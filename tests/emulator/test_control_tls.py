@@ -55,7 +55,7 @@ def table(server: ChassisServer) -> dict[str, object]:
 def test_control_and_redfish_are_under_tls_and_the_boxes_own_languages_are_not(server: ChassisServer):
     ready = server.ready()
     schemes = {name: url.partition(":")[0] for name, url in ready["chassis"]["A"].items()}
-    assert schemes == {"h3api": "http", "resource-pool": "http", "redfish": "https", "fm": "https"}
+    assert schemes == {"h3api": "http", "resource-pool": "http", "redfish": "https", "fm": "https", "cdim": "http"}
     assert ready["control"]["url"].startswith("https://")
     assert set(table(server)) == {"A"}
 

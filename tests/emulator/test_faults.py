@@ -102,6 +102,29 @@ def test_tokens_end_amid_an_operation_before_or_after_the_effect(when, port):
     assert not made.begin_detach("d1", 10.0).ends_login
 
 
+def test_a_busy_manager_refuses_a_move_without_delay_and_without_effect():
+    made = with_fault(kind="layout-busy")
+    operation = made.begin_detach("d0", 0.0)
+    answer = done(made, operation)
+    assert (answer.ok, answer.refusal.code, operation.due_s, ports(made)["d0"]) == (False, "busy", 0.0, "1")
+    assert done(made, made.begin_detach("d0", 0.0)).ok
+
+
+def test_what_is_refused_anyhow_is_not_refused_as_busy():
+    made = with_fault(kind="layout-busy")
+    assert done(made, made.begin_attach("d0", "2", 0.0)).refusal.code == "already-attached"
+    assert done(made, made.begin_detach("d0", 0.0)).refusal.code == "busy"
+
+
+@pytest.mark.parametrize(("when", "port"), [("before", "1"), ("after", None)])
+def test_a_layout_ends_half_done_before_or_after_the_effect(when, port):
+    made = with_fault(kind="layout-half-done", ends="SUSPENDED", when=when)
+    operation = made.begin_detach("d0", 0.0)
+    done(made, operation)
+    assert (operation.layout_ends, ports(made)["d0"]) == ("SUSPENDED", port)
+    assert made.begin_detach("d1", 10.0).layout_ends == ""
+
+
 def test_a_device_is_listed_twice_once():
     made = with_fault(kind="listed-twice")
     devices = [row.device for row in read(made).rows]

@@ -74,7 +74,7 @@ def test_the_ready_file_names_every_chassis_every_dialect_control_and_the_pid(tm
         assert list(ready["chassis"]) == ["A", "B", "C", "D"]
         assert len({urls["h3api"] for urls in ready["chassis"].values()}) == 4
         for urls in ready["chassis"].values():
-            assert set(urls) == {"h3api", "resource-pool", "redfish", "fm"}
+            assert set(urls) == {"h3api", "resource-pool", "redfish", "fm", "cdim"}
             assert ask(urls["h3api"], "GET", "/h3api/v1/resources")[0] == 200
             assert ask(urls["resource-pool"], "GET", "/resources")[0] == 200
         assert set(ready["control"]) == {"url", "token"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from tests.fuzz.cdim_faces import pool
 from tests.fuzz.faces import api, chassis
 from tests.fuzz.fm_faces import fabric
 from tests.fuzz.judge import Face
@@ -27,6 +28,7 @@ FACES: dict[Group, tuple[str, ...]] = {
         "control without it",
     ),
     fabric: ("fm with a token", "fm as nobody"),
+    pool: ("cdim",),
     services: ("service gpushare-extender", "service koord-scheduler", "service koord-webhook"),
     api: ("kubernetes as everybody", "kubernetes with the token", "kubernetes without it"),
     hosts: ("hosts' control with the token", "hosts' control without it"),

@@ -71,7 +71,7 @@ def engine(monkeypatch):
         ("run x.yaml --seeds 9-1", 2, "--seeds 9-1"),
         ("run x.yaml --seeds a-b", 2, "must be A-B"),
         ("run x.yaml --seed 1 --seeds 1-2", 2, "only one of the two"),
-        ("run x.yaml --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish, fm"),
+        ("run x.yaml --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish, fm, cdim"),
         ("run x.yaml --timeout 0", 2, "--timeout 0"),
         ("run x.yaml --jobs 0", 2, "--jobs 0: must be at least 1"),
         ("run x.yaml --jobs -2", 2, "--jobs -2: must be at least 1"),

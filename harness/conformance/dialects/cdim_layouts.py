@@ -92,6 +92,8 @@ def _moved(bench: ClauseContext) -> tuple[HttpReply, dict[str, Any]]:
     if not bench.move(device, None, ask) or not replies or replies[-1].status >= 300:
         raise NotJudged(f"device {device} cannot be detached")
     found: dict[str, Any] = face.last
+    if found.get("status") != "COMPLETED":
+        raise NotJudged(f"the layout that detaches device {device} is {shown(found.get('status'))}")
     return replies[-1], found
 
 
@@ -179,7 +181,7 @@ def busy(bench: ClauseContext) -> None:
 
     def ask() -> bool:
         said = face.ask(body)
-        layout = text(said.json(), "applyID") if said.status == 202 else ""
+        layout = text(said.json(), "applyID") if said.status < 300 else ""
         if not layout:
             return False
         met.append(face.send("POST", APPLY, layout_body([])))

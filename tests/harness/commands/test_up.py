@@ -63,7 +63,7 @@ def test_ready_json_says_all_that_is_fixed_and_sigterm_leaves_nothing(instance):
     assert [(folder / name).stat().st_mode & 0o077 for name in ("ready.json", "kubeconfig")] == [0, 0], (
         "they let one in"
     )
-    assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool", "redfish", "fm"}
+    assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool", "redfish", "fm", "cdim"}
     assert all({"device_plugins", "pod_resources", "sysfs", "env"} <= set(node) for node in ready["nodes"].values())
     assert read(ready, ready["chassis"]["A"]["resource-pool"] + "/resources")[0] == 200
     assert ready["chassis"]["A"]["h3api"].startswith("http://"), "as the real box"

@@ -78,6 +78,19 @@ OF_FM: list[tuple[dict[str, Any], set[str]]] = [
 ]
 """What a fabric manager's clauses make of faults."""
 
+OF_CDIM: list[tuple[dict[str, Any], set[str]]] = [
+    ({"kind": "layout-busy", "count": 2}, set()),  # a layout that meets another one is asked for again
+    ({"kind": "layout-half-done", "operation": "attach"}, {"truth-attach"}),
+    ({"kind": "layout-half-done", "operation": "attach", "when": "before"}, {"attach"}),
+    ({"kind": "layout-half-done", "operation": "detach", "ends": "SUSPENDED"}, {"truth-detach"}),
+    ({"kind": "listed-twice", **EVER}, {"one-place"}),
+    ({"kind": "unknown-host", **EVER}, set()),
+    ({"kind": "dropped-connection", "operation": "attach", "when": "after"}, {"answers"}),
+    ({"kind": "lying-result", "operation": "detach"}, {"truth-detach"}),
+    ({"kind": "wrong-uuid"}, {"uuid"}),
+]
+"""What the clauses of configuration manager and layout-apply make of faults."""
+
 WALKING = {"4.taken-block", "4.ready-to-remove", "4.patch-bad", "4.patch-mixed", "4.patch-nothing"}
 
 
@@ -143,7 +156,7 @@ def test_a_list_that_shows_the_past_is_not_fresh(dialect, server):
 
 
 def test_every_fault_of_the_registry_is_among_the_cases():
-    cases = {spec["kind"] for spec, _ in (*CASES, *OF_FM)}
+    cases = {spec["kind"] for spec, _ in (*CASES, *OF_FM, *OF_CDIM)}
     assert cases | {"stale-list", "link-down"} == set(FAULTS)
 
 
@@ -153,6 +166,14 @@ def test_a_fault_of_a_fabric_manager_is_found_as_the_clause_that_it_breaks(spec,
         box.faults.add(spec, server.rack.clock.now())
     results = judged(url_of(server, "fm"), "fm", **known(server))
     assert broken(results) == {f"5.{word}" for word in expected}, told(results)
+
+
+@pytest.mark.parametrize(("spec", "expected"), OF_CDIM, ids=str)
+def test_a_fault_of_layouts_is_found_as_the_clause_that_it_breaks(spec, expected, server):
+    with server.rack.box("A") as box:
+        box.faults.add(spec, server.rack.clock.now())
+    results = judged(url_of(server, "cdim"), "cdim", **known(server))
+    assert broken(results) == {f"6.{word}" for word in expected}, told(results)
 
 
 @pytest.mark.parametrize("dialect", [H3API, POOL])

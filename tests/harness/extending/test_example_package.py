@@ -85,7 +85,7 @@ def test_what_a_file_says_of_it_is_checked_as_the_file_is_read(mews, tmp_path, s
 def test_an_unknown_name_lists_what_the_package_brings(mews):
     done = mews("run", "demo", "--dialect", "soap")
     assert done.code == 2
-    assert "must be one of h3api, resource-pool, redfish, fm, toy, or module:attribute" in done.err
+    assert "must be one of h3api, resource-pool, redfish, fm, cdim, toy, or module:attribute" in done.err
 
 
 def test_its_invariant_is_judged_in_every_run(mews, tmp_path):
@@ -106,7 +106,7 @@ def test_its_invariant_is_judged_in_every_run(mews, tmp_path):
 def test_without_it_nothing_of_it_is_there(capsys):
     assert exit_code(["run", "demo", "--dialect", "toy"]) == 2
     said = capsys.readouterr().err
-    assert "--dialect toy: must be one of h3api, resource-pool, redfish, fm, or module:attribute" in said
+    assert "--dialect toy: must be one of h3api, resource-pool, redfish, fm, cdim, or module:attribute" in said
 
 
 def test_nothing_of_ours_names_it():

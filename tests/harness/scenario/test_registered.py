@@ -106,7 +106,10 @@ def test_its_breach_can_be_expected(written):
         ("invariants: ['coffee_things:Low']", "its number is 7; must be 100 or above"),
         ("invariants: ['coffee_things:Slow']", "must make a mews.kube.system.invariant.Invariant"),
         ("invariants: ['nothing']", "'nothing': must be module:attribute"),
-        ("stack: {dialect: morse}", "'morse': must be one of h3api, resource-pool, redfish, fm, or module:attribute"),
+        (
+            "stack: {dialect: morse}",
+            "'morse': must be one of h3api, resource-pool, redfish, fm, cdim, or module:attribute",
+        ),
         ("stack: {dialect: 'coffee_things:BREW'}", "is a StepKind; must be a mews.dialects.Dialect"),
         ("requires: {dialect: [morse]}", "'morse': must be one of h3api, resource-pool, redfish"),
     ],

@@ -203,7 +203,7 @@ def _no_empty(stage: Stage) -> Handler:
     return handler
 
 
-def _says(operation: str) -> Make:
+def _lies(operation: str) -> Make:
     """Such a move is answered as done and is not: an empty layout is applied in its place."""
 
     def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
@@ -376,8 +376,8 @@ OF_CDIM: tuple[Wrong, ...] = (
         _error(lambda r: _sends("POST", _APPLY)(r), lambda v: {**v, "code": v["code"].replace("E40010", "E40027")}),
         lasting=True,
     ),
-    Wrong("connect-lies", "a connect is answered as completed and is not", CDIM, _says("connect")),
-    Wrong("disconnect-lies", "a disconnect is answered as completed and is not", CDIM, _says("disconnect")),
+    Wrong("connect-lies", "a connect is answered as completed and is not", CDIM, _lies("connect")),
+    Wrong("disconnect-lies", "a disconnect is answered as completed and is not", CDIM, _lies("disconnect")),
     Wrong("connect-denies", "a connect is said to have failed and is done", CDIM, _denies("connect")),
     Wrong("disconnect-denies", "a disconnect is said to have failed and is done", CDIM, _denies("disconnect")),
     Wrong("moves-connected", "a connect moves what is connected", CDIM, moved(_moves_connected)),

@@ -26,7 +26,7 @@ API = "http://cdim/api/v1"
 """Where the hardware is controlled, as the documents' examples have it."""
 
 
-class Step(Struct):
+class ProcedureStep(Struct):
     """One procedure on its way. ``status``: WAITING, IN_PROGRESS, or how it ended; times in Unix seconds."""
 
     procedure: Procedure
@@ -67,27 +67,27 @@ class Step(Struct):
         }
 
 
-class Layout(Struct):
+class AppliedLayout(Struct):
     """One layout-apply. ``steps`` are those of the request, ``rollback`` and ``resumed`` those that came of them;
     ``current`` are the ones that are being carried out. Times in Unix seconds, None where it did not happen."""
 
     id: str
-    steps: list[Step]
+    steps: list[ProcedureStep]
     begun_s: float
     status: str = IN_PROGRESS
-    current: list[Step] = field(default_factory=list)
+    current: list[ProcedureStep] = field(default_factory=list)
     ends: str = ""
     """What a fault makes of its end."""
     ended_s: float | None = None
     canceled_s: float | None = None
     rolls_back: bool | None = None
-    rollback: list[Step] | None = None
+    rollback: list[ProcedureStep] | None = None
     rollback_status: str = ""
     rollback_begun_s: float | None = None
     rollback_ended_s: float | None = None
     suspended_s: float | None = None
     resumes: tuple[Procedure, ...] | None = None
-    resumed: list[Step] | None = None
+    resumed: list[ProcedureStep] | None = None
     resumed_s: float | None = None
 
     @property
@@ -141,9 +141,9 @@ class Layout(Struct):
         return shown if self.rolls_back is None else {**shown, "executeRollback": self.rolls_back}
 
 
-def _results(steps: Sequence[Step]) -> list[dict[str, Any]]:
+def _results(steps: Sequence[ProcedureStep]) -> list[dict[str, Any]]:
     return [shown for shown in (each.shown() for each in steps) if shown is not None]
 
 
-def _procedures(steps: Sequence[Step] | None) -> list[dict[str, Any]] | None:
+def _procedures(steps: Sequence[ProcedureStep] | None) -> list[dict[str, Any]] | None:
     return None if steps is None else [dict(each.procedure.shown) for each in steps]

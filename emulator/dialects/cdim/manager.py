@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.operation import Operation
-from mews.emulator.dialects.cdim.errors import Refused
+from mews.emulator.dialects.cdim.errors import RefusedRequest
 from mews.emulator.dialects.cdim.layouts import (
     CANCELED,
     CANCELING,
@@ -17,8 +17,8 @@ from mews.emulator.dialects.cdim.layouts import (
     SKIPPED,
     SUSPENDED,
     WAITING,
-    Layout,
-    Step,
+    AppliedLayout,
+    ProcedureStep,
 )
 from mews.emulator.dialects.cdim.procedures import CONNECT, DISCONNECT, Procedure
 from mews.emulator.dialects.cdim.records import CdimView
@@ -37,23 +37,23 @@ class LayoutManager:
         self, box: EmulatedChassis, view: CdimView, *, unix_s: Callable[[float], float], new_id: Callable[[], str]
     ) -> None:
         self._box, self._view, self._unix_s, self._new_id = box, view, unix_s, new_id
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, AppliedLayout] = {}
 
     def reset(self) -> None:
         """Forget all layouts."""
         self._layouts.clear()
 
-    def all(self) -> list[Layout]:
+    def all(self) -> list[AppliedLayout]:
         """In the order of their beginning."""
         return list(self._layouts.values())
 
-    def find(self, layout: str) -> Layout:
+    def find(self, layout: str) -> AppliedLayout:
         """The layout of that ID.
 
-        Raises Refused.
+        Raises RefusedRequest.
         """
         if layout not in self._layouts:
-            raise Refused("unknown")
+            raise RefusedRequest("unknown")
         return self._layouts[layout]
 
     def look(self, but: str = "") -> None:
@@ -63,30 +63,30 @@ class LayoutManager:
             if layout.active and layout.id != but and self._lost(layout):
                 self._give_up(layout)
 
-    def apply(self, procedures: tuple[Procedure, ...], now_s: float) -> tuple[Layout, list[Operation]]:
+    def apply(self, procedures: tuple[Procedure, ...], now_s: float) -> tuple[AppliedLayout, list[Operation]]:
         """Begin a layout; with the operations that it begins with.
 
-        Raises Refused.
+        Raises RefusedRequest.
         """
         self._box.settle(now_s)
         self._check_alone()
-        layout = Layout(self._new_id(), [Step(each) for each in procedures], self._unix_s(now_s))
+        layout = AppliedLayout(self._new_id(), [ProcedureStep(each) for each in procedures], self._unix_s(now_s))
         layout.current = layout.steps
         self._layouts[layout.id] = layout
         self._advance(layout)
         begun = [each.operation for each in layout.steps if each.operation is not None]
         if any(each.refusal is not None and each.refusal.code == "busy" for each in begun):
             del self._layouts[layout.id]
-            raise Refused("busy")
+            raise RefusedRequest("busy")
         self._forget_old()
         return layout, begun
 
     def _check_alone(self) -> None:
         if any(each.active for each in self._layouts.values()):
-            raise Refused("busy")
+            raise RefusedRequest("busy")
         suspended = next((each.id for each in self._layouts.values() if each.suspended), None)
         if suspended is not None:
-            raise Refused("suspended", suspended)
+            raise RefusedRequest("suspended", suspended)
 
     def _forget_old(self) -> None:
         ended = [each.id for each in self._layouts.values() if not each.active and not each.suspended]
@@ -96,24 +96,24 @@ class LayoutManager:
     def delete(self, layout: str) -> None:
         """Forget a layout that has ended.
 
-        Raises Refused.
+        Raises RefusedRequest.
         """
         found = self.find(layout)
         if found.active or found.suspended:
-            raise Refused("running")
+            raise RefusedRequest("running")
         del self._layouts[layout]
 
     def cancel(self, layout: str, now_s: float, *, rollback: bool) -> tuple[int, dict[str, Any]]:
         """Ask for a layout to be canceled: status and body.
 
-        Raises Refused.
+        Raises RefusedRequest.
         """
         self._box.settle(now_s)
         found = self.find(layout)
         if found.active and self._lost(found):
             word = "lost" if found.status == IN_PROGRESS else "lost-rollback"
             self._give_up(found)
-            raise Refused(word, more=found.state())
+            raise RefusedRequest(word, more=found.state())
         if found.status == IN_PROGRESS:
             found.status, found.canceled_s, found.rolls_back = CANCELING, self._unix_s(now_s), rollback
             return 202, found.state()
@@ -126,18 +126,18 @@ class LayoutManager:
             found.ended_s = self._unix_s(now_s)
             return 202, found.state()
         if found.status in (COMPLETED, FAILED) or found.rollback_status == IN_PROGRESS:
-            raise Refused("executed")
+            raise RefusedRequest("executed")
         return 200, found.state()
 
     def resume(self, layout: str, now_s: float) -> tuple[int, dict[str, Any]]:
         """Ask for a suspended layout to go on: status and body.
 
-        Raises Refused.
+        Raises RefusedRequest.
         """
         self._box.settle(now_s)
         found = self.find(layout)
         if found.active:
-            raise Refused("executed")
+            raise RefusedRequest("executed")
         if not found.suspended:
             return 200, found.state()
         found.resumed_s, found.ends = self._unix_s(now_s), ""
@@ -145,13 +145,13 @@ class LayoutManager:
             found.status = IN_PROGRESS
         else:
             found.rollback_status = IN_PROGRESS
-        found.resumed = found.current = [Step(each) for each in found.resumes or ()]
+        found.resumed = found.current = [ProcedureStep(each) for each in found.resumes or ()]
         self._advance(found)
         return 202, found.state()
 
     # On its way
 
-    def _advance(self, layout: Layout) -> None:
+    def _advance(self, layout: AppliedLayout) -> None:
         """Begin all that can be begun; once nothing is on its way any more, the layout ends."""
         for step in layout.current:
             done = {each.procedure.id for each in layout.current if each.status == COMPLETED}
@@ -161,7 +161,7 @@ class LayoutManager:
         if not any(each.status == IN_PROGRESS for each in layout.current):
             self._end(layout)
 
-    def _begin(self, layout: Layout, step: Step) -> None:
+    def _begin(self, layout: AppliedLayout, step: ProcedureStep) -> None:
         now_s, procedure = self._box.now_s, step.procedure
         step.status, step.begun_s = IN_PROGRESS, self._unix_s(now_s)
         if procedure.operation not in (CONNECT, DISCONNECT):
@@ -183,7 +183,7 @@ class LayoutManager:
         step.operation = operation
         operation.after.append(lambda: self._settled(layout, step, operation))
 
-    def _settled(self, layout: Layout, step: Step, operation: Operation) -> None:
+    def _settled(self, layout: AppliedLayout, step: ProcedureStep, operation: Operation) -> None:
         """The chassis is done with it: what it says of it is the hardware's answer."""
         answer = operation.answer()
         if answer.ok:
@@ -198,10 +198,10 @@ class LayoutManager:
         layout.ends = operation.layout_ends or layout.ends
         self._advance(layout)
 
-    def _fail(self, step: Step, reason: str, text: str) -> None:
+    def _fail(self, step: ProcedureStep, reason: str, text: str) -> None:
         step.end(self._unix_s(self._box.now_s), STATUSES.get(reason, 409), {"code": reason, "message": text})
 
-    def _end(self, layout: Layout) -> None:
+    def _end(self, layout: AppliedLayout) -> None:
         now_s = self._unix_s(self._box.now_s)
         failed = any(each.status == FAILED for each in layout.current)
         left = [each for each in layout.current if each.status == WAITING]
@@ -221,9 +221,9 @@ class LayoutManager:
             layout.status = outcome
             layout.ended_s = None if outcome == SUSPENDED else now_s
 
-    def _roll_back(self, layout: Layout, now_s: float) -> None:
+    def _roll_back(self, layout: AppliedLayout, now_s: float) -> None:
         """The procedures of a rollback are made in any case, and carried out where that was asked."""
-        layout.rollback = [Step(each) for each in layout.undo()]
+        layout.rollback = [ProcedureStep(each) for each in layout.undo()]
         if not layout.rolls_back:
             layout.ended_s = now_s
             return
@@ -231,19 +231,19 @@ class LayoutManager:
         layout.current = layout.rollback
         self._advance(layout)
 
-    def _lost(self, layout: Layout) -> bool:
+    def _lost(self, layout: AppliedLayout) -> bool:
         """Whether an operation of it has ended without a word: the management CPU was away."""
         running = [each.operation for each in layout.current if each.status == IN_PROGRESS]
         return any(each is not None and each.settled for each in running)
 
-    def _give_up(self, layout: Layout) -> None:
+    def _give_up(self, layout: AppliedLayout) -> None:
         for each in layout.current:
             if each.status == IN_PROGRESS:
                 self._fail(each, "lost", "the process does not exist any more")
         self._end(layout)
 
 
-def _rest(steps: list[Step]) -> tuple[Procedure, ...]:
+def _rest(steps: list[ProcedureStep]) -> tuple[Procedure, ...]:
     """What a suspended layout has still to do: what failed, and what was skipped."""
     left = [each.procedure for each in steps if each.status != COMPLETED]
     numbers = {each.id for each in left}

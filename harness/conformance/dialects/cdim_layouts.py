@@ -33,9 +33,9 @@ ENDED = ("COMPLETED", "FAILED", "CANCELED")
 
 def reply(bench: ClauseContext) -> None:
     """202 with an ID of ten hexadecimal digits; what it names is there at once."""
-    said, layout = _moved(bench)
-    value = said.json()
-    must(said.status == 202, f"POST {APPLY}: HTTP {said.status}, must be 202")
+    answer, layout = _moved(bench)
+    value = answer.json()
+    must(answer.status == 202, f"POST {APPLY}: HTTP {answer.status}, must be 202")
     good = re.fullmatch("[0-9a-f]{10}", text(value, "applyID"))
     must(good, f"POST {APPLY}: applyID {shown(at(value, 'applyID'))} must be 10 hexadecimal digits")
     must(layout.get("applyID") == text(value, "applyID"), f"GET {APPLY}/…: applyID must be the one that was given")
@@ -122,9 +122,9 @@ def operator_body(bench: ClauseContext) -> None:
 def empty(bench: ClauseContext) -> None:
     """There is nothing to change, and that is well."""
     face = bench.face
-    said: HttpReply = bench.insist(lambda: face.ask(layout_body([])))
-    must(said.status < 300, f"POST {APPLY}: HTTP {said.status} to an empty list of procedures, must be 202")
-    layout = bench.insist(lambda: face.ended(text(said.json(), "applyID")))
+    answer: HttpReply = bench.insist(lambda: face.ask(layout_body([])))
+    must(answer.status < 300, f"POST {APPLY}: HTTP {answer.status} to an empty list of procedures, must be 202")
+    layout = bench.insist(lambda: face.ended(text(answer.json(), "applyID")))
     status = layout.get("status")
     must(status == "COMPLETED", f"POST {APPLY}: an empty list of procedures is {shown(status)}, must be COMPLETED")
 
@@ -138,9 +138,9 @@ def bad_body(bench: ClauseContext) -> None:
     wrong = [{**good, "operation": "mews"}, {**good, "dependencies": [7]}]
     bodies = (*BAD, *(json.dumps({"procedures": [each]}).encode() for each in wrong))
     for body in bodies[: bench.often(len(bodies))]:
-        said: HttpReply = bench.insist(partial(face.send, "POST", APPLY, body))
-        must(said.status == 400, f"POST {APPLY}: HTTP {said.status} to the body {body.decode()!r}, must be 400")
-        note_error_form(bench, said, f"POST {APPLY}", layouts=True)
+        answer: HttpReply = bench.insist(partial(face.send, "POST", APPLY, body))
+        must(answer.status == 400, f"POST {APPLY}: HTTP {answer.status} to the body {body.decode()!r}, must be 400")
+        note_error_form(bench, answer, f"POST {APPLY}", layouts=True)
     bench.compare_others("", before, bench.read())
 
 
@@ -180,8 +180,8 @@ def busy(bench: ClauseContext) -> None:
     during: list[str] = []
 
     def ask() -> bool:
-        said = face.ask(body)
-        layout = text(said.json(), "applyID") if said.status < 300 else ""
+        answer = face.ask(body)
+        layout = text(answer.json(), "applyID") if answer.status < 300 else ""
         if not layout:
             return False
         met.append(face.send("POST", APPLY, layout_body([])))
@@ -200,8 +200,8 @@ def busy(bench: ClauseContext) -> None:
 def ended(bench: ClauseContext) -> None:
     """One that has ended cannot be canceled, need not be resumed, and is gone once it is deleted."""
     face = bench.face
-    said: HttpReply = bench.insist(lambda: face.ask(layout_body([])))
-    layout = text(said.json(), "applyID") if said.status < 300 else ""
+    answer: HttpReply = bench.insist(lambda: face.ask(layout_body([])))
+    layout = text(answer.json(), "applyID") if answer.status < 300 else ""
     if not layout or bench.insist(lambda: face.ended(layout)).get("status") not in ENDED:
         raise NotJudged("no layout has ended")
     for action, wanted in (("cancel", 409), ("resume", 200)):

@@ -236,7 +236,7 @@ class Cdim(Struct, frozen=True):
 
     def asking(self, request: Request, move: AskedMove) -> Request:
         """A layout of one procedure."""
-        procedure = {
+        procedure: dict[str, Any] = {
             "operationID": 1,
             "operation": "disconnect" if move.port is None else "connect",
             "targetCPUID": move.port or move.left or "",

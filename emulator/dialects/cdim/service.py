@@ -61,34 +61,32 @@ class CdimFace:
             box, self._view, unix_s=lambda now_s: found.epoch_s + now_s, new_id=lambda: found.secret()[:10]
         )
         box.listen(self._notice)
-        self._routes: tuple[tuple[re.Pattern[str], dict[str, _Act]], ...] = tuple(
-            (re.compile(f"{API}/{path}"), verbs)
-            for path, verbs in (
-                ("resources()", {"GET": self._list_resources}),
-                ("resources/available()", {"GET": self._available}),
-                ("resources/unused()", {"GET": self._unused}),
-                ("resources/([^/]+)", {"GET": self._resource}),
-                ("resources/([^/]+)/annotation", {"PUT": self._annotate}),
-                ("resources/([^/]+)/resource-groups", {"PUT": self._regroup}),
-                ("resource-groups()", {"GET": self._list_groups, "POST": self._add_group}),
-                (
-                    "resource-groups/([^/]+)",
-                    {"GET": self._group, "PUT": self._change_group, "DELETE": self._remove_group},
-                ),
-                ("nodes()", {"GET": self._list_nodes}),
-                ("nodes/([^/]+)", {"GET": self._node}),
-                ("cxlswitches()", {"GET": self._list_switches}),
-                ("cxlswitches/([^/]+)", {"GET": self._switch}),
-                ("racks/([^/]+)", {"GET": self._rack}),
-                ("devices()", {"POST": self._collect}),
-                ("layout-apply()", {"GET": self._list_layouts, "POST": self._apply}),
-                (
-                    "layout-apply/([^/]+)",
-                    {"GET": self._layout, "PUT": self._change_layout, "DELETE": self._delete_layout},
-                ),
-                ("migration-procedures()", {"POST": self._migrate}),
-            )
+        routes: tuple[tuple[str, dict[str, _Act]], ...] = (
+            ("resources()", {"GET": self._list_resources}),
+            ("resources/available()", {"GET": self._available}),
+            ("resources/unused()", {"GET": self._unused}),
+            ("resources/([^/]+)", {"GET": self._resource}),
+            ("resources/([^/]+)/annotation", {"PUT": self._annotate}),
+            ("resources/([^/]+)/resource-groups", {"PUT": self._regroup}),
+            ("resource-groups()", {"GET": self._list_groups, "POST": self._add_group}),
+            (
+                "resource-groups/([^/]+)",
+                {"GET": self._group, "PUT": self._change_group, "DELETE": self._remove_group},
+            ),
+            ("nodes()", {"GET": self._list_nodes}),
+            ("nodes/([^/]+)", {"GET": self._node}),
+            ("cxlswitches()", {"GET": self._list_switches}),
+            ("cxlswitches/([^/]+)", {"GET": self._switch}),
+            ("racks/([^/]+)", {"GET": self._rack}),
+            ("devices()", {"POST": self._collect}),
+            ("layout-apply()", {"GET": self._list_layouts, "POST": self._apply}),
+            (
+                "layout-apply/([^/]+)",
+                {"GET": self._layout, "PUT": self._change_layout, "DELETE": self._delete_layout},
+            ),
+            ("migration-procedures()", {"POST": self._migrate}),
         )
+        self._routes = tuple((re.compile(f"{API}/{path}"), verbs) for path, verbs in routes)
 
     def _notice(self, event: ChassisEvent) -> None:
         """A reset takes the managers back to their start, too."""

@@ -186,7 +186,7 @@ def busy(bench: ClauseContext) -> None:
             return False
         met.append(face.send("POST", APPLY, layout_body([])))
         during.append(text(face.get(f"{APPLY}/{layout}"), "status"))
-        return face.ended(layout).get("status") == "COMPLETED"
+        return bool(face.ended(layout).get("status") == "COMPLETED")
 
     bench.move(device, port, ask)
     if not met or during[-1] not in GOING_ON:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
@@ -296,6 +297,7 @@ def layouts(bench: ClauseContext) -> None:
     value = whole(bench, path)
     listed = value.get("applyResults")
     must(isinstance(listed, list), f"GET {path}: applyResults: {kind_of(listed)}, must be a list")
+    assert isinstance(listed, list)
     for name in ("count", "totalCount"):
         good = isinstance(value.get(name), int) and not isinstance(value.get(name), bool)
         must(good, f"GET {path}: {name} {shown(value.get(name))} must be an integer")
@@ -335,7 +337,7 @@ def migration(bench: ClauseContext) -> None:
             if text(one, "type").lower() != "gpu":
                 device.setdefault(text(one, "type"), {"deviceIDs": []})["deviceIDs"].append(text(one, "deviceID"))
         body = json.dumps({"targetNodeIDs": [text(each, "id")], "desiredLayout": {"nodes": [{"device": device}]}})
-        reply: HttpReply = bench.insist(lambda content=body: bench.face.send("POST", path, content.encode()))
+        reply: HttpReply = bench.insist(partial(bench.face.send, "POST", path, body.encode()))
         must(reply.status == 200, f"POST {path}: HTTP {reply.status}, must be 200")
         found = _value(reply)
         must(found == [], f"POST {path}: {shown(found)} for a node as it is, must be []")

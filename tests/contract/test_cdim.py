@@ -245,6 +245,7 @@ def test_layouts_are_listed_newest_first_and_as_the_query_says(cdim):
     assert failed["applyResults"][0]["procedures"] and "applyResult" not in failed["applyResults"][0]
     cut = cdim.get("/layout-apply?limit=1&offset=1")
     assert (cut["count"], cut["totalCount"], cut["applyResults"][0]["applyID"]) == (1, 2, first)
+    assert [each["applyID"] for each in cdim.get("/layout-apply?limit=1")["applyResults"]] == [second]
     assert cdim.get("/layout-apply?startedAtSince=2001-01-01T00:00:00Z")["count"] == 2
     assert cdim.get("/layout-apply?endedAtUntil=2001-01-01T09:00:00%2B09:00")["count"] == 0
     for wrong in ("status=DONE", "fields=x", "sortBy=x", "orderBy=x", "limit=0", "offset=-1", "startedAtSince=now"):

@@ -127,6 +127,17 @@ def test_a_rollback_takes_back_what_was_done(timed):
     assert timed.put(layout, "action=cancel") == (200, {"status": "CANCELED", "rollbackStatus": "COMPLETED"})
 
 
+def test_a_rollback_takes_back_the_last_move_first(timed):
+    moves = move("disconnect", "d0"), move("connect", "d0", 2, (1,), port="2"), move("disconnect", "d1", 3, (2,))
+    layout = timed.apply(*moves)
+    timed.now_s = 6.0
+    timed.put(layout, "action=cancel&rollbackOnCancel=true")
+    timed.now_s = 60.0
+    shown = timed.layout(layout)
+    assert [each["operation"] for each in shown["rollbackProcedures"]] == ["disconnect", "connect"]
+    assert (shown["rollbackStatus"], timed.ports()["d0"], timed.ports()["d1"]) == ("COMPLETED", "1", "1")
+
+
 def test_a_suspended_rollback_is_resumed_or_has_failed(timed):
     for action, outcome in (("resume", "IN_PROGRESS"), ("cancel", "FAILED")):
         layout = timed.apply(move("disconnect", "d0"))

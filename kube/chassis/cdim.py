@@ -209,11 +209,11 @@ def _ended(layout: Mapping[str, Any]) -> ChassisReply | None:
         return ChassisReply(ReplyOutcome.DONE)
     results = layout.get("applyResult")
     first = results[0] if isinstance(results, list) and results and isinstance(results[0], dict) else {}
-    said = first.get("responseBody") if isinstance(first.get("responseBody"), dict) else {}
+    body = first.get("responseBody") if isinstance(first.get("responseBody"), dict) else {}
     code = first.get("statusCode")
     refused = status == "FAILED" and first.get("status") == "FAILED" and isinstance(code, int) and code < 500
     outcome = ReplyOutcome.FAILED if refused else ReplyOutcome.UNKNOWN
-    text = str(said.get("message") or "") if isinstance(said, dict) else ""
+    text = str(body.get("message") or "") if isinstance(body, dict) else ""
     return ChassisReply(outcome, f"{code if refused else status}: {text}")
 
 

@@ -153,7 +153,7 @@ ROWS: Mapping[str, Callable[[_Seen, Verdicts], bool]] = {
     ),
     "an empty table": lambda seen, _: seen.device["metadata"]["annotations"].get(TABLE) == "{}",
     "resources that a GPU does not list": lambda seen, _: seen.asks("gpu") and seen.lacks_core,
-    "bytes beside ratios": lambda seen, _: seen.asks("gpu") and MEMORY not in seen.requests and seen.by_bytes,
+    "bytes and ratios": lambda seen, _: seen.asks("gpu") and MEMORY not in seen.requests and seen.by_bytes,
     "more core than GPUs": lambda seen, _: seen.core_above_one,
 }
 """Row of docs/koordinator.md -> whether a difference is of it."""

@@ -80,7 +80,7 @@ OF_POD: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
 OF_CONTAINER: Mapping[str, Callable[[Requests], bool]] = {
     "names of vendors": lambda requests: bool(set(requests) & set(VENDORS)),
     "names of the design": lambda requests: bool(set(requests) & set(DESIGN)),
-    "gpu beside other names": lambda requests: (
+    "gpu with other names": lambda requests: (
         WHOLE in requests and bool(set(requests) & {CORE, RATIO, SHARED, _MEMORY})
     ),
     "core of several GPUs without a ratio": lambda requests: (
@@ -122,7 +122,7 @@ def _row_of_container(resources: Mapping[str, Any]) -> str:
 
 
 _ANSWERS = UpstreamAnswers(MODULE, VERSION, "pkg/webhook/pod/validating", HERE / "webhook_answers_test.go")
-_HEADING = "### Beside upstream's webhooks"
+_HEADING = "### Compared with upstream's webhooks"
 VALIDATING = Oracle(
     name="koordinator-validating",
     drawn=drawn,

@@ -170,5 +170,5 @@ EQUATION = Oracle(
     row_of=row_of,
     rows=tuple(ROWS),
     page="kubecomp.md",
-    heading="## Beside the public scheduler",
+    heading="## Compared with the public scheduler",
 )

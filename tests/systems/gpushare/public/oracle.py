@@ -42,12 +42,12 @@ def _as_it_is(case: Case) -> Case:
 
 ROWS: Mapping[str, Callable[[Case], Case]] = {
     "init containers": _without_init_containers,
-    "pods on their way out": _ended_at_once,
+    "terminating pods": _ended_at_once,
     "an empty list of broken GPUs": _first_is_broken,
-    "more used than there is": _as_it_is,
+    "more used than available": _as_it_is,
 }
 """Row of docs/gpushare.md -> the case as the public extender takes it; of the last see ``_below_nothing``."""
-_LAST = "more used than there is"
+_LAST = "more used than available"
 
 
 def row_of(case: Case, theirs: Answer, mine: Answer) -> str:

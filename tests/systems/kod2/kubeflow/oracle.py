@@ -76,9 +76,9 @@ def _succeeds_and_fails(seen: _Seen) -> bool:
 
 ROWS: Mapping[str, Callable[[_Seen], bool]] = {
     "tasks beyond the replicas": lambda seen: seen.beyond,
-    "pods made anew": lambda seen: seen.limited and bool(seen.retried) and seen.mine["verdict"] == "Failed",
+    "recreated pods": lambda seen: seen.limited and bool(seen.retried) and seen.mine["verdict"] == "Failed",
     "several roles restart": lambda seen: len(seen.retried) > 1 and seen.only(frozenset({"conditions"})),
-    "a failed pod on its way out": lambda seen: seen.leaving and not seen.suspended,
+    "a terminating failed pod": lambda seen: seen.leaving and not seen.suspended,
     "a job that restarts and fails": _is_restarting_and_fails,
     "a job that succeeds and fails": _succeeds_and_fails,
     "a dynamic worker's exit code": lambda seen: seen.dynamic and seen.only(frozenset({"ended"})),

@@ -80,9 +80,7 @@ OF_POD: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
 OF_CONTAINER: Mapping[str, Callable[[Requests], bool]] = {
     "names of vendors": lambda requests: bool(set(requests) & set(VENDORS)),
     "names of the design": lambda requests: bool(set(requests) & set(DESIGN)),
-    "gpu with other names": lambda requests: (
-        WHOLE in requests and bool(set(requests) & {CORE, RATIO, SHARED, _MEMORY})
-    ),
+    "gpu with other names": lambda requests: WHOLE in requests and bool(set(requests) & {CORE, RATIO, SHARED, _MEMORY}),
     "core of several GPUs without a ratio": lambda requests: (
         not {RATIO, SHARED, WHOLE} & set(requests) and _is_several(whole(requests.get(CORE, 0)))
     ),

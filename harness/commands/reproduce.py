@@ -1,4 +1,4 @@
-"""``mews reproduce``: public bugs, each with its mistake and without it (docs/bugs.md)."""
+"""``mews reproduce``: public bugs, each with its mistake and without it (docs/fuzz.md, "Public bugs")."""
 
 from __future__ import annotations
 

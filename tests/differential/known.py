@@ -1,16 +1,16 @@
 """Differences that stay, and why. One that no longer differs has to leave this table."""
 
-_DESCRIBED = "the schemas carry no prose"
-_BUILD = "the build tells who built it"
+_DESCRIBED = "the schemas have no descriptions"
+_BUILD = "the build information differs"
 
 KNOWN: dict[str, str] = {
-    "discovery: openapi index": "documents without schemas (of groups, discovery, openid) are not served",
+    "discovery: openapi index": "documents of groups, discovery and openid, which have no schemas, are missing",
     "discovery: version": _BUILD,
-    "discovery: protobuf or json": "answers are JSON wherever a client takes JSON at all",
+    "discovery: protobuf or json": "the answer is JSON if the client accepts JSON",
     "discovery: anonymous at the version": _BUILD,
-    "crds: job of another version": "upstream also warns of every field, as the version it looks up has no schema",
-    "crds: openapi": "paths and schemas are told as far as kubectl reads them",
-    "kubectl: get lease -A": "there is no lease of an API server among several",
+    "crds: job of another version": "upstream also warns of every field, because that version has no schema",
+    "crds: openapi": "only paths and schemas that kubectl reads are served",
+    "kubectl: get lease -A": "the API server has no lease, because only one server runs",
     "kubectl: explain pod": _DESCRIBED,
     "kubectl: explain pod.spec.containers": _DESCRIBED,
     "kubectl: explain deployment.spec.strategy --recursive": _DESCRIBED,

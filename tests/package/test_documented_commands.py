@@ -114,8 +114,6 @@ INSTEAD = {
     # it stands before a container runtime for as long as that lives
     "python -m mews.kube.runtimehook --runtime /run/containerd/containerd.sock --listen /run/koordlet/cri.sock"
     " --hooks /run/koordlet/koordlet.sock": "python -m mews.kube.runtimehook --help",
-    # a component without its configuration: prose that says how its process is called
-    "python -m mews.systems.kubecomp scheduler": "python -m mews.systems.kubecomp scheduler --help",
 }
 """What would take minutes, or needs what the page says in words -> what is typed in its place."""
 

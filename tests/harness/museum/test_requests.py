@@ -9,7 +9,7 @@ import pytest
 
 from mews.harness.catalogue.files import shipped
 
-PAGE = (Path(__file__).parents[3] / "docs" / "requests.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "fuzz.md").read_text(encoding="utf-8")
 ROWS = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("| ") and "http" in line]
 
 

@@ -20,6 +20,7 @@ $(BIN)/.installed: pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m compileall -q emulator harness kube systems src/mews
 	mkdir -p build/editor/mews
 	for part in $(ROOMS) src/mews/__init__.py; do ln -sfn "$(CURDIR)/$$part" build/editor/mews/; done
+	$(BIN)/python -m ci.subjects install
 	touch $@
 
 # The newest versions that pyproject.toml allows, written down once the tests have passed with them
@@ -87,8 +88,10 @@ test-upstream-sample: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.upstream --sample 6 $(if $(SEED),--seed $(SEED))
 	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_UPSTREAM=1 $(BIN)/python -m pytest -m upstream tests/upstream -k "kubebuilder and embedded"
 
+# Commits that the main branch lacks (or BASE=) have their subjects judged, as the hook does that `make` installs.
 # Tools that follow imports do not execute the package's __path__: they get the tree of a plain installation
 lint: $(BIN)/.installed
+	$(BIN)/python -m ci.subjects new $(BASE)
 	rm -rf build/tree && MEWS_WHEEL=pure $(BIN)/python -m pip install --quiet --no-deps --target build/tree .
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && MYPYPATH=build/tree $(BIN)/mypy
 	cd build/tree && PYTHONPATH=. "$(CURDIR)/$(BIN)/lint-imports" --config "$(CURDIR)/pyproject.toml" --no-cache

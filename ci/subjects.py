@@ -5,8 +5,8 @@
 - ``python -m ci.subjects install`` writes the hook, unless the clone already has another one; ``make`` calls it.
 
 A subject is one line of at most 60 characters. It begins with a capitalised verb in the imperative and ends without a
-period. Exits with 1 and a line for each fault. Only the standard library is imported: the hook runs before ``.venv``
-exists, and the Python that it finds may be older than the one that Mews needs.
+period. Exits with 1 and a line for each fault. Only the standard library is imported, because the hook may run
+without ``.venv`` and with an older Python than Mews needs.
 """
 
 from __future__ import annotations
@@ -23,13 +23,70 @@ _MADE_BY_GIT = re.compile(r'^(Merge |Revert "|(fixup|squash|amend)! )')
 _WORD = re.compile(r"[A-Z][a-z]+(-[a-z]+)?(?=\s|$)")
 _ENDINGS = re.compile(r"(ed|ing|(?<!s)s)$")
 _IMPERATIVES = frozenset(
-    "alias bias bring canvas embed exceed feed focus heed need ping proceed ring seed shed speed spring string succeed"
-    " swing unembed".split()
+    [
+        "alias",
+        "bias",
+        "bring",
+        "canvas",
+        "embed",
+        "exceed",
+        "feed",
+        "focus",
+        "heed",
+        "need",
+        "ping",
+        "proceed",
+        "ring",
+        "seed",
+        "shed",
+        "speed",
+        "spring",
+        "string",
+        "succeed",
+        "swing",
+        "unembed",
+    ]
 )
 """Verbs whose imperative ends like another form."""
 _NO_VERBS = frozenset(
-    "a added an another bug did done each every fix-up fixup it made more my new no now one our some that the there"
-    " these this those two was we were what when where why wip".split()
+    [
+        "a",
+        "added",
+        "an",
+        "another",
+        "bug",
+        "did",
+        "done",
+        "each",
+        "every",
+        "fix-up",
+        "fixup",
+        "it",
+        "made",
+        "more",
+        "my",
+        "new",
+        "no",
+        "now",
+        "one",
+        "our",
+        "some",
+        "that",
+        "the",
+        "there",
+        "these",
+        "this",
+        "those",
+        "two",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "why",
+        "wip",
+    ]
 )
 _SCISSORS = "# ------------------------ >8"
 _MARK = "# commit-msg hook of Mews, written by `make`"

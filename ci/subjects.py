@@ -52,7 +52,7 @@ def faults(subject: str) -> Iterator[str]:
     first = _WORD.match(subject)
     if first is None:
         yield "must begin with a capitalised word, without a prefix"
-    elif (word := first[0].lower()) in _NO_VERBS or (_ENDINGS.search(word) and not _IMPERATIVES.fullmatch(word)):
+    elif _NO_VERBS.fullmatch(word := first[0].lower()) or (_ENDINGS.search(word) and not _IMPERATIVES.fullmatch(word)):
         yield f"{first[0]!r} is not a verb in the imperative, such as Add, Fix or Remove"
     if subject.endswith("."):
         yield "must not end with a period"

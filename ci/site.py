@@ -22,6 +22,9 @@ from ci.reference import PAGES
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
+WORKER = Path(__file__).with_name("iframe-worker.js")
+"""What lets search work in pages that are opened from a folder."""
+
 BESIDE = {
     "overview.md": ROOT / "README.md",
     "scenario-files.md": ROOT / "scenarios" / "README.md",
@@ -81,6 +84,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, place, content=make()))
     for place, file in BESIDE.items():
         files.append(File.generated(config, place, content=file.read_text(encoding="utf-8")))
+    files.append(File.generated(config, "assets/iframe-worker.js", abs_src_path=str(WORKER)))
     for name in EXAMPLES:
         files.append(File.generated(config, f"{name}/index.md", content=_listing(name)))
     return files

@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from ci.architecture import BOXES, FILE, arrows, arrows_in, box_of, drawing, imports
+from tests.browser.driver import browser
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,6 +41,21 @@ def test_pages_load_nothing_from_elsewhere(site):
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"", text)
         loaded += re.findall(r"<link\b(?![^>]*rel=\"canonical\")[^>]*\bhref=\"([^\"]+)\"", text)
         assert [each for each in loaded if re.match(r"(https?:)?//", each)] == [], page.name
+
+
+@pytest.mark.wall
+def test_search_finds_a_page_where_the_site_is_opened_from_a_folder(site):
+    """In a real browser, from an inner page: the result links to a file that exists."""
+    with browser() as chrome:
+        chrome.open((site / "reference" / "commands.html").as_uri(), "document.querySelector('input.md-search__input')")
+        chrome.js("document.querySelector('label[for=__search]').click()")
+        box = chrome.driver.find_element("css selector", "input.md-search__input")
+        box.send_keys("NVIDIA_VISIBLE_DEVICES")
+        chrome.until("document.querySelector('a.md-search-result__link')")
+        links = chrome.js("return [...document.querySelectorAll('a.md-search-result__link')].map((a) => a.href)")
+        assert all(Path(unquote(urlsplit(link).path)).is_relative_to(site) for link in links)
+        assert [link for link in links if not Path(unquote(urlsplit(link).path)).is_file()] == []
+        assert chrome.complaints() == []
 
 
 def test_every_page_can_be_reached_from_the_navigation(site):

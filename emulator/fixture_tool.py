@@ -49,7 +49,7 @@ def make(plan: FixturePlan) -> dict[str, Any]:
         raise HardwareError(
             f"plan: {plan.pools} pools, {plan.chassis} chassis, {plan.hosts} hosts, {plan.free} of "
             f"{plan.gpus} GPUs free: "
-            "each pool needs a chassis and a host, and no more GPUs can be free than there are"
+            "each pool needs a chassis and a host"
         )
     from faker import Faker
 
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name != "faker":
             raise
-        sys.stderr.write("faker is not installed; pip install 'falcon-mews[fixtures]' brings what this needs\n")
+        sys.stderr.write("faker is not installed; pip install 'falcon-mews[fixtures]' provides it\n")
         return 3
     if output is None:
         sys.stdout.write(text)

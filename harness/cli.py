@@ -79,7 +79,7 @@ def run(
     list_: given.ListOption = False,
     about: given.AboutOption = None,
 ) -> int:
-    """Run scenarios and judge them."""
+    """Run scenarios and check their results."""
     if list_ or not (paths or about):
         return given.list_scenarios([*(paths or ()), *map(Path, about or ())], asked=list_)
     paths = [*(paths or ()), *given.scenarios_about(about or ())]
@@ -237,7 +237,7 @@ def serve(
     wrong: given.WrongOption = None,
     seed: Annotated[int, typer.Option("--seed", help="use this seed for --wrong and for faults")] = 0,
 ) -> int:
-    """Serve only the chassis."""
+    """Serve a chassis without Kubernetes."""
     if openapi is not None:
         from mews.emulator.dialects.openapi import DESCRIBED, description
 
@@ -288,7 +288,7 @@ def conform(
     list_: Annotated[bool, typer.Option("--list", help="list the clauses of the dialect, and exit")] = False,
     self_test: given.SelfTestOption = False,
 ) -> int:
-    """Judge a chassis by the contract; read-only unless --allow-changes is given."""
+    """Test a chassis against its API contract; read-only unless --allow-changes is given."""
     if restore is not None:
         from mews.harness.commands.conform import restore as put_back
 
@@ -350,7 +350,7 @@ def manifests(
 
 @app.command()
 def experiment(
-    name: Annotated[str | None, typer.Argument(help="choose one of --list", metavar="NAME")] = None,
+    name: Annotated[str | None, typer.Argument(help="run this experiment; see --list", metavar="NAME")] = None,
     seeds: given.CellSeedsOption = None,
     jobs: Annotated[int, typer.Option("--jobs", help="run this many processes at a time")] = 2,
     out: given.ResultsFolderOption = None,

@@ -183,7 +183,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             turns += 1
             if turns > _TURNS_AT_ONE_INSTANT:
                 if self._now_s <= at_s:
-                    raise Stalled(f"time has stood at {at_s:g} s for {turns - 1} turns in a row")
+                    raise Stalled(f"time has stayed at {at_s:g} s for {turns - 1} turns in a row")
                 turns, at_s = 0, self._now_s
             if not ready and not stopping:
                 if self.cancelled_timers:
@@ -227,7 +227,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             return
         self._stands += 1
         if self._stands >= _JUMPS_AT_ONE_INSTANT:
-            raise Stalled(f"time has stood at {self._now_s:g} s for {self._stands} timers in a row")
+            raise Stalled(f"time has stayed at {self._now_s:g} s for {self._stands} timers in a row")
 
     def _failed(self, handle: _Handle, error: BaseException) -> None:
         message = f"Exception in callback {_name(handle.callback)}"

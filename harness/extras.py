@@ -41,13 +41,13 @@ def lacking(error: ModuleNotFoundError) -> Lacks | None:
     extra = EXTRA_OF.get(module)
     if extra is None:
         return None
-    return Lacks(f"{module} is not installed; {install(extra)} brings what this needs")
+    return Lacks(f"{module} is not installed; {install(extra)} provides it")
 
 
 def check_installed(extra: str) -> None:
     """Raise Lacks unless all modules of an extra can be imported."""
     for module in missing_of(extra):
-        raise Lacks(f"{module} is not installed; {install(extra)} brings what this needs")
+        raise Lacks(f"{module} is not installed; {install(extra)} provides it")
 
 
 def missing_of(extra: str) -> list[str]:

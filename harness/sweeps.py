@@ -92,7 +92,7 @@ def sweep_options(results: str | None, resume: bool, shard: str | None, json_fil
     if resume and results == STDOUT:
         raise BadInput("--results -: cannot be resumed; name a file")
     if results not in (None, STDOUT) and (Path(results).is_dir() or not Path(results).absolute().parent.is_dir()):
-        raise BadInput(f"--results {results}: must be a file in a folder that exists")
+        raise BadInput(f"--results {results}: must be a file in an existing folder")
     return SweepOptions(results, resume, Shard() if shard is None else shard_of(shard))
 
 

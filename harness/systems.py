@@ -69,7 +69,7 @@ def find_program(name: str) -> PlayedProgram:
     """
     owner, _, program = name.partition("/")
     if owner not in registry.names():
-        raise LookupError(f"{name!r}: no such system; there are {', '.join(registry.names())}")
+        raise LookupError(f"{name!r}: no such system; systems: {', '.join(registry.names())}")
     programs = registry.system(owner).programs()
     if program not in programs:
         raise LookupError(f"{name!r}: {owner} has no such program; it has {', '.join(programs) or 'none'}")

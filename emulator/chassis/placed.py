@@ -85,7 +85,7 @@ class PlacedValue:
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise self.error(f"{what} {name!r} is there twice; each must be unique")
+                raise self.error(f"{what} {name!r} is listed twice; each must be unique")
             seen.add(name)
 
 

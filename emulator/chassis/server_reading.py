@@ -138,7 +138,7 @@ def _count(at: PlacedValue, level: str, itself: bool) -> int:
         if links > 0:
             return links
     if word in PCIE_LEVELS and word != level:
-        raise at.fail(f"{level}, as the tree has it, or NV<n>")
+        raise at.fail(f"{level}, as in the PCIe tree, or NV<n>")
     if word != level:
         raise at.fail(f"{level} or NV<n>")
     return 0

@@ -127,7 +127,7 @@ class HostOperator:
         if driver not in (None, matching):
             raise NoSuchDevice(f"{bdf}: {driver} does not take it, {matching} would")
         if function.bound:
-            raise AlreadyBound(f"{bdf}: {function.bound} has it")
+            raise AlreadyBound(f"{bdf}: is bound to {function.bound}")
         function.unbound = False
         self._host.climb(function)
         self._host.settle(now_s)
@@ -168,7 +168,7 @@ class HostOperator:
             raise OutOfRange(f"{bdf}: {count} virtual functions; at most {function.card.virtual_functions}")
         if count != len(function.virtual):
             if not makes_virtual_functions(function):
-                raise NotConfigurable(f"{bdf}: {function.bound or 'no driver'} has it and makes no virtual functions")
+                raise NotConfigurable(f"{bdf}: {function.bound or 'no driver'} is bound and makes no virtual functions")
             if count and function.virtual:
                 raise DeviceInUse(f"{bdf}: has {len(function.virtual)} virtual functions; take them away first")
             if count:

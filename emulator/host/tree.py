@@ -132,7 +132,7 @@ class HostTree:
         """
         node = self.find(path, follow=False)
         if not isinstance(node, Link):
-            raise ValueError(f"{path}: is no link")
+            raise ValueError(f"{path}: is not a link")
         return node.target
 
     def write(self, path: str, text: str, now_s: float) -> PendingAction:

@@ -38,7 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer one request with any verb."""
         length = self.headers.get("content-length") or "0"
         if not (length.isascii() and length.isdecimal()):
-            self.send_error(400, "Content-Length is no number")
+            self.send_error(400, "Content-Length is not a number")
             return
         too_large = int(length) > MAX_BODY
         self.close_connection = self.close_connection or too_large

@@ -303,7 +303,7 @@ OF_REDFISH: tuple[Wrong, ...] = (
     ),
     Wrong(
         "no-json",
-        "a resource is no JSON",
+        "a resource is not JSON",
         REDFISH,
         instead(
             lambda request: request.path.endswith("/NetworkProtocol"),

@@ -70,7 +70,7 @@ class ProcessComponent:
             await asyncio.shield(self._process.wait())
         output = self._last_lines()
         last = output[-1] if output else "it printed nothing"
-        raise ProcessEnded(f"{Path(self._argv[0]).name} ended with code {code}: {last}", output)
+        raise ProcessEnded(f"{Path(self._argv[0]).name} exited with code {code}: {last}", output)
 
     async def _start_in_a_namespace(self, start: NamespaceStart) -> None:
         try:

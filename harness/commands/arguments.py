@@ -33,12 +33,18 @@ StackOption = Annotated[
 SchedulerOption = Annotated[
     str | None,
     typer.Option(
-        "--scheduler", metavar="ours|real", help="choose whose default scheduler runs; default: the cluster's"
+        "--scheduler",
+        metavar="ours|real",
+        help="run ours or kube-scheduler; default: the cluster's",
     ),
 ]
 ControllersOption = Annotated[
     str | None,
-    typer.Option("--controllers", metavar="ours|real", help="choose whose controllers run; default: the cluster's"),
+    typer.Option(
+        "--controllers",
+        metavar="ours|real",
+        help="run ours or kube-controller-manager; default: the cluster's",
+    ),
 ]
 KubernetesOption = Annotated[
     str | None,
@@ -63,17 +69,21 @@ ImagesOption = Annotated[
 ]
 UnknownImagesOption = Annotated[
     str | None,
-    typer.Option("--unknown-images", metavar="fail|idle|container", help="choose what other images do; default: idle"),
+    typer.Option(
+        "--unknown-images",
+        metavar="fail|idle|container",
+        help="choose how other images run; default: idle",
+    ),
 ]
-DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
+DIALECTS = f"{', '.join(OURS)}, an installed one, or module:attribute"
 
 ClusterOption = Annotated[
     str, typer.Option("--cluster", help="choose the cluster: " + " or ".join(", ".join(BACKENDS).rsplit(", ", 1)))
 ]
 SpeedOption = Annotated[
-    float, typer.Option("--speed", help="pass this many emulated seconds per second of wall-clock time")
+    float, typer.Option("--speed", help="run this many emulated seconds per second of wall-clock time")
 ]
-SPEAK = f"speak this dialect to the chassis: {DIALECTS}"
+SPEAK = f"use this dialect of the chassis API: {DIALECTS}"
 DialectOption = Annotated[str | None, typer.Option("--dialect", help=SPEAK)]
 OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
 DirOption = Annotated[
@@ -224,7 +234,8 @@ KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", help="use this kubeconfig, with --cluster kubeconfig")
 ]
 JobsOption = Annotated[
-    int, typer.Option("--jobs", metavar="N", help="run this many at a time, each in a process; virtual time only")
+    int,
+    typer.Option("--jobs", metavar="N", help="run this many scenarios at a time; virtual time only"),
 ]
 CheckedPaths = Annotated[
     list[Path] | None, typer.Argument(help="check these scenario and hardware files, or folders", metavar="PATH...")
@@ -261,21 +272,22 @@ ClientKeyOption = Annotated[
     Path | None, typer.Option("--key", metavar="FILE", help="use this private key of --cert, in PEM, unencrypted")
 ]
 UrlOption = Annotated[
-    str | None, typer.Argument(help="judge the chassis at this URL, such as https://box", metavar="URL")
+    str | None, typer.Argument(help="test the chassis at this URL, such as https://box", metavar="URL")
 ]
 SsdpOption = Annotated[bool, typer.Option("--ssdp", help="let the Redfish services be found by SSDP")]
 WrongOption = Annotated[
     list[str] | None,
-    typer.Option("--wrong", metavar="NAME", help="play this deviation, a name of `mews proxy --list`; may be repeated"),
+    typer.Option("--wrong", metavar="NAME", help="add this deviation; `mews proxy --list` lists all; may be repeated"),
 ]
-BudgetOption = Annotated[str, typer.Option("--budget", metavar="T", help="stop judging after this time, and restore")]
+BudgetOption = Annotated[
+    str, typer.Option("--budget", metavar="T", help="stop after this time, and restore the chassis")
+]
 BaselineOption = Annotated[
-    Path | None, typer.Option("--baseline", metavar="FILE", help="show what is new since this JSON report, and mended")
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="show what is new or fixed since this JSON report"),
 ]
 SarifOption = Annotated[str | None, typer.Option("--sarif", metavar="FILE|-", help="write the results as SARIF 2.1.0")]
-SelfTestOption = Annotated[
-    bool, typer.Option("--self-test", help="judge emulated chassis that are wrong on purpose, and exit")
-]
+SelfTestOption = Annotated[bool, typer.Option("--self-test", help="test emulated chassis with known faults, and exit")]
 PatienceOption = Annotated[float, typer.Option("--patience", metavar="S", help="wait this many seconds for a reply")]
 RecordOption = Annotated[Path | None, typer.Option("--record", metavar="DIR", help="record all replies in this folder")]
 ShownHardwareOption = Annotated[

@@ -76,7 +76,7 @@ def _text(ways: Sequence[WayFinding], parts: Sequence[PartFinding]) -> str:
 
 COMMAND = Command(
     "doctor",
-    "Check what this machine has and lacks for each way to run.",
+    "Check what this machine has, and what is missing, for each way to run.",
     run,
     "[--for WAY] [--json]",
     options={

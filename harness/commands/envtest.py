@@ -18,7 +18,7 @@ from mews.harness.commands.words import FailingParser
 from mews.kube.system.command import Command, CommandContext
 from mews.own_files import append_own, write_own
 
-SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
+SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, stop it, and exit with CMD's code."
 USAGE = (
     "[--cluster embedded|control-plane] [--bare | --scenario FILE | --hardware FILE] [--stack NAME[,NAME]|none] "
     "[--images FILE] [--speed N] [--wait nodes|devices] [--scheduler ours|real] [--controllers ours|real] "
@@ -181,7 +181,7 @@ COMMAND = Command(
         "--hardware FILE": "use this hardware file; default: the demo's",
         "--stack NAME[,NAME]|none": "run these systems; none: a bare cluster",
         "--images FILE": "read your images from this file, in the format of a scenario's images",
-        "--speed N": "pass this many emulated seconds per second of wall-clock time",
+        "--speed N": "run this many emulated seconds per second of wall-clock time",
         "--wait nodes|devices": "start CMD when nodes are Ready, or also when devices are allocatable",
         "--scheduler ours|real": "run our scheduler, or this machine's kube-scheduler",
         "--controllers ours|real": "run our controllers, or this machine's kube-controller-manager",

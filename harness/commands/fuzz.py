@@ -205,7 +205,7 @@ COMMAND = Command(
         "--jobs N": "play worlds in this many processes; default: one per processor",
         "--seed N": "draw worlds by this seed; default: 1",
         "--systematic crashes|pairs": "restart every component at every journal line, or any two of them",
-        "--waits": "let the scenario's waits decide, too, in worlds in which nothing lasts",
+        "--waits": "judge by the scenario's waits, too, in worlds whose faults all end",
         "--oracle MODULE:CALLABLE": "judge by this invariant, too; may be repeated",
         "--without KIND": "leave out kill, fault, api-fault, edit, delete, force-delete, replace, copy or one kind",
         "--set KEY=VALUE": "change one value of the scenarios, as for mews run; may be repeated",

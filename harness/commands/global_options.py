@@ -45,7 +45,7 @@ def global_options(
     ] = 0,
     no_color: Annotated[bool, typer.Option("--no-color", help="print without colours, as with NO_COLOR set")] = False,
 ) -> None:
-    """A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it."""
+    """Emulate a composable GPU pool for Kubernetes, and test the software that uses it."""
     if quiet and verbose:
         raise typer.BadParameter("-q and -v: only one of the two", ctx=context)
     token = _quiet.set(quiet)

@@ -57,9 +57,9 @@ def _write(kind: str, folder: Path, names: Mapping[str, str]) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         there = sorted(os.listdir(folder))
     except NotADirectoryError:
-        raise BadInput(f"{folder}: is no folder") from None
+        raise BadInput(f"{folder}: is not a folder") from None
     except FileExistsError:
-        raise BadInput(f"{folder}: is no folder") from None
+        raise BadInput(f"{folder}: is not a folder") from None
     except OSError as error:
         raise BadInput(f"{folder}: cannot be made: {error.strerror}") from error
     if there:

@@ -20,7 +20,7 @@ def check_outputs(wanted: Mapping[str, str | Path | None]) -> bool:
     given = {option: str(path) for option, path in wanted.items() if path is not None}
     for option, path in given.items():
         if path != STDOUT and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
-            raise BadInput(f"{option} {path}: must be a file in a folder that exists")
+            raise BadInput(f"{option} {path}: must be a file in an existing folder")
     shown = [option for option, path in given.items() if path == STDOUT]
     if len(shown) > 1:
         raise BadInput(f"{' and '.join(shown)}: only one of them can be standard output")
@@ -42,7 +42,7 @@ def check_inputs_kept(wanted: Mapping[str, str | Path | None], inputs: Iterable[
     kept = {path.resolve() for path in inputs}
     for option, path in wanted.items():
         if path is not None and str(path) != STDOUT and Path(path).resolve() in kept:
-            raise BadInput(f"{option} {path}: would be written over what is run; name another file")
+            raise BadInput(f"{option} {path}: is one of the files to run; name another file")
 
 
 def write_output(option: str, where: str | Path, text: str) -> None:

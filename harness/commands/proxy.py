@@ -9,7 +9,7 @@ from mews.harness.commands.words import FailingParser, at_least
 from mews.harness.errors import BadInput
 from mews.kube.system.command import Command, CommandContext
 
-SUMMARY = "Stand in front of a chassis, and play deviations on purpose."
+SUMMARY = "Forward requests to a chassis, and add deviations to its replies."
 USAGE = (
     "URL [--wrong NAME]… [--seed N] [--listen HOST:PORT] [--ready FILE] [--ca FILE|--insecure] "
     "[--cert FILE [--key FILE]] [--allow-host NAME] | --list"
@@ -64,9 +64,9 @@ COMMAND = Command(
     run,
     USAGE,
     options={
-        "--wrong NAME": "play this deviation; may be repeated",
+        "--wrong NAME": "add this deviation; may be repeated",
         "--list": "list all deviations, and exit",
-        "--seed N": "use this seed for what happens now and then; default: 0",
+        "--seed N": "use this seed for deviations that occur at random; default: 0",
         "--listen HOST:PORT": "listen here; default: a free port of 127.0.0.1",
         "--ready FILE": "write where the proxy listens into this file",
         "--ca FILE": "trust these CA certificates of the chassis",

@@ -138,7 +138,7 @@ def _addresses(chosen: argparse.Namespace) -> list[Any]:
     if unused and not urls:
         raise BadInput(f"{_option(unused[0])}: applies only to --chassis URL")
     if len(urls) > 26 or len(set(urls)) < len(urls):
-        raise BadInput(f"--chassis: {len(urls)} URLs, must be 26 at most, each given once")
+        raise BadInput(f"--chassis: {len(urls)} URLs; at most 26 are allowed, each given once")
     credentials = credentials_of(chosen.credentials) if urls else None
     return [
         WatchedChassis(chr(ord("A") + number), url, chosen.dialect or "", credentials, chosen.ca, chosen.insecure)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mews.harness.museum.bug import Bug
     from mews.harness.museum.museum import Reproduction
 
-SUMMARY = "Show public bugs of device plugins, schedulers, operators and kubelets: each world with the bug and without."
+SUMMARY = "Reproduce public bugs of device plugins, schedulers, operators and kubelets, with the bug and without."
 USAGE = "[NAME]… [--list] [--jobs N] [--out DIR] [--json [FILE|-]] | NAME --with-bug|--without-bug COMMAND…"
 
 

@@ -110,7 +110,7 @@ def run(
     numbers = [number for number in range(len(whole)) if kept is None or kept.lacks(number)]
     plan = [whole[number] for number in numbers]
     if str(outputs.journal) == STDOUT and len(plan) > 1:
-        raise BadInput(f"--journal {STDOUT}: shows one run, these are {len(plan)}; name a file")
+        raise BadInput(f"--journal {STDOUT}: can show only one run, not {len(plan)}; name a file")
     missing = _missing(options.cluster)
     warn_insecure(what_is_open(backend_of(options.cluster)), options.serving)
     files = _Files(outputs)

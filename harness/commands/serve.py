@@ -147,7 +147,7 @@ def _certificates(folder: Path, serving: ServingOptions) -> Certificates:
 def _check_files(ready: Path | None, state: Path | None) -> None:
     check_outputs({"--ready": ready, "--state": state})
     if state is not None and state.is_file() and state.stat().st_size and not _is_sqlite(state):
-        raise BadInput(f"--state {state}: is no state file of `mews serve`; name one that is, or one that is not there")
+        raise BadInput(f"--state {state}: is not a state file of `mews serve`; name such a file, or a new file")
 
 
 def _is_sqlite(path: Path) -> bool:

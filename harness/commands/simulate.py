@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     names = [name.strip() for name in (chosen or "fcfs").split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInput(f"--policy {given.policy}: {twice} is there twice")
+        raise BadInput(f"--policy {given.policy}: {twice} is listed twice")
     policies = [find_policy(name) for name in names]
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
     _check_order(given.order, plans, policies)
@@ -127,7 +127,7 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequen
         from mews.harness.simulation.scenarios import trace_of_scenario
 
         if given.format is not None:
-            raise BadInput(f"--format {given.format}: {trace} is a scenario, which says what its trace is")
+            raise BadInput(f"--format {given.format}: {trace} is a scenario, which defines its trace itself")
         found = trace_of_scenario(trace, given.policy)
         plan, chosen, ignored = found.plan, found.policy, found.ignored
         if given.hardware is not None:
@@ -146,7 +146,7 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequen
 
         machines = given.pools * len(plan.hardware.hosts)
         if machines > _MOST_HOSTS:
-            raise BadInput(f"--pools {given.pools}: these are {machines} hosts; at most {_MOST_HOSTS} are allowed")
+            raise BadInput(f"--pools {given.pools}: makes {machines} hosts; at most {_MOST_HOSTS} are allowed")
         changes["hardware"] = repeated(plan.hardware, given.pools)
     return replace(plan, **changes), chosen, ignored
 
@@ -188,7 +188,7 @@ def _fitted(
     for name in options:
         if not any(name in each.options for each in others):
             known = ", ".join(dict.fromkeys(option for each in others for option in each.options)) or "(none)"
-            raise BadInput(f"--set {name}: no option of {', '.join(each.name for each in others)}; there are {known}")
+            raise BadInput(f"--set {name}: no option of {', '.join(each.name for each in others)}; options: {known}")
     both = {**plan.options, **options}
     return replace(plan, options={name: value for name, value in both.items() if name in policy.options})
 

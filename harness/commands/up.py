@@ -113,7 +113,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
         raise BadInput("--json --web: only one of the two: --json prints only ready.json")
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
-        raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
+        raise BadInput(f"--api-port {port}: --cluster {arguments.cluster} chooses its port itself")
     check_serves(arguments.serving.insecure, served=backend.emulates_nodes, cluster=arguments.cluster, time="wall")
     scenario, restored = _what_to_bring_up(arguments)
     if arguments.stack is not None:
@@ -256,7 +256,7 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
     names = [] if given.strip() == "none" else [name.strip() for name in given.split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInput(f"--stack {given}: {twice} is there twice")
+        raise BadInput(f"--stack {given}: {twice} is listed twice")
     try:
         stack = scenario.stack.of(names)
     except ValueError as error:
@@ -347,7 +347,7 @@ def _claim(arguments: UpArguments) -> UpInstance:
         raise BadInput(f"--dir {folder}: cannot be written to")
     taken = next((name for name in ("ready.json", "kubeconfig", "ca.crt") if (folder / name).is_dir()), None)
     if taken is not None:
-        raise BadInput(f"--dir {folder}: {taken} in it is a folder, and would be a file")
+        raise BadInput(f"--dir {folder}: {taken} in it is a folder; must be a file, or missing")
     try:
         with alone():
             return _record(arguments.name, folder)
@@ -361,9 +361,9 @@ def _record(name: str, folder: Path) -> UpInstance:
     for known in filter(alive, recorded()):
         ends = "mews down ends it" if known.name == "mews" else f"mews down --name {known.name} ends it"
         if known.name == name:
-            raise BadInput(f"--name {name}: is up already (pid {known.pid}); {ends}")
+            raise BadInput(f"--name {name}: already runs (pid {known.pid}); {ends}")
         if known.folder == str(folder):
-            raise BadInput(f"--dir {folder}: is that of {known.name} (pid {known.pid}); {ends}")
+            raise BadInput(f"--dir {folder}: is used by {known.name} (pid {known.pid}); {ends}")
     instance = UpInstance(name, os.getpid(), born(os.getpid()), str(folder))
     record(instance)
     return instance

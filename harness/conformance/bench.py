@@ -184,7 +184,7 @@ class ClauseContext:
                 shown = True
                 self.on_wait(f"{text}; asked again for up to {self.limits.outage_s:g} s")
             if self.client.left_s() <= 0:
-                raise OutOfTime(f"{text}; the time is over")
+                raise OutOfTime(f"{text}; no time is left")
             if waited_s > self.limits.outage_s:
                 self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
                 raise ListingUnavailable(self._dead)
@@ -235,7 +235,7 @@ class ClauseContext:
 
     def time_for(self, kind: str, times: int = 1) -> None:
         """Raise OutOfTime where so many attaches or detaches, one after another as a chassis serves them, would go on
-        when the time is over: what became of them would be unknown."""
+        when no time is left: what became of them would be unknown."""
         most_s = times * self._took_s.get(kind, 0.0)
         if most_s > self.client.left_s():
             raise OutOfTime(f"{times} {kind} may take {most_s:.1f} s, which is longer than the time left")

@@ -58,7 +58,7 @@ class ChassisTarget(Struct, frozen=True):
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 class HttpReply(Struct, frozen=True):
@@ -85,7 +85,7 @@ class HttpReply(Struct, frozen=True):
             raise Malformed(f"HTTP {self.status} with the member {error.name!r} twice in one object") from error
         except (ValueError, RecursionError) as error:
             marked = " for the byte order mark that it begins with" if self.body.startswith(codecs.BOM_UTF8) else ""
-            text = f"HTTP {self.status} with a body that is no JSON{marked}: {self.text[:120]!r}"
+            text = f"HTTP {self.status} with a body that is not JSON{marked}: {self.text[:120]!r}"
             raise Malformed(text) from error
 
 
@@ -150,7 +150,7 @@ class Client:
     def _noted(self, method: str, path: str, body: bytes | None, sent: dict[str, str], most: int) -> HttpReply:
         began_s = time.monotonic()
         if self.left_s() <= 0:
-            raise OutOfTime(f"{method} {path}: not sent, the time is over")
+            raise OutOfTime(f"{method} {path}: not sent, no time is left")
         try:
             reply = self._send(method, path, body, sent, most)
         except NoAnswer as error:

@@ -73,7 +73,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
     for place, entry in entries(path, value.get("expect") or [], "expect", ("clause", "reason")):
         clause = _clause(path, entry, place, clauses)
         if clause in expect:
-            raise BadInput(f"{path}: {place}.clause: {clause!r}: is there twice; write it once")
+            raise BadInput(f"{path}: {place}.clause: {clause!r}: is listed twice; write it once")
         expect[clause] = text_in(path, entry, place, "reason")
     limits = Limits(**limits_in(path, value))
     return Quirks(str(metadata.get("name") or path.stem), str(metadata.get("firmware") or ""), expect, limits)

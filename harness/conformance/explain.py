@@ -46,7 +46,7 @@ def find_clause(name: str, clauses: Sequence[tuple[str, Clause]]) -> tuple[str, 
             return dialect, clause
     known = [clause.id for _, clause in clauses]
     near = difflib.get_close_matches(name, known, 4, 0.5)
-    hint = f"; did you mean {', '.join(near)}?" if near else f"; there are {', '.join(known[:5])} and more"
+    hint = f"; did you mean {', '.join(near)}?" if near else f"; clauses: {', '.join(known[:5])} and more"
     raise BadInput(f"--explain {name}: no such clause{hint}")
 
 

@@ -188,7 +188,7 @@ def _unknown_device(bench: ClauseContext) -> None:
 
         done = bench.refused(UNKNOWN_DEVICE, target, ask, what, judged=False)
         if done and bench.ledger.of("truth-detach" if target is None else "truth-attach"):
-            raise NotJudged("its answers are not to be relied on, whatever device is asked for")
+            raise NotJudged("its answers are not reliable for any device")
         must(not done, f"{what}: answered as done")
     new = set(bench.read().rows) - before
     if new:

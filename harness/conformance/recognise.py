@@ -39,7 +39,7 @@ def recognise(bench: ClauseContext, dialect: str) -> None:
             raise Lacks(f"{client.address.url}: this does not look like {dialect}: GET {judged.home}: {why}{hint}")
         if client.credentials is None and why.startswith("HTTP 401,"):
             url = client.address.url
-            raise Lacks(f"{url}: GET {judged.home}: HTTP 401: it asks for credentials: give --credentials FILE")
+            raise Lacks(f"{url}: GET {judged.home}: HTTP 401: it requires credentials: give --credentials FILE")
 
 
 def _reach(client: Client) -> None:

@@ -102,7 +102,7 @@ def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]
             texts = (exchange["clause"], request["method"], request["path"], request["body"], reply["body"])
             right = all(isinstance(text, str) for text in texts) and isinstance(reply["status"], int | None)
             if not (right and isinstance(request["headers"], dict) and isinstance(reply["headers"], dict)):
-                raise BadInput(f"{folder / EXCHANGES}: line {number}: is no exchange")
+                raise BadInput(f"{folder / EXCHANGES}: line {number}: is not an exchange")
     except OSError as error:
         raise BadInput(f"{wrong}: {error.filename}: {error.strerror}") from error
     except ValueError as error:

@@ -258,11 +258,11 @@ def choose(order: Order, table: ListedTable) -> tuple[tuple[str, ...], tuple[str
     """
     for device in order.devices:
         if device not in table.rows:
-            raise BadInput(f"--device {device}: not listed; there are {', '.join(table.rows)}")
+            raise BadInput(f"--device {device}: not listed; devices: {', '.join(table.rows)}")
     ports = order.ports or table.likely_ports()
     for port in order.ports:
         if table.ports and clauses_of(order.dialect).lists_ports and port not in table.ports:
-            raise BadInput(f"--port {port}: not listed; there are {', '.join(table.ports)}")
+            raise BadInput(f"--port {port}: not listed; ports: {', '.join(table.ports)}")
     free = [device for device, row in table.rows.items() if row.port is None]
     devices = order.devices or tuple(free[:MOST_DEVICES])
     if not devices:

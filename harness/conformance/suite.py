@@ -130,7 +130,7 @@ def run_suite(suite: ClauseSuite, file: str, folder: Path) -> None:
     if code == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        raise RuntimeError(f"pytest ended with {code!r} after {len(suite.results)} of {len(suite.clauses)} clauses")
+        raise RuntimeError(f"pytest exited with {code!r} after {len(suite.results)} of {len(suite.clauses)} clauses")
 
 
 @contextlib.contextmanager

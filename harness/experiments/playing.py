@@ -62,5 +62,5 @@ def scenario_of(task: ScenarioTask) -> Scenario:
         return parse_scenario(json.dumps(task.scenario), Path("experiment.yaml"), task.overrides)
     path = shipped("scenario", task.scenario)
     if path is None:
-        raise ScenarioError(f"{task.scenario}: no scenario of that name is shipped")
+        raise ScenarioError(f"{task.scenario}: no included scenario has that name")
     return load_scenario(path, task.overrides)

@@ -127,7 +127,7 @@ def target_of(scenario: Scenario, asked: FuzzOptions) -> FuzzTarget:
     if clean.lacks or clean.result.verdict == "skipped":
         raise Lacks(f"{scenario.path}: skipped: {clean.result.reason}")
     if clean.result.verdict != "passed":
-        raise BadInput(f"{scenario.path}: fails before anything befalls it: {clean.result.reason}")
+        raise BadInput(f"{scenario.path}: fails before any fault is added: {clean.result.reason}")
     menu = Menu.of(scenario, moments, asked.without)
     if not menu.kinds():
         raise BadInput(f"{scenario.path}: --without leaves nothing to draw")

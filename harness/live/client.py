@@ -102,7 +102,7 @@ def session_of(folder: Path) -> dict[str, str]:
         session = json.loads((folder / "ready.json").read_text(encoding="utf-8"))["session"]
         return {"url": str(session["url"]), "token": str(session["token"])}
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise NotAnswering(f"{folder / 'ready.json'}: says nothing of a session (yet): {error}") from error
+        raise NotAnswering(f"{folder / 'ready.json'}: does not describe a session yet: {error}") from error
 
 
 def line_of(row: Mapping[str, Any]) -> Line:

@@ -43,7 +43,7 @@ def load_snapshot(path: Path) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        what = "ends too early, or is no JSON" if text.lstrip().startswith("{") else "is no JSON"
+        what = "ends too early, or is not JSON" if text.lstrip().startswith("{") else "is not JSON"
         raise ValueError(f"{path}: {what} ({error}): {_WANTED}") from error
     try:
         read_snapshot(document)

@@ -132,4 +132,4 @@ def _unanswered(cluster: Cluster, pod: Object) -> str:
         names += [c.scheduler(each.configuration) for _, c in each.components() if c.scheduler is not None]
     if asked in names:
         return f"{asked} has written nothing about it: does it run, and watch pods of that schedulerName?"
-    return f"no scheduler answers to schedulerName {asked}; there are {', '.join(names) or 'none'}"
+    return f"no scheduler has the schedulerName {asked}; schedulers: {', '.join(names) or 'none'}"

@@ -23,9 +23,9 @@ class Disruption(Step):
     @model_validator(mode="after")
     def _one_moment(self) -> Self:
         if self.line is not None and (self.at is not None or self.since is not None):
-            raise ValueError("line: stands instead of at and since")
+            raise ValueError("line: replaces at and since")
         if self.outputs:
-            raise ValueError("outputs: no step waits for a disruption")
+            raise ValueError("outputs: a disruption has none: no later step waits for it")
         if self.action == "workload":
             raise ValueError("workload: belongs among steps")
         return self

@@ -46,7 +46,7 @@ def _since(stage: StepContext, name: str | None) -> int:
         return stage.first_line
     if name not in stage.marks:
         raise ScenarioError(
-            f"journal.since {name!r}: no earlier step has that name; there are {', '.join(stage.marks)}"
+            f"journal.since {name!r}: no earlier step has that name; earlier steps: {', '.join(stage.marks)}"
         )
     return stage.marks[name]
 

@@ -191,7 +191,9 @@ def _resolve_paths(files: NamedFiles) -> None:
     elif isinstance(hardware, dict) and "file" in hardware:
         if not isinstance(hardware["file"], str):
             where = files.document.where(("hardware", "file"))
-            raise ScenarioError(f"{where}: hardware.file: {shown(hardware['file'])}: must be a path or a shipped name")
+            raise ScenarioError(
+                f"{where}: hardware.file: {shown(hardware['file'])}: must be a path or an included name"
+            )
         path = _hardware_path(files, ("hardware", "file"), hardware["file"])
         root["hardware"] = {**hardware, "file": str(path)}
     workload = root.get("workload")

@@ -100,7 +100,7 @@ def _expects(known: KnownNames) -> Iterator[Finding]:
     numbers = sorted({*OWN, *theirs, *(law.number for law in made(scenario.invariants))})
     for index, number in enumerate(scenario.expects):
         if number not in numbers:
-            yield ("expects", index), number, f"no such invariant; there are {', '.join(map(str, numbers))}"
+            yield ("expects", index), number, f"no such invariant; numbers: {', '.join(map(str, numbers))}"
 
 
 # Objects
@@ -378,7 +378,7 @@ def _since(place: Place, step: Mapping[str, Any], names: set[str]) -> Iterator[F
             since = journal.get("since") if isinstance(journal, Mapping) else None
             if since is not None and since not in names:
                 come = ", ".join(sorted(filter(None, names))) or "(none has a name)"
-                yield (*here, "journal", "since"), since, f"no step up to here has that name; there are {come}"
+                yield (*here, "journal", "since"), since, f"no step up to here has that name; earlier steps: {come}"
 
 
 # The workload

@@ -65,7 +65,7 @@ class Replacement(Model):
         if self.process == ():
             raise ValueError("process: must be an argv with at least the program")
         if self.mounts and self.process is None:
-            raise ValueError("mounts: only a process has them")
+            raise ValueError("mounts: applies only to process")
         for target in self.mounts:
             if not target.startswith("/") or target != os.path.normpath(target) or "\0" in target:
                 raise ValueError(f"mounts: {target!r}: must be an absolute path without . and ..")
@@ -215,7 +215,7 @@ def _check_place(
     if taken:
         raise refusal(loc, yours.way, "the component is replaced twice: write it once")
     if not component.runs:
-        raise refusal(loc, yours.way, "there is none to be replaced: the stack leaves it out (null)")
+        raise refusal(loc, yours.way, "nothing to replace: the stack leaves this component out (null)")
     if yours.plugin is not None and "plugin" not in component.parts:
         raise refusal((*loc, "plugin"), yours.plugin, "only schedulers have plugins; use process, image or manifest")
     if yours.policy is not None and "policy" not in component.parts:

@@ -174,7 +174,7 @@ async def _chassis(stage: StepContext, step: Step) -> None:
     edit = action.edit
     if edit.chassis not in table or edit.device not in table[edit.chassis]:
         known = {name: sorted(devices) for name, devices in table.items()}
-        raise ScenarioError(f"chassis.edit: {edit.chassis}/{edit.device}: no such device; there are {show(known, 400)}")
+        raise ScenarioError(f"chassis.edit: {edit.chassis}/{edit.device}: no such device; devices: {show(known, 400)}")
     port = edit.port if edit.host is None else _port_of(table[edit.chassis], edit.host)
     await hardware.edit(edit.chassis, edit.device, port)
 

@@ -115,7 +115,7 @@ def _check_columns(path: Path, columns: list[str], workload: Workload) -> None:
         raise ScenarioError(f"{path}:1: columns {', '.join(columns) or 'none'}: missing {', '.join(missing)}")
     for name in workload.select:
         if name not in columns:
-            raise ScenarioError(f"{path}:1: workload.select.{name}: no such column; there are {', '.join(columns)}")
+            raise ScenarioError(f"{path}:1: workload.select.{name}: no such column; columns: {', '.join(columns)}")
 
 
 def _row(path: Path, number: int, row: Mapping[str, str], workload: Workload) -> TraceJob:

@@ -118,9 +118,9 @@ class TraceFile:
         where, known = f"{self.path}:1", ", ".join(self.form.columns)
         if len(places) < len(self._columns):
             twice = next(name for name in self._columns if self._columns.count(name) > 1)
-            raise BadInput(f"{where}: column {twice!r}: is there twice")
+            raise BadInput(f"{where}: column {twice!r}: is listed twice")
         if self.form.name == "pai2020" and set(places) == set(PAI_JOBS):
-            raise BadInput(f"{where}: these are the columns of pai_job_table, which says nothing of what jobs ask for: "
+            raise BadInput(f"{where}: these are the columns of pai_job_table, which does not have what jobs request: "
                            "give pai_task_table")  # fmt: skip
         for name in self._columns:
             if name not in self.form.columns and name not in self._select:
@@ -136,7 +136,7 @@ class TraceFile:
             raise BadInput(f"{where}: column 'gpus': missing; only a scenario says what a 'type' requests")
         for name in self._select:
             if name not in places:
-                raise BadInput(f"{where}: --select {name}: no such column; there are {', '.join(places)}")
+                raise BadInput(f"{where}: --select {name}: no such column; columns: {', '.join(places)}")
 
     # -------------------------------------------------------------------------------------------------------- the rows
 

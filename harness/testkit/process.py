@@ -65,7 +65,7 @@ def started(child: Child, ready: Path) -> dict[str, Any]:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = child.process.wait(0.02)
             child.end()
-            raise RuntimeError(f"{_name(child)} ended with code {code}: {child.output()}")
+            raise RuntimeError(f"{_name(child)} exited with code {code}: {child.output()}")
     child.end()
     raise RuntimeError(f"{_name(child)} was not ready within {_PATIENCE_S:g} s: {child.output()}")
 

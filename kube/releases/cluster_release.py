@@ -61,7 +61,7 @@ def _runtime(name: str, given: Mapping[str, bool]) -> dict[str, bool]:
     for api_version, served in given.items():
         if api_version in default:
             if not served:
-                raise ReleaseError(f"{api_version}=false: served by default, and nothing here does without it")
+                raise ReleaseError(f"{api_version}=false: served by default, and always required")
         elif api_version not in offered:
             raise ReleaseError(
                 f"{api_version}: no API version that can be switched on in Kubernetes {name}: {', '.join(offered)}"

@@ -49,29 +49,29 @@ def parser() -> argparse.ArgumentParser:
         help="read this YAML or JSON file (mews.systems.gpushare.config); default: the built-in values",
     )
     add_kubeconfig_arguments(made)
-    made.add_argument("--host", default="127.0.0.1", help="listen on this address; extender")
-    made.add_argument("--port", type=port_number, default=39999, help="listen on this port; extender")
-    made.add_argument("--certificate", type=Path, metavar="FILE", help="serve with this certificate, in PEM; extender")
-    made.add_argument("--key", type=Path, metavar="FILE", help="use this private key, in PEM; extender")
+    made.add_argument("--host", default="127.0.0.1", help="listen on this address (extender)")
+    made.add_argument("--port", type=port_number, default=39999, help="listen on this port (extender)")
+    made.add_argument("--certificate", type=Path, metavar="FILE", help="serve with this certificate, in PEM (extender)")
+    made.add_argument("--key", type=Path, metavar="FILE", help="use this private key, in PEM (extender)")
     made.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too; extender"
+        "--allow-host", action="append", default=[], metavar="NAME", help="accept this host name, too (extender)"
     )
     made.add_argument(
-        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; device-plugin; default: $NODE_NAME"
+        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node (device-plugin); default: $NODE_NAME"
     )
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
     made.add_argument(
         "--nvml",
         metavar="FILE",
-        help=f"load this NVML library; device-plugin; default: the configuration's, or {LIBRARY}",
+        help=f"load this NVML library (device-plugin); default: the configuration's, or {LIBRARY}",
     )
     made.add_argument(
         "--host-root",
         type=Path,
         default=Path("/"),
         metavar="DIR",
-        help="read the host's proc from this folder; device-plugin",
+        help="read the host's proc from this folder (device-plugin)",
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

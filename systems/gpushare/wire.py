@@ -43,9 +43,9 @@ def _read(body: bytes) -> tuple[dict[str, Any], bool]:
     try:
         read = read_like_go(body)
     except ValueError as error:
-        raise BadCall(f"the body is no JSON: {error}") from error
+        raise BadCall(f"the body is not JSON: {error}") from error
     if not isinstance(read, dict):
-        raise BadCall("the body is no JSON object")
+        raise BadCall("the body is not a JSON object")
     return {str(key).lower(): value for key, value in read.items()}, any(str(key)[:1].isupper() for key in read)
 
 
@@ -64,7 +64,7 @@ def read_filter(body: bytes) -> FilterCall:
     if isinstance(nodes, dict):
         items = next((value for key, value in nodes.items() if str(key).lower() == "items"), None) or []
     if not isinstance(items, list):
-        raise BadCall("Nodes, NodeNames: one of them must be there")
+        raise BadCall("Nodes, NodeNames: one of them is required")
     try:
         return FilterCall(pod, tuple(str(name_of(node)) for node in items), tuple(items), capital)
     except UNREADABLE as error:

@@ -56,11 +56,11 @@ def template_info(replicas: Replicas) -> PodInfo:
 def _check_size(job: TFJob) -> None:
     count = sum(_most(job, found) for found in job.roles.values())
     if count > MOST_TASKS:
-        raise BadTFJob(f"spec: {count} tasks, maxReplicas included: must be {MOST_TASKS} at the most")
+        raise BadTFJob(f"spec: {count} tasks, maxReplicas included: must be {MOST_TASKS} or fewer")
     entry = len(f'"{job.name}-evaluator-{count}.{job.namespace}.svc:65535",')
     if count * entry > _ENVIRONMENT_LENGTH:
         raise BadTFJob(
-            f"spec: {count} tasks, maxReplicas included: TF_CONFIG names all of them and would be longer than "
+            f"spec: {count} tasks, maxReplicas included: TF_CONFIG lists all of them and would be longer than "
             f"{_ENVIRONMENT_LENGTH} bytes, the most that Linux gives a program"
         )
 

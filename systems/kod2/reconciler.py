@@ -106,8 +106,8 @@ class Reconciler:
         asks = [self._view.template(job, replicas) for replicas in job.roles.values()]
         if not self._is_baseline and not any(info.request("cpu") or info.request("memory") for info in asks):
             raise BadTFJob(
-                "spec.tfReplicaSpecs: none of its tasks asks for any CPU or memory: set resources.requests, or the "
-                "operator's default_cpu or default_memory: without them it can be neither weighed nor placed"
+                "spec.tfReplicaSpecs: no task requests CPU or memory, so none can be placed: set resources.requests, "
+                "or the operator's default_cpu or default_memory"
             )
         return job
 

@@ -58,21 +58,21 @@ def parser() -> argparse.ArgumentParser:
         help="read this YAML or JSON file (mews.systems.koordinator.config); default: the built-in values",
     )
     add_kubeconfig_arguments(made)
-    made.add_argument("--host", default="127.0.0.1", help="listen on this address; scheduler and webhook")
-    made.add_argument("--port", type=port_number, default=10251, help="listen on this port; scheduler and webhook")
+    made.add_argument("--host", default="127.0.0.1", help="listen on this address (scheduler and webhook)")
+    made.add_argument("--port", type=port_number, default=10251, help="listen on this port (scheduler and webhook)")
     made.add_argument(
-        "--certificate", type=Path, metavar="FILE", help="serve with this certificate, in PEM; scheduler and webhook"
+        "--certificate", type=Path, metavar="FILE", help="serve with this certificate, in PEM (scheduler and webhook)"
     )
-    made.add_argument("--key", type=Path, metavar="FILE", help="use this private key, in PEM; scheduler and webhook")
+    made.add_argument("--key", type=Path, metavar="FILE", help="use this private key, in PEM (scheduler and webhook)")
     made.add_argument(
-        "--authority", type=Path, metavar="FILE", help="give the API server this CA certificate, in PEM; webhook"
+        "--authority", type=Path, metavar="FILE", help="give the API server this CA certificate, in PEM (webhook)"
     )
     made.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="accept this host name, too; scheduler and webhook",
+        help="accept this host name, too (scheduler and webhook)",
     )
     made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; default: $NODE_NAME")
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
@@ -82,23 +82,23 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path(HOOK_SOCKET),
         metavar="SOCKET",
-        help=f"serve hooks on this socket; koordlet; default: {HOOK_SOCKET}",
+        help=f"serve hooks on this socket (koordlet); default: {HOOK_SOCKET}",
     )
     made.add_argument(
         "--runtime",
         type=Path,
         metavar="SOCKET",
-        help="read environments of containers from this CRI socket; koordlet; default: none",
+        help="read environments of containers from this CRI socket (koordlet); default: none",
     )
     made.add_argument(
         "--nvml", metavar="FILE", help=f"load this NVML library; default: the configuration's, or {LIBRARY}"
     )
-    made.add_argument("--no-gpus", action="store_true", help="run on a node without NVML; koordlet")
+    made.add_argument("--no-gpus", action="store_true", help="run on a node without NVML (koordlet)")
     made.add_argument(
         "--host-root",
         type=Path,
         metavar="DIR",
-        help="read the host's sys and proc from this folder; koordlet; default: the configuration's, or /",
+        help="read the host's sys and proc from this folder (koordlet); default: the configuration's, or /",
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

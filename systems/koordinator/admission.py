@@ -122,7 +122,7 @@ def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
                 if amounts.setdefault(today(name), value) != value:
                     raise InvalidRequest(f"{where}: {name}: {quantity}: {amounts[today(name)]} is asked for, too")
                 if today(name) in named:
-                    raise InvalidRequest(f"{where}: {today(name)} is asked for under two names")
+                    raise InvalidRequest(f"{where}: {today(name)} is requested under two names")
                 named.add(today(name))
     translated = _translated(amounts, device_plugin=device_plugin)
     for side in ("limits", "requests"):

@@ -166,7 +166,7 @@ def parse_demands(requests: Mapping[str, int], kinds: Mapping[str, str] | None =
             continue
         asked = by_type.setdefault(kind, {})
         if today(name) in asked:
-            raise InvalidRequest(f"{today(name)} is asked for under two names")
+            raise InvalidRequest(f"{today(name)} is requested under two names")
         asked[today(name)] = value
     return tuple(
         _gpu_demand(asked) if kind == GPU else _other_demand(kind, asked) for kind, asked in sorted(by_type.items())

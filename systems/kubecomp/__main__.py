@@ -51,15 +51,15 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--config", required=True, type=Path, help="read this YAML file (mews.systems.kubecomp.config)")
     add_kubeconfig_arguments(made)
     made.add_argument(
-        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; device-manager; default: $NODE_NAME"
+        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node (device-manager); default: $NODE_NAME"
     )
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
-    made.add_argument("--plugin", metavar="MODULE:CALLABLE", help="use this plugin instead of KubeComp's; scheduler")
+    made.add_argument("--plugin", metavar="MODULE:CALLABLE", help="use this plugin instead of KubeComp's (scheduler)")
     made.add_argument(
         "--plugin-options", type=_options, default={}, metavar="JSON", help="pass these keyword arguments to the plugin"
     )
-    made.add_argument("--score", metavar="MODULE:CALLABLE", help="use this node score instead of KubeComp's; scheduler")
+    made.add_argument("--score", metavar="MODULE:CALLABLE", help="use this node score instead (scheduler)")
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     add_metrics_arguments(made)
     return made

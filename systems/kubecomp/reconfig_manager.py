@@ -36,7 +36,7 @@ class ReconfigManager:
     ) -> None:
         missing = [entry.name for entry in config.chassis if entry.name not in chassis]
         if missing:
-            raise KubeCompConfigError(f"chassis {missing[0]!r}: no connection was given; there are {sorted(chassis)}")
+            raise KubeCompConfigError(f"chassis {missing[0]!r}: has no connection; only {sorted(chassis)} have")
         topology = Topology(config)
         self._view = ClusterView(context.kube, config, topology, self._on_change)
         board = ConfigMapWriter(context.kube, config.namespace)

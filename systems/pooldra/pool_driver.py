@@ -32,7 +32,7 @@ class PoolDriver:
     def __init__(self, context: Context, config: PoolDraConfig, chassis: Mapping[str, ChassisApi]) -> None:
         missing = [each.name for each in config.chassis if each.name not in chassis]
         if missing:
-            raise PoolDraError(f"chassis {missing[0]!r}: no connection was given; there are {sorted(chassis)}")
+            raise PoolDraError(f"chassis {missing[0]!r}: has no connection; connections exist for {sorted(chassis)}")
         self._claims = Informer(context.kube, RESOURCE_CLAIMS)
         self._nodes = Informer(context.kube, NODES)
         self._slices = Informer(context.kube, RESOURCE_SLICES, field_selector=f"spec.driver={DRIVER}")

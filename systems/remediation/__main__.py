@@ -39,15 +39,15 @@ def parser() -> argparse.ArgumentParser:
     )
     add_kubeconfig_arguments(made)
     made.add_argument(
-        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; agent; default: $NODE_NAME"
+        "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node (agent); default: $NODE_NAME"
     )
     made.add_argument(
         "--host-root",
         metavar="DIR",
-        help="read the host's files in this folder; agent; default: the configuration's",
+        help="read the host's files in this folder (agent); default: the configuration's",
     )
     made.add_argument(
-        "--nvidia-smi", metavar="FILE", help="run this program to reset GPUs; agent; default: the configuration's"
+        "--nvidia-smi", metavar="FILE", help="run this program to reset GPUs (agent); default: the configuration's"
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

@@ -77,7 +77,7 @@ WRONG_SERVERS = [
     (
         "{name: switch-0, below: socket-0}",
         "{name: socket-1, below: socket-0}",
-        "hosts[0].pcie: name 'socket-1' is there twice",
+        "hosts[0].pcie: name 'socket-1' is listed twice",
     ),
     (
         "below: socket-1}",
@@ -146,8 +146,8 @@ WRONG = [
         "sirial:",
         "14: chassis[0].devices[0].sirial: unknown key; allowed: id, uuid, kind, model",
     ),
-    ("uuid: FPGA-2", "uuid: GPU-1", "8: chassis: device uuid 'GPU-1' is there twice; each must be unique"),
-    ('id: "000200"', 'id: "000100"', "13: chassis[0].devices: device id '000100' is there twice"),
+    ("uuid: FPGA-2", "uuid: GPU-1", "8: chassis: device uuid 'GPU-1' is listed twice; each must be unique"),
+    ('id: "000200"', 'id: "000100"', "13: chassis[0].devices: device id '000100' is listed twice"),
     (
         '"2": host-2',
         '"2": host-1',
@@ -164,7 +164,7 @@ WRONG = [
     ("cpus: 8", "cpus: true", "6: hosts[0].cpus: True: must be a whole number from 1 to 4096"),
     ("memory_mib: 4096", "memory_mib: 4Gi", "6: hosts[0].memory_mib: '4Gi': must be a whole number from 1 to"),
     ("memory_mib: 4096", "memory: 4096", "6: hosts[0].memory: unknown key; allowed: name, cpus, memory_mib, profile"),
-    ("name: host-2", "name: host-1", "5: hosts: host name 'host-1' is there twice"),
+    ("name: host-2", "name: host-1", "5: hosts: host name 'host-1' is listed twice"),
     ("name: host-2", "name: Host_2", "7: hosts[1].name: 'Host_2': must be a lower-case host name"),
     ("4096, profile: instant", "4096, profile: {link: soon}", "6: hosts[0].profile: latency 'soon': must be"),
     ("4096, profile: instant", "4096, profile: {boot: 1}", "6: hosts[0].profile: profile {'boot': 1}: must be one of"),

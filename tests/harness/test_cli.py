@@ -320,7 +320,7 @@ def test_a_comparison_that_cannot_be_written_is_told_before_anything_runs(scenar
     monkeypatch.setattr("mews.harness.commands.diff_clusters.check_available", lambda cluster: None)
     assert exit_code(["diff-clusters", str(scenario), "--json", "/no/such/folder/x.json"]) == 2
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "--json /no/such/folder/x.json: must be a file in a folder that exists\n")
+    assert (told.out, told.err) == ("", "--json /no/such/folder/x.json: must be a file in an existing folder\n")
 
 
 def test_the_version_is_printed(capsys):

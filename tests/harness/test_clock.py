@@ -74,7 +74,7 @@ def test_rests_that_round_to_none_do_not_hang_virtual_time() -> None:
         for delay_s in itertools.chain([1e6], itertools.repeat(1e-15)):
             await asyncio.sleep(delay_s)
 
-    with pytest.raises(Stalled, match="time has stood at 1e\\+06 s"):
+    with pytest.raises(Stalled, match="time has stayed at 1e\\+06 s"):
         run_virtual(main)
 
 
@@ -87,7 +87,7 @@ def test_work_that_never_waits_does_not_hang_virtual_time(monkeypatch: pytest.Mo
             await asyncio.sleep(0)
         return asyncio.get_running_loop().time()
 
-    with pytest.raises(Stalled, match="time has stood at 3 s for 1000 turns in a row"):
+    with pytest.raises(Stalled, match="time has stayed at 3 s for 1000 turns in a row"):
         run_virtual(lambda: main(10_000))
     assert run_virtual(lambda: main(900)) == 3
 

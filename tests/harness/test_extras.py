@@ -7,7 +7,7 @@ from mews.harness import cli
 from mews.harness.extras import check_installed, lacking
 from mews.project import DOCUMENTATION
 
-LINE = "aiohttp is not installed; pip install 'falcon-mews[cluster]' brings what this needs"
+LINE = "aiohttp is not installed; pip install 'falcon-mews[cluster]' provides it"
 
 
 WITHOUT_AIOHTTP = """

@@ -55,8 +55,8 @@ def test_it_names_itself_by_one_line_of_its_package(kind, tmp_path):
         (["fault", "Bad Name"], "Bad Name: its name becomes the fault's: must be small letters and digits"),
         (["dialect", "json"], "json: its name becomes a module's, and there is a module json already"),
         (["scenario", "full"], "full: is not empty: has a.txt"),
-        (["scenario", "file"], "file: is no folder"),
-        (["scenario", "file/below"], "file/below: is no folder"),
+        (["scenario", "file"], "file: is not a folder"),
+        (["scenario", "file/below"], "file/below: is not a folder"),
     ],
 )
 def test_what_cannot_be_written_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):

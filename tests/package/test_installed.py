@@ -16,7 +16,7 @@ from tests.package.environment import Environment
 
 pytestmark = pytest.mark.wall  # builds and installs: seconds that a quick loop is spared
 
-LACKS = "is not installed; pip install 'falcon-mews[cluster]' brings what this needs\n"
+LACKS = "is not installed; pip install 'falcon-mews[cluster]' provides it\n"
 
 RUN = """
 def test_a_scenario_runs(mews_run):

@@ -15,9 +15,13 @@ from mews.harness.commands.further import all_commands
 
 ROOT = Path(__file__).parents[2]
 CODE = ("src", "harness", "emulator", "systems", "kube")
-ERRORS = re.compile(r"^(BadInput|Lacks|Lost|ValueError|UsageError|BadOption|Refused)$")
+_BUILT_IN = {"ValueError", "TypeError", "LookupError", "OSError", "RuntimeError", "KeyError", "AttributeError"}
+_HELPERS = {"refuse", "refusal", "fail", "wrong", "error", "Lost"}
+"""Functions of ours whose texts become errors, and values that stand for one."""
 _NOT_OURS = ("kube/emulated", "kube/api", "kube/cel", "kube/deviceplugin", "kube/admission", "kube/workloads")
 """Whose errors are upstream's, word by word."""
+
+_MORE_THAN_A_NAME = re.compile(r"[a-z]{2} [a-z…]|… [a-z]{2}")
 
 Text = tuple[str, str]
 """A place, as a reader of a failure finds it, and the text."""
@@ -60,14 +64,30 @@ def _of_typer(command: object, name: str) -> Iterator[Text]:
 
 
 def _errors() -> Iterator[Text]:
+    names = _BUILT_IN | _HELPERS | _exceptions()
     for path, tree in _modules():
         if path.startswith(_NOT_OURS):
             continue
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            if ERRORS.match(ast.unparse(node.func).rpartition(".")[2]) and (text := _text(node.args[0])):
-                yield f"{path}:{node.lineno}", text
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names:
+                given = [*node.args, *(keyword.value for keyword in node.keywords)]
+                for text in filter(_MORE_THAN_A_NAME.search, map(_text, given)):
+                    yield f"{path}:{node.lineno}", text
+
+
+@cache
+def _exceptions() -> frozenset[str]:
+    """Classes of the package that are raised, whatever module they are from."""
+    bases = {
+        node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+        for _, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found: set[str] = {"Exception", "UsageError", "BadParameter", "ArgumentTypeError", *_BUILT_IN, "ConnectionError"}
+    while more := {name for name, above in bases.items() if above & found} - found:
+        found |= more
+    return frozenset(found)
 
 
 def pages() -> Iterator[Text]:

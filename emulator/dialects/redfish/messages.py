@@ -44,7 +44,7 @@ BASE_MESSAGES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
         "PasswordChangeRequired": ("Critical", "The password must be changed at {0} first.", "PATCH the password."),
         "PreconditionFailed": ("Critical", "The ETag given is not that of the resource.", "Read it again."),
         "PreconditionRequired": ("Critical", "The ETag given as a parameter is not the current one.", "Read again."),
-        "PropertyDuplicate": ("Warning", "The property {0} is there twice.", "Give it once."),
+        "PropertyDuplicate": ("Warning", "The property {0} is given twice.", "Give it once."),
         "PropertyMissing": ("Warning", "The property {0} is missing.", "Give the property."),
         "PropertyNotWritable": ("Warning", "The property {0} cannot be written.", "Leave it out."),
         "PropertyUnknown": ("Warning", "There is no property {0}.", "Leave it out."),

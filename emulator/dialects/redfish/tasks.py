@@ -133,7 +133,7 @@ def failure_of(operation: Operation) -> Failed | None:
     """
     answer = operation.answer()
     if answer.outcome is OperationOutcome.DROPPED:
-        return fail(503, "OperationFailed", "the management processor restarted meanwhile")
+        return fail(503, "OperationFailed", "the management processor restarted during the operation")
     if answer.outcome is OperationOutcome.ERROR:
         return fail(answer.status, "InternalError")
     if answer.ok:

@@ -338,7 +338,7 @@ class EmbeddedCluster:
         replies = await self.ports.services.ask_all(service, "/metrics")
         if any(reply.status != 200 for reply in replies):
             raise ConnectionError(
-                f"metrics of {system!r}: {service} has none: what runs in its place serves no /metrics"
+                f"metrics of {system!r}: {service} has none: the component's replacement serves no /metrics"
             )
         return merged([reply.body.decode() for reply in replies]).encode()
 

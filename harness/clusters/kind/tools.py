@@ -38,7 +38,7 @@ def _check_docker() -> None:
     done = _run(["docker", "info", "--format", "{{.ServerVersion}}"], 30.0)
     if done.returncode != 0:
         words = _last_words(done)
-        raise Lacks(f"--cluster kind: Docker does not answer: {words}; start it, or add this user to its group")
+        raise Lacks(f"--cluster kind: Docker does not respond: {words}; start it, or add this user to its group")
 
 
 def call(argv: Sequence[str], *, timeout_s: float = 120.0, env: Mapping[str, str] | None = None) -> str:

@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.host", description="Show a host's devices.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument(
-        "--hosts", required=True, type=json.loads, metavar="JSON", help="map these nodes to hosts, as a JSON object"
+        "--hosts", required=True, type=json.loads, metavar="JSON", help="map nodes to hosts by this JSON object"
     )
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""))
     parser.add_argument(

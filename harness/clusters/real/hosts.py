@@ -103,7 +103,7 @@ class PodHosts:
 
     def _check(self, what: str) -> None:
         if not self._reports:
-            raise Lacking(f"needs {what}: real nodes do not tell their emulated hosts who uses devices of a pool")
+            raise Lacking(f"needs {what}: real nodes do not report which pods use pooled devices")
 
     def _control(self, host: str, what: str) -> HttpHosts:
         self._check(what)

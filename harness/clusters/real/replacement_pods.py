@@ -106,7 +106,7 @@ class ReplacementPods:
             output = " ".join(str(waiting.get("message") or waiting.get("reason")).split())
             if waiting.get("reason") in _UNPULLED:
                 image = next((c["image"] for c in pod["spec"]["containers"] if c["name"] == each["name"]), "")
-                raise Lacks(f"{name}: {image}: Docker here has no such image, and the nodes cannot pull it: {output}")
+                raise Lacks(f"{name}: {image}: no such image in Docker, and nodes cannot pull it: {output}")
             if waiting.get("reason") in _REFUSED:
                 raise Lacks(f"{name}: its container cannot be started: {output}")
             if _ends(each) > max(forgiven, self._before.get(uid_of(pod), 0)):

@@ -125,7 +125,7 @@ def _argv_with_part(
     try:
         options = json.dumps(_on_nodes(replacement.options, nodes))
     except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{replacement.where}.options: cannot be told in JSON: {error}") from error
+        raise ScenarioError(f"{replacement.where}.options: cannot be written as JSON: {error}") from error
     return (*argv, flag, str(replacement.plugin), f"{flag}-options", options)
 
 

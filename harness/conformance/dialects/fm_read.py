@@ -365,7 +365,7 @@ def _claims(part: str, where: str) -> dict[str, Any]:
     try:
         value = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except ValueError as error:
-        raise Unmet(f"{where}: part 2 of the access_token is no base64url of JSON") from error
+        raise Unmet(f"{where}: part 2 of the access_token is not base64url-encoded JSON") from error
     must(isinstance(value, dict), f"{where}: part 2 of the access_token must be an object")
     found: dict[str, Any] = value
     return found

@@ -141,7 +141,7 @@ def _task(bench: ClauseContext) -> None:
     if not replies:
         raise NotJudged("the attach was never answered")
     if replies[0].status != 202:
-        raise NotJudged(f"an attach is answered at once, with HTTP {replies[0].status}")
+        raise NotJudged(f"an attach is answered immediately, with HTTP {replies[0].status}")
     if not replies[0].headers.get("location"):
         raise NotJudged("4.monitor does not hold: 202 without the Location of a task monitor")
     must(replies[0].headers.get("retry-after"), "202 without Retry-After")
@@ -178,7 +178,7 @@ def _training(bench: ClauseContext) -> None:
     found = watched(bench)
     port, statuses = found.port(), [status() for status in found.statuses]
     if not statuses:
-        raise NotJudged("an attach is answered at once")
+        raise NotJudged("an attach is answered immediately")
     must("Training" in statuses, f"{port}: LinkStatus {', '.join(statuses)} during an attach")
 
 

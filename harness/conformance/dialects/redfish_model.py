@@ -274,7 +274,7 @@ def _collections(bench: ClauseContext) -> None:
             listed = value.get("Members")
             must(isinstance(listed, list), f"GET {path}: Members is {json.dumps(listed)[:60]}, must be a list")
             for each in listed if isinstance(listed, list) else ():
-                must(link_of(each), f"GET {path}: the member {json.dumps(each)[:60]} is no link")
+                must(link_of(each), f"GET {path}: the member {json.dumps(each)[:60]} is not a link")
 
 
 def _present(schema: str) -> Callable[[ClauseContext], None]:

@@ -272,7 +272,7 @@ def link(value: Any, name: str) -> str:
     """
     found = link_of(at(value, name))
     if not found:
-        raise Malformed(f"{link_of(value) or 'a resource'}: {name} is no link")
+        raise Malformed(f"{link_of(value) or 'a resource'}: {name} is not a link")
     return found
 
 

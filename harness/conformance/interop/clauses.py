@@ -107,7 +107,7 @@ def _present(use_case: UseCase, wanted: str) -> Callable[[ClauseContext], None]:
             must(not found, f"{found[0] if found else ''}: must not be there")
             return
         if not found and wanted in ("None", "IfImplemented", "IfPopulated", "Conditional"):
-            raise NotJudged(f"there is no {use_case.resource}, and none is asked for")
+            raise NotJudged(f"there is no {use_case.resource}, and none is required")
         must(found, f"no {use_case.resource} can be reached")
 
     return check

@@ -51,7 +51,7 @@ def read_document(file: Path) -> Mapping[str, Any]:
     """
     document = _read(file, ())
     if not any(document.get(part) for part in _PARTS):
-        raise BadInput(f"{file}: asks for nothing: must have one of {', '.join(_PARTS)}")
+        raise BadInput(f"{file}: requires nothing: must have one of {', '.join(_PARTS)}")
     return document
 
 
@@ -84,7 +84,7 @@ def _beside(where: ProfilePlace, minimum: str) -> Path:
     found = [(version_of(path.stem), path) for path in where.file.parent.glob(f"{name}.v*.json")]
     fitting = [each for each in found if each[0] >= version_of(minimum)]
     if not fitting:
-        raise where.wrong(f"must lie beside it as {name}.vX_Y_Z.json, version {minimum} or later; nothing is fetched")
+        raise where.wrong(f"must be next to it, as {name}.vX_Y_Z.json, version {minimum} or later; nothing is fetched")
     return max(fitting)[1]
 
 

@@ -83,7 +83,7 @@ def _readable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
         _judge_support(requirement, name, present)
         _judge_together(seen, together, name, values)
         if not judged:
-            raise NotJudged(f"{name} is nowhere asked for")
+            raise NotJudged(f"{name} is not required anywhere")
 
     return check
 

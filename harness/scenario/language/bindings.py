@@ -56,7 +56,7 @@ def check_bindings(files: NamedFiles, written: Any, overrides: Sequence[Override
             continue
         name, where = override.place[1], f"--set {override.text}: bindings.{override.place[1]}"
         if name not in declared:
-            reason = f"no such binding in {files.document.name}; there are {among(name, declared)}"
+            reason = f"no such binding in {files.document.name}; bindings: {among(name, declared)}"
             raise ScenarioError(f"{where}: {reason}")
         before = declared[name]
         if before is not None and not _fits(override.value, before):

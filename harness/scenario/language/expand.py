@@ -122,7 +122,7 @@ class Expansion:
         """A mapping of a file, with what stands beside ``include`` laid over it."""
         file = self._read(given["include"], here.at("include"))
         if not isinstance(file.document.value, dict):
-            raise here.refusal(given["include"], f"must be a file with a mapping, as {section} has it", "include")
+            raise here.refusal(given["include"], f"must be a file with a mapping, like that of {section}", "include")
         own = {key: value for key, value in given.items() if key != "include"}
         base = dict(file.document.value)
         if "include" in base:
@@ -192,7 +192,7 @@ class Expansion:
                 continue
             name = self._put_in(item["template"], inner.at("template"))
             if name not in self._templates:
-                reason = f"no such template; there are {among(name, self._templates)}"
+                reason = f"no such template; templates: {among(name, self._templates)}"
                 raise here.refusal(name, reason, "template")
             written, template = self._templates[name]
             takes = heads(template)
@@ -296,7 +296,7 @@ class Expansion:
                 step[key] = self._put_in(value, here.at(key))
         for name, kind in declared(step.get("outputs"), here.at("outputs").refusal).items():
             if name in here.names:
-                raise here.refusal(name, "is a binding already: give the output another name", "outputs", name)
+                raise here.refusal(name, "is already a binding: give the output another name", "outputs", name)
             self._outputs[name] = kind
         return step
 
@@ -310,7 +310,7 @@ def here_of(file: Included, here: _Written, place: Place = ()) -> _Written:
 def _only(item: Mapping[str, Any], allowed: Sequence[str], here: _Written) -> None:
     for key in item:
         if key not in allowed:
-            raise here.refusal(key, f"unknown key beside {allowed[0]}; allowed: {', '.join(allowed)}", key)
+            raise here.refusal(key, f"unknown key next to {allowed[0]}; allowed: {', '.join(allowed)}", key)
 
 
 def _laid_over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

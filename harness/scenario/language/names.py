@@ -84,7 +84,7 @@ def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place:
             return _LATE
         names = [*known, *late]
         there = among(head, sorted(names))
-        reason = f"no such name here; there are {there}; $${{{path}}} is the text itself"
+        reason = f"no such name here; names: {there}; $${{{path}}} is the text itself"
         raise Misused(at, whole, reason)
 
     return _filled(value, stands_for, place)
@@ -98,7 +98,7 @@ def settled(value: Any, outputs: Mapping[str, Any]) -> Any:
 
     def stands_for(path: str, at: Place, whole: str) -> Any:
         if path.partition(".")[0] not in outputs:
-            raise Misused(at, whole, "no step has given that output")
+            raise Misused(at, whole, "no earlier step sets that output")
         return _picked(outputs, path, at, whole)
 
     return _filled(value, stands_for, (), last=True)

@@ -30,7 +30,7 @@ def read_kubeconfig(path: str | None, context: str | None, now: Callable[[], flo
     found = selected(read_files(path), context)
     if found.user.value.get("auth-provider"):
         if found.user.value.get("exec"):
-            raise found.user.refuse("auth-provider", "cannot stand beside exec")
+            raise found.user.refuse("auth-provider", "cannot be combined with exec")
         from mews.kube.client.kubeconfig.legacy import legacy_access
 
         return legacy_access(path, found)
@@ -73,7 +73,7 @@ def _headers(user: KubeconfigEntry) -> Iterator[tuple[str, str]]:
     name, password = (user.text(key) for key in _BASIC)
     if name or password:
         if user.text("token"):
-            raise user.refuse("token", "cannot stand beside username and password")
+            raise user.refuse("token", "cannot be combined with username and password")
         yield "Authorization", f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
     impersonated = user.text("as")
     if impersonated:

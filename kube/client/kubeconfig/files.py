@@ -140,6 +140,6 @@ def _entries(file: Path, document: Mapping[str, Any], key: str) -> Iterator[tupl
         if not isinstance(value or {}, dict):
             raise KubeconfigError(f"{file}: {place}.{_LISTS[key]}: must be a mapping")
         if name in seen:
-            raise KubeconfigError(f"{file}: {place}.name: {name!r} is there twice")
+            raise KubeconfigError(f"{file}: {place}.name: {name!r} is listed twice")
         seen.add(name)
         yield name, KubeconfigEntry(file, f"{key}.{name}", value or {})

@@ -42,7 +42,7 @@ def tls_context(cluster: KubeconfigEntry) -> NamedTlsContext:
     trusted = _authority(cluster)
     if cluster.flag("insecure-skip-tls-verify"):
         if trusted:
-            raise cluster.refuse("insecure-skip-tls-verify", "cannot stand beside a certificate authority")
+            raise cluster.refuse("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     elif trusted:
         key, text = trusted
@@ -74,7 +74,7 @@ def pem(entry: KubeconfigEntry, key: str) -> tuple[str, bytes] | None:
     """
     data, path = entry.text(f"{key}-data"), entry.path(key)
     if data and path is not None:
-        raise entry.refuse(key, f"cannot stand beside {key}-data")
+        raise entry.refuse(key, f"cannot be combined with {key}-data")
     if path is not None:
         try:
             return key, path.read_bytes()

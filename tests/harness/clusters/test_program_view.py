@@ -77,7 +77,7 @@ def test_a_program_of_a_node_finds_what_a_pod_there_finds(cluster, tmp_path):
 @pytest.mark.parametrize(
     ("replaced", "says"),
     [
-        ("{image: x, mounts: {/etc/a: mine.txt}}", "mounts: only a process has them"),
+        ("{image: x, mounts: {/etc/a: mine.txt}}", "mounts: applies only to process"),
         ("{process: [x], mounts: {etc/a: mine.txt}}", "mounts: 'etc/a': must be an absolute path without . and .."),
         ("{process: [x], mounts: {/etc/../a: mine.txt}}", "must be an absolute path without . and .."),
         ("{process: [x], mounts: {/etc/a: nowhere.txt}}", "mounts./etc/a: 'nowhere.txt': no such file"),

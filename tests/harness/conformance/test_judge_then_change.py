@@ -85,7 +85,7 @@ def test_a_401_without_credentials_names_the_option_and_with_them_is_a_finding(s
         code, report = written(state, url_of(server, "h3api"), "--allow-changes")
         assert (code, report["verdict"]) == (3, "error")
         assert "give --credentials FILE" in report["reason"]
-        assert "HTTP 401: it asks for credentials: give --credentials FILE" in capsys.readouterr().err
+        assert "HTTP 401: it requires credentials: give --credentials FILE" in capsys.readouterr().err
         file = state / "who"
         file.write_text("admin:word")
         code, report = written(state, url_of(server, "h3api"), "--allow-changes", "--credentials", str(file))

@@ -87,7 +87,7 @@ def test_an_attach_that_is_as_it_must_be_breaks_none():
         ("etag-changes", {"tags": (seen("1"), raised(Malformed("no")))}, "skipped", "no"),
         ("endpoint-stays", {"names": (seen("a"), seen("b"))}, "failed", "/endpoint: its DurableName is another after"),
         ("training", {"statuses": (seen("LinkUp"), seen("LinkUp"))}, "failed", "/port: LinkStatus LinkUp, LinkUp dur"),
-        ("training", {"statuses": ()}, "skipped", "an attach is answered at once"),
+        ("training", {"statuses": ()}, "skipped", "an attach is answered immediately"),
         ("pages-stay", {"pages": seen(Pages("GET /x", ["a", "b"], ["a", "a"]))}, "failed", "GET /x: a is on two of"),
         ("pages-stay", {"pages": seen(Pages("GET /x", ["a", "b"], ["b"]))}, "failed", "GET /x: a is on none of them"),
     ],
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_part_of_it_breaks_the_clause_about_that(name, chan
         ((STARTED, HttpReply(400, {}, b"")), "failed", "the task monitor ends with HTTP 400"),
         ((STARTED, STARTED, HttpReply(200, {}, b"")), "passed", ""),
         ((STARTED, STARTED), "passed", ""),
-        ((DONE,), "skipped", "an attach is answered at once, with HTTP 204"),
+        ((DONE,), "skipped", "an attach is answered immediately, with HTTP 204"),
         ((), "skipped", "the attach was never answered"),
     ],
 )

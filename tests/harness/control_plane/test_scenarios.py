@@ -75,4 +75,4 @@ def test_a_program_of_the_users_that_ends_fails_the_run_with_its_last_line(share
     (tmp_path / "one.yaml").write_text(f"{head}{replaced}\nsteps:\n{wait}")
     result = on_control_plane(tmp_path / "one.yaml", shared)
     assert result.verdict == "failed"
-    assert "scheduler (stack.replace.scheduler): python ended with code 1: cannot read my config" in result.reason
+    assert "scheduler (stack.replace.scheduler): python exited with code 1: cannot read my config" in result.reason

@@ -161,7 +161,7 @@ def test_a_scenario_that_must_pass_and_does_not_ends_the_experiment_with_one_lin
 
 
 def test_a_scenario_that_is_not_shipped_is_named():
-    with pytest.raises(ScenarioError, match="nowhere: no scenario of that name is shipped"):
+    with pytest.raises(ScenarioError, match="nowhere: no included scenario has that name"):
         scenario_of(ScenarioTask("nowhere", 1))
 
 

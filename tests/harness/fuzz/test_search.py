@@ -202,7 +202,7 @@ def test_every_crash_is_tried_one_by_one(folder):
         (["two.yaml", "--without", "kills"], "--without kills: must be one of"),
         (["two.yaml", "--out", "laws.py"], "--out laws.py: must be a folder"),
         (["two.yaml", "--oracle", "laws:Missing"], "laws:Missing"),
-        (["broken.yaml"], "broken.yaml: fails before anything befalls it"),
+        (["broken.yaml"], "broken.yaml: fails before any fault is added"),
     ],
 )
 def test_bad_input_is_one_line(folder, words, line):

@@ -58,7 +58,7 @@ def test_of_somebody_elses_device_manager_without_devices_nothing_is_awaited():
 
 def test_what_is_late_is_named_and_a_known_reason_comes_first():
     async def crashed():
-        raise ComponentsCrashed("device-manager/host-1 ended with code 1: no")
+        raise ComponentsCrashed("device-manager/host-1 exited with code 1: no")
 
     async def main():
         _, _, readiness = await nodes()

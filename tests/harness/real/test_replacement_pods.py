@@ -83,7 +83,9 @@ def test_a_program_that_ends_is_told_with_its_last_words_and_its_host():
     async def main():
         kube, pods, _ = await world()
         await pod(kube, "device-manager", ended(2))
-        with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 ended with code 2: no module named mine$"):
+        with pytest.raises(
+            ComponentsCrashed, match=r"^device-manager/host-1 exited with code 2: no module named mine$"
+        ):
             await pods.check()
 
     run_virtual(main)
@@ -107,7 +109,7 @@ def test_who_cannot_wait_for_the_chassis_is_forgiven_until_he_is_started_anew():
         watching.cancel()
         assert len(list(journal.find("component", "crashed"))) == 1
         for check in (pods.check, pods.check_early):
-            with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 ended with code 1"):
+            with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 exited with code 1"):
                 await check()
 
     run_virtual(main)
@@ -133,7 +135,7 @@ def test_each_end_is_one_line_of_the_journal():
         await asyncio.sleep(2)
         watching.cancel()
         (line,) = journal.find("component", "crashed")
-        cause = "ProcessEnded: ended with code 3: no module named mine"
+        cause = "ProcessEnded: exited with code 3: no module named mine"
         assert (line.actor, line.fields) == ("scheduler", {"cause": cause})
 
     run_virtual(main)

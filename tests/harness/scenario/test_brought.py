@@ -70,7 +70,7 @@ def test_a_failure_by_a_crash_has_its_line_first_and_what_was_printed():
 def test_a_program_that_ends_at_its_start_fails_the_run_at_once_with_its_last_lines(component, tmp_path):
     result = Engine(RunOptions(time="wall", speed=20.0)).run(scenario_of(tmp_path, component)).result
     assert result.verdict == "failed"
-    assert f"(stack.replace.{component}): python ended with code 1: cannot read my config" in result.reason
+    assert f"(stack.replace.{component}): python exited with code 1: cannot read my config" in result.reason
     assert "loading" in result.report
     assert "Traceback" not in result.report
     assert "not within" not in result.reason
@@ -81,7 +81,7 @@ def test_a_program_that_ends_while_a_step_waits_fails_it(tmp_path):
     scenario = scenario_of(tmp_path, "scheduler", seconds=8)
     result = Engine(RunOptions(time="wall", speed=20.0)).run(scenario).result
     assert result.verdict == "failed"
-    assert "scheduler (stack.replace.scheduler): python ended with code 1" in result.reason
+    assert "scheduler (stack.replace.scheduler): python exited with code 1" in result.reason
     assert result.wall_s < 120  # the step would have waited ten minutes
 
 

@@ -100,12 +100,15 @@ def test_a_step_that_never_begins_is_told():
             "{since: pods, restart: kubelet/n1}",
             "disruptions.0.since: 'pods': must be one of nodes, pod (did you mean pod?)",
         ),
-        ("{at: 1, line: 3, restart: kubelet/n1}", "line: stands instead of at and since"),
+        ("{at: 1, line: 3, restart: kubelet/n1}", "line: replaces at and since"),
         ("{at: 1, workload: run}", "workload: belongs among steps"),
         ("{at: -1, restart: kubelet/n1}", "must be a span of time"),
         ("{at: 1}", "a step has exactly one action (none given)"),
         ("{at: 1, restart: kubelet/n9}", "must be one of kubelet/n1"),
-        ("{at: 1, wait: {pod: {name: a}}, outputs: {x: .}}", "outputs: no step waits for a disruption"),
+        (
+            "{at: 1, wait: {pod: {name: a}}, outputs: {x: .}}",
+            "outputs: a disruption has none",
+        ),
     ],
 )
 def test_bad_input_is_one_line_with_its_place(step, wrong):

@@ -67,7 +67,7 @@ def played(path, *overrides):
         ("steps: [{include: list.yaml}]", "list.yaml:2: 1.name: '${who}': no such name here"),
         ("steps: [{include: 5}]", "steps.0.include: 5: must be the path of a file"),
         ("steps: [{include: ../x.yaml}]", "lies outside the scenario's folder"),
-        ("steps: [{include: list.yaml, name: x}]", "unknown key beside include; allowed: include, with, forEach"),
+        ("steps: [{include: list.yaml, name: x}]", "unknown key next to include; allowed: include, with, forEach"),
         ("steps: [{include: list.yaml, with: 5}]", "steps.0.with: 5: must be a mapping"),
         ("steps: [{forEach: 5, sleep: 1s}]", "steps.0.forEach: 5: must name what changes"),
         ("steps: [{forEach: {}, sleep: 1s}]", "steps.0.forEach: {}: must name what changes"),
@@ -80,7 +80,7 @@ def played(path, *overrides):
         ("steps: [{forEach: {n: [1, 2]}, sleep: 'x${n}'}]", "steps.0.sleep (n=1): 'x1': must be a span of time"),
         ("steps: [{forEach: {n: [1, 2]}}]", "a step has exactly one action (none given)"),
         ("steps: [{forEach: {n: [1]}, steps: []}]", "steps.0.steps: []: must be a list of steps"),
-        ("steps: [{steps: [{sleep: 1s}], timeout: 5}]", "unknown key beside steps; allowed: steps, bindings, forEach"),
+        ("steps: [{steps: [{sleep: 1s}], timeout: 5}]", "unknown key next to steps; allowed: steps, bindings, forEach"),
         ("steps: [{apply: {template: x}}]", "steps.0.apply.template: 'x': no such template; there are (none)"),
         (TEMPLATE + "steps: [{apply: {template: pdo}}]", "there are pod (did you mean pod?)"),
         (TEMPLATE + "steps: [{apply: {template: pod}}]", "s.yaml:6: templates.pod.metadata.name: '${n}': no such name"),
@@ -89,7 +89,7 @@ def played(path, *overrides):
             TEMPLATE + "objects: {template: pod, with: {n: a}, forEach: {k: [1]}}",
             "objects.forEach.k: 'k': the template",
         ),
-        (TEMPLATE + "objects: {template: pod, with: {n: a}, as: b}", "unknown key beside template"),
+        (TEMPLATE + "objects: {template: pod, with: {n: a}, as: b}", "unknown key next to template"),
         (
             TEMPLATE + "objects: {template: pod, with: {n: 5}}",
             "templates.pod: {'kind': 'Pod', 'metadata': {'name': 5}}",
@@ -238,7 +238,7 @@ def test_an_output_that_does_not_fit_is_an_error_and_one_that_was_not_given_fail
     assert "component 'kubelet/host-1x': must be one of" in run.result.reason
     run = played(write(f"steps: [{{assert: {{pod: {{name: b}}}}}}, {get}]\nfinally: [{{kill: 'kubelet/${{n}}'}}]"))
     assert "step 3 kill: awaited: ${n} to be known" not in run.result.reason
-    assert "no step has given that output" in run.result.report
+    assert "no earlier step sets that output" in run.result.report
 
 
 def test_what_catch_gathers_is_in_the_report_and_only_once_it_has_failed(write, tmp_path):

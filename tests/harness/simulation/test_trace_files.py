@@ -141,7 +141,7 @@ GOOD = "j,t,1.0,Terminated,10,20,100,1,100,T4"
         (MEWS, "job,gpus,arrival_s\na,1,-4\n", "t.csv:2: arrival_s: '-4': must be a number of at least 0"),
         (MEWS, "job,gpus,arrival_s\na,1.005,4\n", "t.csv:2: gpus: '1.005': must be a number of GPUs, in hundredths"),
         (MEWS, "job,gpus,cpus,arrival_s\na,1,many,4\n", "t.csv:2: cpus: 'many': must be a number of CPUs"),
-        (MEWS, "job,gpus,arrival_s,arrival_s\n", "t.csv:1: column 'arrival_s': is there twice"),
+        (MEWS, "job,gpus,arrival_s,arrival_s\n", "t.csv:1: column 'arrival_s': is listed twice"),
         (MEWS, "job,gpus,arrival_s,submit_offset_s\n", "t.csv:1: columns 'arrival_s', 'submit_offset_s': only one"),
         (MEWS, "job,type,arrival_s\na,A,0\n", "t.csv:1: column 'gpus': missing"),
         (MEWS, "", "t.csv:1: column 'job': missing"),

@@ -156,7 +156,7 @@ REFUSED: list[tuple[Any, str]] = [
     (with_(clusters=["c"]), "clusters.0: must be a mapping with name and cluster"),
     (with_(users=[{"user": {}}]), "users.0.name: None: must be a name"),
     (with_(users=[{"name": "u", "user": "t"}]), "users.0.user: must be a mapping"),
-    (with_(users=[{"name": "u"}, {"name": "u"}]), "users.1.name: 'u' is there twice"),
+    (with_(users=[{"name": "u"}, {"name": "u"}]), "users.1.name: 'u' is listed twice"),
     (with_(**{"current-context": ""}), "current-context: is not set: set one of x, or give --context"),
     (with_(**{"current-context": 5}), "current-context: must be text, not int"),
     (with_(**{"current-context": "xx"}), "current-context: 'xx': must be one of x (did you mean x?)"),
@@ -182,7 +182,7 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         with_({**HTTPS, "certificate-authority": "a", "certificate-authority-data": "eA=="}),
-        "clusters.c.certificate-authority: cannot stand beside certificate-authority-data",
+        "clusters.c.certificate-authority: cannot be combined with certificate-authority-data",
     ),
     (with_({**HTTPS, "insecure-skip-tls-verify": "yes"}), "clusters.c.insecure-skip-tls-verify: must be true or false"),
     (with_(user={"client-key-data": "eA=="}), "users.u.client-certificate: is not set: give client-certificate or"),
@@ -193,13 +193,13 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (with_(user={"token": 5}), "users.u.token: must be text, not int"),
     (with_(user={"tokenFile": "gone"}), "users.u.tokenFile: FOLDER/gone: cannot be read: No such file or directory"),
-    (with_(user={"token": "t", "username": "n"}), "users.u.token: cannot stand beside username and password"),
+    (with_(user={"token": "t", "username": "n"}), "users.u.token: cannot be combined with username and password"),
     (with_(user={"as-groups": ["g"]}), "users.u.as: is not set: as-uid and as-groups need it"),
     (with_(user={"as": "j", "as-groups": ["g", "h"]}), "users.u.as-groups: must be a list of at most one group"),
     (with_(user={"as": "j", "as-user-extra": {"a": ["b"]}}), "users.u.as-user-extra: is not supported"),
     (
         with_(user={"exec": {"command": "x"}, "auth-provider": {"name": "gcp"}}),
-        "users.u.auth-provider: cannot stand beside exec",
+        "users.u.auth-provider: cannot be combined with exec",
     ),
 ]
 
@@ -216,7 +216,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(tmp_path: Path, content: Any
 
 def test_an_authority_beside_a_check_that_is_switched_off_is_refused(tmp_path: Path, identity: Identity):
     cluster = {**HTTPS, "certificate-authority": str(identity.certificate), "insecure-skip-tls-verify": True}
-    with pytest.raises(KubeconfigError, match="insecure-skip-tls-verify: cannot stand beside a certificate authority"):
+    with pytest.raises(KubeconfigError, match="skip-tls-verify: cannot be combined with a certificate authority"):
         read_kubeconfig(str(written(tmp_path, cluster, TOKEN)), None)
 
 

@@ -98,7 +98,7 @@ CASES: list[tuple[str, Any]] = [
     ("a number as token", document(HTTPS, {"token": 5})),
     ("a text as switch", document({**HTTPS, "insecure-skip-tls-verify": "yes"}, {})),
     ("another kind", document(HTTPS, {}, kind="Pod")),
-    ("a name that is there twice", document(HTTPS, {}, users=[{"name": "u", "user": {}}] * 2)),
+    ("a name that is listed twice", document(HTTPS, {}, users=[{"name": "u", "user": {}}] * 2)),
     ("base64 that is none", document({**HTTPS, "certificate-authority-data": "§"}, {})),
     (
         "a plugin without a mode",

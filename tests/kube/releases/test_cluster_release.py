@@ -200,7 +200,7 @@ def test_a_release_stores_only_what_differs_from_its_base():
     ("given", "told"),
     [
         ({"name": "1.33"}, "'1.33': must be a release of Kubernetes: 1.34, 1.35, 1.36, 1.37"),
-        ({"runtime": {"apps/v1": False}}, "apps/v1=false: served by default, and nothing here does without it"),
+        ({"runtime": {"apps/v1": False}}, "apps/v1=false: served by default, and always required"),
         (
             {"runtime": {"resource.k8s.io/v1beta3": True}},
             "resource.k8s.io/v1beta3: no API version that can be switched",

@@ -100,7 +100,7 @@ def test_filter_takes_names_and_nodes_and_keys_of_either_case() -> None:
         assert [node["metadata"]["name"] for node in whole["Nodes"]["items"]] == ["a"]
         assert whole["NodeNames"] is None
         status, wrong = await bench.call("POST", "/filter", ["nothing"])
-        assert (status, wrong["Error"]) == (200, "the body is no JSON object")
+        assert (status, wrong["Error"]) == (200, "the body is not a JSON object")
 
     on(work)
 

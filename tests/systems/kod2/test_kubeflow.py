@@ -273,7 +273,7 @@ def test_without_defaults_a_job_without_requests_is_refused_by_the_elastic_sched
     async def refused(bench):
         await bench.create(without_requests())
         failed = await bench.until("Failed")
-        assert "none of its tasks asks for any CPU or memory" in failed["message"]
+        assert "no task requests CPU or memory, so none can be placed" in failed["message"]
 
     async def runs(bench):
         await bench.create(without_requests())

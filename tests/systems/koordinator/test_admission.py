@@ -100,7 +100,7 @@ def test_an_amount_that_is_said_twice_and_differently_is_refused() -> None:
 
 
 def test_an_amount_under_two_names_is_refused_as_the_scheduler_would() -> None:
-    with pytest.raises(InvalidRequest, match=r"container main: koordinator\.sh/gpu is asked for under two names"):
+    with pytest.raises(InvalidRequest, match=r"container main: koordinator\.sh/gpu is requested under two names"):
         made(pod({K + "gpu": "50", S + "gpu": "50"}))
     by_both_sides = made(pod({S + "gpu": "50"}, {K + "gpu": "50"}))
     assert by_both_sides["limits"] == {K + "gpu-core": "50", K + "gpu-memory-ratio": "50", K + "gpu.shared": "1"}

@@ -64,6 +64,15 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS
 
 
+def test_the_changelog_has_the_headings_of_keep_a_changelog_and_dates() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.*)", text, re.MULTILINE)
+    assert versions[0] == "Unreleased"
+    assert [each for each in versions[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", each)] == []
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.*)", text, re.MULTILINE)) <= kinds
+
+
 @pytest.mark.parametrize("row", PHRASES, ids=[phrase.pattern for phrase, _ in PHRASES])
 def test_no_replacement_is_on_the_list_itself(row: tuple[re.Pattern[str], str]) -> None:
     assert not any(phrase.search(row[1]) for phrase, _ in PHRASES)

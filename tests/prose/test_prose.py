@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.prose.texts import ROOT, Text, errors, helps, pages, sentences
+from tests.prose.texts import ROOT, Text, errors, helps, pages, sentences, titles
 
 FOLDER = Path(__file__).parent
 MOST_WORDS = 25
@@ -54,6 +54,10 @@ def test_edited_pages_have_no_phrase_of_the_list() -> None:
     assert complaints(pages()) == []
 
 
+def test_titles_of_scenarios_have_no_phrase_of_the_list() -> None:
+    assert complaints(titles()) == []
+
+
 def test_pages_that_wait_for_their_edit_exist() -> None:
     names = (FOLDER / "pending.txt").read_text(encoding="utf-8").split()
     assert [name for name in names if not (ROOT / name).is_file()] == []
@@ -81,7 +85,8 @@ def test_no_replacement_is_on_the_list_itself(row: tuple[re.Pattern[str], str]) 
 def test_texts_are_found_where_users_read_them() -> None:
     """A rename of a helper function must not empty the lists that the tests above read."""
     assert len(list(helps())) > 250
-    assert len(list(errors())) > 450
+    assert len(list(errors())) > 1200
+    assert len(list(titles())) > 200
     assert any(text.startswith("--seeds …: must be") for _, text in errors())
     assert any(place == "mews run --seeds" for place, _ in helps())
 

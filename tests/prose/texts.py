@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -97,6 +98,14 @@ def pages() -> Iterator[Text]:
         name = str(page.relative_to(ROOT))
         if name not in pending:
             yield from ((name, sentence) for sentence in sentences(page.read_text(encoding="utf-8")))
+
+
+def titles() -> Iterator[Text]:
+    """What the first comment of each scenario says of it."""
+    for path in sorted((ROOT / "scenarios").rglob("*.yaml")):
+        lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+        title = " ".join(line.lstrip("# ") for line in lines)
+        yield from ((str(path.relative_to(ROOT)), sentence) for sentence in sentences(title))
 
 
 def sentences(markdown: str) -> Iterator[str]:

@@ -1,15 +1,15 @@
 """pytest plugin ``mews``: chassis, hosts, a cluster, scenarios as fixtures.
 
-- ``mews_chassis``: chassis in a process of their own (``.urls``, ``.requests``, ``.table()``, ``.fault(…)`` …).
-- ``mews_hosts``: hosts with their files (sysfs, NVML) beside chassis, without Kubernetes.
+- ``mews_chassis``: chassis in a separate process (``.urls``, ``.requests``, ``.table()``, ``.fault(…)`` …).
+- ``mews_hosts``: hosts with their files (sysfs, NVML) and chassis, without Kubernetes.
 - ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.apply(…)``, ``.wait(…)`` …).
 - ``mews_run(path, seed=…, **overrides)``: runs a scenario and returns its result.
 - ``mews_fuzz(path, budget=…, corpus=…, **overrides)``: searches a scenario for faults that break a law.
 
-What they serve is chosen by ``@pytest.mark.mews(hardware=…, stack=…, dialect=…, tls=…, speed=…)``, else by the
-options ``--mews-hardware`` and so on, else by the ini options ``mews_hardware`` and so on (all of them are in
-``mews.harness.testkit.settings``). Hardware and scenarios are files, beside the test's own first, or names of shipped
-ones. Of nested markers the nearest counts, word by word; ``scenario``, ``stack``, ``images`` and ``unknown_images``
+``@pytest.mark.mews(hardware=…, stack=…, dialect=…, tls=…, speed=…)`` chooses what they serve. Its defaults are the
+options ``--mews-hardware`` and so on, then the ini options ``mews_hardware`` and so on
+(``mews.harness.testkit.settings`` lists all). Hardware and scenarios are files, looked for next to the test first, or
+names of included files. Of nested markers the nearest counts, word by word; ``scenario``, ``stack``, ``images`` and ``unknown_images``
 belong together.
 
 Servers are started once per session and choice (per worker under xdist, on free ports) and reset before each test.
@@ -67,9 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "mews(hardware=None, scenario=None, stack=None, kubernetes=None, dialect=None, tls=None, speed=None, "
-        "images=None, unknown_images=None): what mews_chassis, mews_hosts, mews_cluster and mews_run serve: hardware "
-        "(a file or the name of an included one), a scenario's software, systems by name, the release of Kubernetes, "
-        "the chassis' dialect, plain HTTP, emulated seconds per second; a file of images, and what other images do",
+        "images=None, unknown_images=None): choose what the fixtures of mews serve. hardware: a file or an included "
+        "name; scenario: take its software; stack: names of systems; kubernetes: a release. "
+        "dialect: that of the chassis; tls: False for plain HTTP; speed: emulated seconds per second. "
+        "images: a file of images; unknown_images: how other images run.",
     )
     given = {f"--mews-{name}": config.getoption(f"--mews-{name}") for name in _OPTIONS}
     ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}

@@ -70,7 +70,7 @@ def _switch(bug: Bug) -> Iterator[str]:
         yield _diff(bug.twin)
     elif bug.remedy is not None:
         yield "## The remedy"
-        yield "Our component has the bug, as the published one has it. This change takes it away:"
+        yield "Our component has the same bug as the published one. This change takes it away:"
         yield _diff(bug.remedy)
 
 

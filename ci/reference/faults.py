@@ -30,8 +30,8 @@ def page() -> str:
         "`fault: {component: scheduler, add: {kind: …}}`. In virtual time and on `--cluster embedded` and "
         "`control-plane` for components that run inside Mews. `operation` is a verb of a request: "
         f"{', '.join(code(verb) for verb in VERBS)}; `resource` is a plural such as `pods`, or `pods/binding`. While "
-        "such a fault is in place, and for 15 s after, laws of time do not decide: what a component does may be "
-        "late, and its reports may be lost. The laws of who holds which device always decide.",
+        "such a fault is in place, and for 15 s after, time limits of laws do not apply: "
+        "actions may be late. Laws about who holds which device always apply.",
         *_each(API_FAULTS),
     )
 
@@ -44,12 +44,12 @@ def _each(registry: Any) -> Iterator[str]:
             (code(field.name), code(_spelt(hints[field.name])), _default(field)) for field in dataclasses.fields(fault)
         ]
         often = "until it is cleared" if fault.count is None else f"{fault.count} time{'s' * (fault.count != 1)}"
-        strikes = ", ".join(code(each) for each in fault.on) or "a time of its own"
+        strikes = ", ".join(code(each) for each in fault.on) or "no operation; it acts by time"
         breaks = ", ".join(f"[{number}](invariants.md#{number})" for number in fault.may_break) or "none"
         yield paragraphs(
             f"### `{name}`",
             doc(fault),
-            f"Strikes: {strikes}. Fires: {often}. Invariants that it may break: {breaks}.",
+            f"Affects: {strikes}. Active: {often}. Invariants that it may break: {breaks}.",
             table(("parameter", "value", "default"), rows),
         )
 

@@ -30,10 +30,10 @@ def page() -> str:
         table(("struct", "fields", "why", "since"), _ignored()),
         "## In containers alone",
         "These act where the image runs in a container of the Docker engine (`unknownImages: container`). "
-        "Processes and played containers do without.",
+        "Processes and simulated containers ignore it.",
         table(("struct", "fields"), _fields(CONTAINERS_ONLY)),
-        "For these a container of the Docker engine ends in `CreateContainerConfigError`; processes and played "
-        "containers do without:",
+        "For these a container of the Docker engine ends in `CreateContainerConfigError`; processes and "
+        "simulated containers ignore it:",
         table(("struct", "fields"), _fields(REFUSED_IN_CONTAINERS)),
         "## Dropped",
         "The API server drops these, as Kubernetes 1.34 does while a feature gate is off.",

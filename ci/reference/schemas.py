@@ -41,7 +41,7 @@ def steps_page() -> str:
     return paragraphs(
         "# Steps",
         doc_of("Step"),
-        "## Beside the action",
+        "## Keys of every step",
         _beside_the_action(),
         *_each("Step", [name.rstrip("_") for name in ACTIONS]),
         "## What an operator does on a host",

@@ -1,4 +1,4 @@
-"""An operator's action as data, for the back door ``control`` and for scenarios.
+"""An operator's action as data, for the control API ``control`` and for scenarios.
 
 ``do`` is one of ``ACTIONS``; ``device`` (the chassis' ID or the GPUID) or ``bdf`` names whom it concerns.
 

@@ -27,7 +27,7 @@ class LaggingWatch(Delayed):
 
 @dataclass(frozen=True, slots=True)
 class UnorderedWatches(Delayed):
-    """Events of different watches come in another order: each watch lags by a time of its own, drawn up to ``by_s``.
+    """Events of different watches come in another order: each watch lags by a different time, drawn up to ``by_s``.
     Within one watch, thus of one kind, the order stays, as the API promises."""
 
     kind: ClassVar[str] = "unordered-watches"
@@ -81,8 +81,8 @@ class BrokenWatch:
 
 @dataclass(frozen=True, slots=True)
 class StaleReads:
-    """The API server that the component asks lags behind: gets and lists show what was when the fault was added, and
-    watches have no news, until it is over. Writes take effect, as they go to etcd."""
+    """The API server that the component asks lags behind: reads show the state from when the fault was added, and
+    watches send no events. Writes take effect, as they go to etcd."""
 
     resource: str | None = None
 

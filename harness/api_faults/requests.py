@@ -143,8 +143,8 @@ class SlowRequest(Delayed):
 
 @dataclass(frozen=True, slots=True)
 class ExpiredToken:
-    """The component's token has expired: every request is answered with 401 until the fault is over; watches that are
-    open stay open."""
+    """The component's token has expired: every request is answered with 401 until the fault ends; open watches stay
+    open."""
 
     kind: ClassVar[str] = "expired-token"
     on: ClassVar[tuple[str, ...]] = VERBS

@@ -91,7 +91,7 @@ class PatchAction(Target):
 
 
 class EditAction(Model):
-    """Another editor moves a device in the table, at once. Name a port, a host, or ``port: null`` to free it."""
+    """Another editor moves a device in the table, immediately. Name a port, a host, or ``port: null`` to free it."""
 
     chassis: str
     device: str
@@ -108,7 +108,7 @@ class EditAction(Model):
 
 
 class ChassisAction(Model):
-    """The chassis' back door: edit the table, or reset the whole hardware to its start."""
+    """The chassis' control API: edit the table, or reset the whole hardware to its start."""
 
     edit: EditAction | None = None
     reset: bool = False
@@ -194,7 +194,7 @@ class ExecAction(Model):
 
 
 class GetAction(Model):
-    """Read one object by name, or those that labels select, as a list in ``items``."""
+    """Read one object by name, or objects by labels, as a list in ``items``."""
 
     kind: str
     api_version: str = ""
@@ -224,7 +224,7 @@ def _shell(value: Any) -> Any:
 
 
 class ScriptAction(Model):
-    """Run a program of yours beside the cluster, in the scenario's folder, and judge its output. It has KUBECONFIG and
+    """Run your program outside the cluster, in the scenario's folder, and check its output. It has KUBECONFIG and
     MEWS_…; wall-clock time only."""
 
     content: str | None = Field(default=None, min_length=1, description="for sh -eu")
@@ -294,7 +294,7 @@ def _exactly_one(schema: dict[str, Any]) -> None:
 
 
 class Step(Model):
-    """One step: exactly one action, with a name and a time limit of its own if need be."""
+    """One step: exactly one action, optionally with a name and a time limit."""
 
     model_config = ConfigDict(json_schema_extra=_exactly_one)
 
@@ -306,14 +306,14 @@ class Step(Model):
     outputs: dict[str, OutputSpec] = Field(
         default_factory=dict, description="${name} in later steps: a value of what this step came to, by JSONPath"
     )
-    apply: Objects | None = Field(default=None, description="create, or merge into what is there")
+    apply: Objects | None = Field(default=None, description="create, or merge into an existing object")
     create: Objects | None = Field(default=None, description="an object or a list that must not be there yet")
     delete: DeleteAction | None = None
     evict: EvictAction | None = None
     patch: PatchAction | None = None
     wait: Checks | None = Field(
         default=None,
-        description="until all of it holds at one moment; where nothing can end the wait any more, it fails at once",
+        description="until all of it holds at one moment; if nothing can satisfy the wait, it fails immediately",
     )
     assert_: Checks | None = Field(default=None, alias="assert", description="all of it holds now")
     hold: HoldAction | None = None
@@ -321,13 +321,13 @@ class Step(Model):
     fault: FaultAction | None = None
     host: HostAction | None = None
     telemetry: TelemetryAction | None = None
-    kill: Component | None = Field(default=None, description="end a component at once, as a crash does")
+    kill: Component | None = Field(default=None, description="end a component abruptly, as a crash does")
     start: Component | None = Field(default=None, description="start a component that was killed")
     restart: Component | None = Field(default=None, description="kill a component and start it anew")
     exec: ExecAction | None = None
     get: GetAction | None = Field(default=None, description="read objects, for outputs or as evidence")
     logs: LogsAction | None = Field(default=None, description="read a container's log")
-    script: Script | None = Field(default=None, description="a program beside the cluster; wall-clock time")
+    script: Script | None = Field(default=None, description="a program outside the cluster; wall-clock time only")
     sleep: Seconds | None = Field(default=None, description="emulated seconds")
     workload: Literal["start", "wait", "run"] | None = Field(
         default=None, description="start the workload, wait for its end, or both; without such a step it runs at last"

@@ -10,7 +10,7 @@ from mews.harness.scenario.quantity import Seconds
 
 
 class Disruption(Step):
-    """A step that is done beside the others: at a time, or as the journal writes a line."""
+    """A step that runs during the others: at a time, or as the journal writes a line."""
 
     ON_ANY: ClassVar[tuple[str, ...]] = (*Step.ON_ANY, "at", "since", "line")
 

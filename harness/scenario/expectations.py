@@ -93,8 +93,8 @@ class LogsExpectation(Model):
 
 
 class GpusExpectation(Model):
-    """A running pod's devices, seen from three sides that must agree: what its processes print, what the kubelet's
-    pod resources say, and what the chassis table has on that host."""
+    """A running pod's devices. Its processes, the kubelet's pod resources and the chassis table must name the same
+    devices."""
 
     pod: str
     namespace: str = "default"

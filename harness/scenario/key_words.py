@@ -26,12 +26,12 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "Scenario": {
         "apiVersion": "the version of the format",
         "kind": "what the file is",
-        "hardware": "a shipped inventory's name, a file, {file, profile}, or the hardware itself",
+        "hardware": "an included inventory's name, a file, {file, profile}, or the hardware itself",
         "seed": "what all chance is drawn from",
         "steps": "what is done, one after the other",
         "metrics": "what the run's figures must be",
     },
-    "AbsentExpectation": {"name": "the object's name; without it those that the labels select"},
+    "AbsentExpectation": {"name": "the object's name; without a name, labels select objects"},
     "ChassisAction": {"reset": "the whole hardware as it was at the start"},
     "ComponentAction": {
         "component": "its name, such as scheduler, kubelet/host-1 or chassis/A",
@@ -45,7 +45,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
     },
     "DeleteAction": {
         "wait": "until it is gone",
-        "missingOk": "that there is none is fine",
+        "missingOk": "true: a missing object is no error",
     },
     "EditAction": {
         "port": "the port that it is on from now on; null: on none",
@@ -57,15 +57,15 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "type": "Normal or Warning",
     },
     "ExecAction": {"command": "the program and its arguments"},
-    "Extender": {"env": "further variables of its environment"},
+    "Extender": {"env": "more environment variables"},
     "FaultAction": {
-        "chassis": "the chassis that has it; '*': all of them",
-        "host": "the host that has it, instead of a chassis",
+        "chassis": "the name of a chassis; '*': all chassis",
+        "host": "the name of a host, instead of a chassis",
         "component": "the component between which and the API it is, instead of a chassis",
         "add": "the fault: its kind and what that takes",
         "clear": "end the faults of that chassis, host or component, or all",
     },
-    "GetAction": {"name": "the object's name; without it those that the labels select"},
+    "GetAction": {"name": "the object's name; without a name, labels select objects"},
     "GpusExpectation": {
         "count": "how many devices it holds, over all its containers",
         "host": "where it must run",
@@ -152,11 +152,11 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "features": "what the way to run must be able to do",
         "nodeCpus": "processors that each node must have",
     },
-    "ScriptAction": {"env": "further variables of its environment"},
+    "ScriptAction": {"env": "more environment variables"},
     "Stack": {"dialect": "how the chassis is spoken to"},
     "TelemetryAction": {
         "device": "a device, by its ID or GPUID; all: every GPU",
-        "set": "what it shows from now on, by name; none: as its load has it",
+        "set": "values to show from now on, by name; none: the value from its load",
     },
     "Workload": {
         "trace": "a CSV file with a job a row",

@@ -97,7 +97,8 @@ class WorkloadGate(Model):
 
     pending: bool | None = Field(default=None, description="until no pod of the workload is Pending")
     every: Seconds | None = Field(
-        default=None, description="how often it looks, as a script would; default: it sees every change at once"
+        default=None,
+        description="how often it polls, as a script would; default: it reacts to every change immediately",
     )
 
     @model_validator(mode="after")
@@ -124,7 +125,7 @@ class Workload(Model):
     select: dict[str, str | int | float] = Field(default_factory=dict, description="only rows with these values")
     jobs: tuple[Job, ...] | None = Field(default=None, min_length=1)
     types: dict[str, JobType] = Field(default_factory=dict)
-    duration: Seconds = Field(default=300.0, description="of jobs that say nothing else")
+    duration: Seconds = Field(default=300.0, description="of jobs without a duration")
     duration_per_gpu: Seconds = Field(
         default=0.0, description="what each of its GPUs adds to a job whose duration is not in the trace"
     )
@@ -191,7 +192,7 @@ class Scenario(Model):
     metadata: Metadata
     hardware: str | dict[str, Any]
     stack: Stack = Field(default_factory=Stack)
-    images: OwnImages = Field(default_factory=dict, description="images of yours, by name or pattern")
+    images: OwnImages = Field(default_factory=dict, description="your images, by name or pattern")
     unknown_images: Literal["fail", "idle", "container"] | None = Field(
         default=None, description="what containers of other images do: fail to be pulled (default; `mews up`: idle)"
     )
@@ -201,7 +202,7 @@ class Scenario(Model):
         default=0, ge=0, le=MOST_SEED, description="draws in which order things due at one moment happen; 0: as always"
     )
     timeout: TimeLimit = Field(default=7200.0, description="of the whole scenario")
-    step_timeout: TimeLimit = Field(default=300.0, description="of steps that say nothing else")
+    step_timeout: TimeLimit = Field(default=300.0, description="of steps without a timeout")
     bounds: dict[BoundName, Seconds | None] = Field(
         default_factory=dict, description="how long the invariants let things take; null: no limit"
     )
@@ -223,15 +224,15 @@ class Scenario(Model):
     )
     judged_by: Literal["checks", "waits", "laws"] = Field(
         default="checks",
-        description="laws: a step that fails ends nothing, and invariants with their computed bounds alone decide; "
-        "waits: so do waits, whose time limit begins anew after the last disruption",
+        description="laws: only invariants decide, and no failed step ends the run; waits: waits decide, too, with "
+        "new time limits after the last disruption",
     )
     catch: tuple[Step, ...] = Field(default=(), description="run once it has failed, to gather what it came to")
-    finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
+    finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, also after a failure")
     workload: Workload | None = None
     metrics: dict[MetricName, Bound] = Field(default_factory=dict)
     invariants: tuple[Annotated[str, Registered(INVARIANTS)], ...] = Field(
-        default=(), description="further ones to judge, by module:callable; those of installed packages always are"
+        default=(), description="more invariants, by module:callable; invariants of installed packages always apply"
     )
     expects: tuple[int, ...] = Field(
         default=(), description="numbers of invariants that this run breaks, to show it; not breaking them fails it"

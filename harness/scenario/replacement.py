@@ -17,8 +17,8 @@ _OUTSIDE = ("process", "image", "manifest")
 Files = Annotated[
     tuple[str, ...],
     Field(
-        description="patterns (data/*.json) of files in the scenario's folder that are carried into its pod, beside "
-        "those that are found: what argv names, and the modules that are imported"
+        description="patterns (data/*.json) of more files in the scenario's folder to copy into its pod; files in "
+        "argv and imported modules are copied anyway"
     ),
 ]
 
@@ -26,25 +26,25 @@ Files = Annotated[
 class Replacement(Model):
     """Exactly one of ``plugin``, ``policy``, ``process``, ``image`` and ``manifest`` takes the component's place.
 
-    In ``process``, ``env``, ``args`` and a manifest's texts these are filled in: ``{python}``, ``{pythonpath}`` (of
-    Mews), ``{kubeconfig}``, ``{config}`` (its system's configuration file), ``{config:SYSTEM}`` (another's), ``{root}``
-    (one folder per node below it), ``{chassis:NAME}`` (URL) and, for a component that each node has, ``{node}``,
-    ``{device_plugins}``, ``{pod_resources}``, ``{port:NAME}`` (its port on that chassis).
+    In ``process``, ``env``, ``args`` and a manifest's texts these are replaced: ``{python}``, ``{pythonpath}``,
+    ``{kubeconfig}``, ``{config}`` (its system's configuration file), ``{config:SYSTEM}`` (that of another system),
+    ``{root}`` (with one folder per node) and ``{chassis:NAME}`` (URL). For a component that runs on each node, these
+    are replaced, too: ``{node}``, ``{device_plugins}``, ``{pod_resources}``, ``{port:NAME}`` (its port there).
 
     A process finds what a pod of its emulated node would find: ``harness/clusters/embedded/program_view.py`` lists it.
     """
 
     plugin: str | None = Field(
         default=None,
-        description="module:callable, called with the scheduler's handle and options; in place of the system's own "
-        "plugin, or beside the default ones of default-scheduler",
+        description="module:callable, called with the scheduler's handle and options; replaces the system's plugin, "
+        "or is added to default-scheduler's plugins",
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the plugin")
     policy: str | None = Field(
         default=None, description="module:callable, in place of the component's own policy: a node score, for example"
     )
     process: tuple[str, ...] | None = Field(default=None, description="argv; its working folder is the scenario's")
-    env: dict[str, str] = Field(default_factory=dict, description="of the process, beside ours")
+    env: dict[str, str] = Field(default_factory=dict, description="more environment variables of the process")
     mounts: dict[str, str] = Field(
         default_factory=dict,
         description="absolute path: a file in the scenario's folder that the process finds there, its placeholders "

@@ -159,10 +159,10 @@ Release = Annotated[
 
 
 class Stack(Model):
-    """The software of the run. Beside these keys, the name of each system with its options; ``null`` leaves a part out.
+    """The software of the run. Also the name of each system, with its options; ``null`` leaves a part out.
 
-    ``systems``: name -> options, of those that run, in the order in which they start. ``replace``: by the component's
-    name in this stack.
+    ``systems``: name -> options of each system that runs, in the order in which they start. ``replace``: by the
+    component's name in this stack.
     """
 
     systems: dict[str, Any] = Field(default_factory=dict)
@@ -187,7 +187,7 @@ class Stack(Model):
         default_factory=dict, description="features of that release by name: true or false"
     )
     runtime_config: dict[str, bool] = Field(
-        default_factory=dict, description="API versions by GROUP/VERSION: true for those that are off by default"
+        default_factory=dict, description="API versions by GROUP/VERSION: true enables a version that is off by default"
     )
     replace: dict[str, Replacement] = Field(default_factory=dict)
     extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
@@ -272,7 +272,7 @@ class Stack(Model):
         everything = replacements_model(_replaceable({}, default_scheduler=True))
         schema["properties"]["replace"] = {
             **handler.resolve_ref_schema(handler(everything.__pydantic_core_schema__)),
-            "description": "yours instead of ours, by SYSTEM: {COMPONENT: …}, or by the component's name alone",
+            "description": "your components instead of ours, by SYSTEM: {COMPONENT: …}, or by component name alone",
         }
         return schema
 

@@ -23,8 +23,8 @@ from mews.names import must_be
 
 class Chassis:
     """Running chassis: ``urls`` is chassis -> dialect -> URL, ``requests`` what clients sent to those. ``ca`` is the
-    file by which to trust https URLs, None where there are none; ``accounts`` is dialect -> ``{"user", "password"}``
-    for those that ask for a login. Every method may raise ValueError with their answer."""
+    file of the CA certificate for https URLs, None if all are http. ``accounts`` is dialect -> ``{"user",
+    "password"}`` for dialects with a login. Every method may raise ValueError with their answer."""
 
     def __init__(self, ready: Mapping[str, Any], hardware: Hardware | None = None, child: Child | None = None) -> None:
         """``hardware`` is what they were at the start; None where somebody else keeps their journal."""

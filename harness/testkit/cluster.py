@@ -66,7 +66,7 @@ class ServedCluster:
             raise AssertionError(reason)
 
     def apply(self, *what: Mapping[str, Any] | str | Path) -> None:
-        """Create objects, or merge them into what is there: dicts, or YAML files of one or several. They are deleted
+        """Create objects, or merge them into existing objects: dicts, or YAML files of one or several. They are deleted
         again before the next test.
 
         Raises ValueError for what the API refuses, or for a file that holds no objects.
@@ -126,7 +126,7 @@ class ServedCluster:
             raise ValueError(f"pod {namespace}/{pod}: {error}") from None
 
     def component_logs(self) -> dict[str, str]:
-        """Component -> what the user's program in its place has printed, for those that are processes."""
+        """Component -> the output of the user's process that replaces it."""
         folder = self.ready.get("logs")
         files = [] if folder is None else sorted(Path(folder).glob("yours-*.log"))
         return {each.stem.removeprefix("yours-"): each.read_text("utf-8", "replace") for each in files}

@@ -26,11 +26,11 @@ from mews.own_files import make_own_folder, write_own
 class Runner:
     """What the fixture ``mews_run`` is: call it with a scenario.
 
-    ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time; ``hardware`` and
-    ``dialect`` come in the place of the scenario's, ``insecure`` serves in plain HTTP. ``folder`` is the test's
-    own, from which relative paths are looked up if the working directory has none. ``allow_outside``: scenarios may
-    name files outside their folders. ``images`` are the user's own, behind those of a scenario; ``unknown_images`` is
-    what others do where a scenario does not say.
+    ``session`` is shared by the runs of all tests; ``speed`` applies outside virtual time. ``hardware`` and
+    ``dialect`` replace values of the scenario; ``insecure`` serves plain HTTP. ``folder`` is the test's folder, in
+    which relative paths are looked up if the working directory has no such file. ``allow_outside``: scenarios may
+    name files outside their folders. ``images`` are the user's images, used after a scenario's;
+    ``unknown_images`` is the default for other images.
     """
 
     cluster: str
@@ -51,7 +51,7 @@ class Runner:
     def __call__(
         self, path: str | Path, seed: int | None = None, *, time: str | None = None, **overrides: Any
     ) -> Result:
-        """Run one scenario, given by its path or the name of a shipped one, and return its result.
+        """Run one scenario, given by its path or included name, and return its result.
 
         ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, BadInput, Lacks.
         """

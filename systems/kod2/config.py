@@ -27,7 +27,7 @@ _DEFAULT = Options()
 
 
 class OperatorConfig(Struct, frozen=True):
-    """``scheduling: tf-operator`` creates all pods of a job at once, unpinned, as Kubeflow's operator does.
+    """``scheduling: tf-operator`` creates all pods of a job together, on any nodes, as Kubeflow's operator does.
 
     The next seven are the elastic scheduler's (``mews.systems.kod2.model.Options``). ``tick_s``: a pass at least that
     often. ``settle_s``: the workers of a job end within moments of one another, as each kubelet sees them; for so long

@@ -29,8 +29,8 @@ Kod2Options = model_of(
         "clean_pod_policy": Literal["All", "Running", "None"],
     },
     words={
-        "scheduling": "kod2: the elastic scheduler; tf-operator: all pods of a job at once, unpinned",
-        "mode": "corrected, or literal: the paper's pseudocode as it is printed",
+        "scheduling": "kod2: the elastic scheduler; tf-operator: all pods of a job together, on any nodes",
+        "mode": "corrected, or literal: the paper's printed pseudocode",
         "starve_limit_s": "a job that waits for longer is starved",
         "cooldown_s": "a job that was scaled is left alone for this long",
         "backfill": "others may pass a head of the queue that cannot be placed",

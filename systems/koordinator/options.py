@@ -21,8 +21,8 @@ class KoordinatorOptions(OptionsModel):
 
     device_choice: Choice = Field(
         default="auto",
-        description="minor: as the seed says; leastAllocated, mostAllocated: as Koordinator v1.6.0 does; bandwidth: "
-        "the fastest pairs; auto: bandwidth for more than one device whose links are known, leastAllocated otherwise",
+        description="minor: as in the design; leastAllocated, mostAllocated: as Koordinator v1.6.0; bandwidth: the "
+        "fastest pairs; auto: bandwidth for several devices with known links, otherwise leastAllocated",
     )
     device_weights: Mapping[str, Any] = Field(
         default={},
@@ -41,12 +41,12 @@ class KoordinatorOptions(OptionsModel):
     report_s: SECONDS = Field(default=10.0, description="koordlet's period")
     poll_s: SECONDS = Field(default=1.0, description="within which a device that comes or goes is seen")
     names: Literal["today", "seed"] = Field(
-        default="today", description="of the resources on nodes; seed: the seed's beside today's"
+        default="today", description="of the resources on nodes; seed: the design's names in addition to today's"
     )
     kinds: tuple[Mapping[str, str], ...] = Field(
         default=(),
-        description="further kinds of devices: type, and pci_class, vendor, driver or device_class as sysfs has them; "
-        "resource where it is not koordinator.sh/TYPE",
+        description="more kinds of devices: type, and pci_class, vendor, driver or device_class as in sysfs; "
+        "resource if it is not koordinator.sh/TYPE",
     )
     adopt: tuple[str, ...] = Field(
         default=(NVIDIA,),
@@ -56,13 +56,13 @@ class KoordinatorOptions(OptionsModel):
         default=True, strict=True, description="adopt what containers without an annotation name in their environment"
     )
     device_plugin: bool = Field(
-        default=False, strict=True, description="run a device plugin of nvidia.com/gpu beside it, as a cluster may have"
+        default=False, strict=True, description="also run a device plugin of nvidia.com/gpu, as a cluster may have"
     )
     webhook: bool = Field(
         default=False,
         strict=True,
-        description="admission: pods with devices are made our scheduler's, their requests rewritten, and foreign "
-        "bindings of them refused; where components are reached by sockets, under TLS only",
+        description="admission: assign pods with devices to our scheduler, rewrite their requests, and refuse "
+        "foreign bindings; requires TLS where components use sockets",
     )
     scheduler_account: TEXT = Field(
         default="", description="the user as which pods with devices may be bound; by default the scheduler's own"

@@ -258,7 +258,7 @@ def _trace_policies() -> Sequence[TracePolicy]:
 SYSTEM = System(
     name="koordinator",
     trace_policies=_trace_policies,
-    summary="gives pods devices and parts of devices, by a scheduler of its own that knows each device of each node",
+    summary="gives pods devices and parts of devices, by its scheduler, which knows each device of each node",
     metrics_service=SERVICE,
     options=KoordinatorOptions,
     configure=configure,

@@ -35,10 +35,10 @@ _WORDS = {
     "scheduler_name": "the schedulerName that pods give",
     "namespace": "where its parts keep their objects",
     "policy": "how a node is chosen by equation 1: both of its terms, one of them, or none",
-    "scoring": "profile: the default Score plugins beside equation 1; alone: equation 1, and ties by name",
+    "scoring": "profile: equation 1 and the default Score plugins; alone: equation 1, and ties by name",
     "partial": "move what there is where there are too few candidates",
     "strict_fcfs": "no pod is placed before one that came earlier",
-    "marks_all": "annotate every pod with use_falcon, and leave it; default: where stack.replace has a Reconfig-Mgr",
+    "marks_all": "annotate all pods with use_falcon, and keep that; default: where stack.replace has a Reconfig-Mgr",
 }
 _TIMING_WORDS = {
     "device_poll_s": "DisagGPU-DevMgr's rest between two readings of the chassis",
@@ -71,7 +71,7 @@ TimingOptions = model_of(
 SharedOptions = model_of(
     KubeCompConfig,
     "KubeCompShared",
-    "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
+    "Options of all parts, as in their file; keys of ``timing`` are accepted here, too.",
     omit=(
         *("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi"),
         *("removal", "mode", "faults", "permit_bound", "foreign"),
@@ -123,13 +123,13 @@ class KubeCompOptions(OptionsModel):
         "surprise",
     )
     faults: dict[str, FLAG] | tuple[str, ...] | None = Field(
-        default=None, description="of mode public: those named, or all but those that are false; default: all"
+        default=None, description="of mode public: the named faults, or all except false ones; default: all"
     )
     permit: KubeCompPermitOptions | None = Field(default=None, description="of mode public: the bound of Permit")
     removal: Literal["orderly", "surprise"] = Field(
         default="orderly",
-        description="orderly: a host gives a GPU up step by step before it is detached; surprise: it is not told, as "
-        "the published code does",
+        description="orderly: a host releases a GPU step by step before it is detached; surprise: the host gets no "
+        "notice, as in the published code",
     )
 
     @model_validator(mode="after")

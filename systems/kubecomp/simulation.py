@@ -39,7 +39,7 @@ SHOWN = tuple(name for name in ALL_FAULTS if name not in NOT_IN_TRACES)
 
 _OPTIONS = {
     "policy": "branches of equation 1 that are on: both, best-fit, least-demand or none",
-    "scoring": "profile: the default Score plugins beside equation 1; alone: it is the only one",
+    "scoring": "profile: equation 1 and the default Score plugins; alone: it is the only one",
     "partial": "true: move what there is where there are too few candidates",
     "mode": "corrected, or public: the published implementation with its faults; with --retry kube",
     "faults": f"of mode=public, with commas between: {', '.join(SHOWN)}; default: all of these",

@@ -18,11 +18,12 @@ class PoolDraOptions(OptionsModel):
 
     hand_over: Literal["reallocate", "in-place", "move"] = Field(
         default="in-place",
-        description="what becomes of the claim once its device is on the node: it is allocated anew from the node's "
-        "slice, it keeps the pool's device, or the device moves to the node's slice of the same pool",
+        description="after the attach: reallocate the claim from the node's slice, keep the pool's device, or move "
+        "the device to the node's slice",
     )
     attributes: Mapping[TEXT, TEXT] = Field(
-        default_factory=dict, description="attributes of each device of the pool beside type, uuid, chassis and slot"
+        default_factory=dict,
+        description="more attributes of each pool device, in addition to type, uuid, chassis and slot",
     )
     keep_s: SECONDS = Field(default=10.0, description="how long a device stays on a host where no claim uses it")
     appear_s: SECONDS = Field(default=45.0, description="within which a host must show a device that was attached")

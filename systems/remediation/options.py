@@ -35,7 +35,7 @@ class RemediationOptions(OptionsModel):
     share: Share = Field(default=0.5, description="of the nodes that are worked on at a time, but at least one")
     poll_s: SECONDS = Field(default=1.0, description="how often the agent looks at its GPUs")
     reset_s: SECONDS = Field(default=120.0, description="how long a reset may be refused before the GPU is given up")
-    nodes: tuple[str, ...] | None = Field(default=None, description="those that are watched; by default all")
+    nodes: tuple[str, ...] | None = Field(default=None, description="the watched nodes; default: all")
 
     @model_validator(mode="after")
     def _whole_nodes_are_cordoned(self) -> Self:

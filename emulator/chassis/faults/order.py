@@ -12,8 +12,8 @@ HARDWARE = ("table-changed", "link-down", "link-up", "device-inserted", "device-
 
 @dataclass(frozen=True, slots=True)
 class EventsOutOfOrder:
-    """A change of the table is told ``delay_s`` late, so that later ones are heard first: a host's loss of a device
-    before the edit by which another editor took it."""
+    """A change of the table is reported ``delay_s`` late, after later changes. For example, a host reports the loss
+    of a device before the edit that took the device."""
 
     delay_s: float = 5.0
 

@@ -1,7 +1,7 @@
 """A fault as data: ``{"kind": …, parameters…, and when it fires}``, checked against the fault's own fields.
 
-When it fires: ``operation`` (attach, detach, read), ``device``, ``count`` (how often; null = until cleared), ``skip``
-(let the first n matching operations pass), ``probability``, ``expires_s`` (forgotten that long after it was added).
+When it fires: ``operation`` (attach, detach, read), ``device``, ``count`` (how often; null = until cleared),
+``probability``. ``skip`` lets the first n matching operations pass; ``expires_s`` removes the fault after that time.
 """
 
 from __future__ import annotations

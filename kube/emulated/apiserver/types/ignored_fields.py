@@ -102,7 +102,7 @@ class Ignored(Struct, frozen=True):
 
 _CONTAINER_FIELDS = ("core/v1.Container", "core/v1.EphemeralContainer")
 _NETWORK = "pods use this machine's network and its resolver"
-_SYSTEM = "no node has a kernel of its own that could confine a container"
+_SYSTEM = "no emulated node has a kernel that could confine a container"
 _DRIVERS = "no driver of this volume runs on emulated nodes"
 
 IGNORED: tuple[Ignored, ...] = (

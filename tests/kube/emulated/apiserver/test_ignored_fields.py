@@ -67,7 +67,7 @@ def test_one_line_for_each_reason_names_the_fields_where_they_are():
     [kernel, network] = ignored_warnings(pod(securityContext=profile, containers=containers, dnsPolicy="Default"))
     assert kernel == (
         "spec.containers[1].securityContext.seccompProfile, spec.securityContext.seccompProfile: ignored here: "
-        "no node has a kernel of its own that could confine a container"
+        "no emulated node has a kernel that could confine a container"
     )
     assert network == "spec.dnsPolicy: ignored here: pods use this machine's network and its resolver"
 

@@ -9,8 +9,8 @@
 ``@pytest.mark.mews(hardware=…, stack=…, dialect=…, tls=…, speed=…)`` chooses what they serve. Its defaults are the
 options ``--mews-hardware`` and so on, then the ini options ``mews_hardware`` and so on
 (``mews.harness.testkit.settings`` lists all). Hardware and scenarios are files, looked for next to the test first, or
-names of included files. Of nested markers the nearest counts, word by word; ``scenario``, ``stack``, ``images`` and ``unknown_images``
-belong together.
+names of included files. Of nested markers the nearest counts, word by word; ``scenario``, ``stack``, ``images`` and
+``unknown_images`` belong together.
 
 Servers are started once per session and choice (per worker under xdist, on free ports) and reset before each test.
 What they had when a test failed is kept below ``--mews-artefacts``. All fixtures are synchronous and work where an
@@ -67,10 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "mews(hardware=None, scenario=None, stack=None, kubernetes=None, dialect=None, tls=None, speed=None, "
-        "images=None, unknown_images=None): choose what the fixtures of mews serve. hardware: a file or an included "
-        "name; scenario: take its software; stack: names of systems; kubernetes: a release. "
-        "dialect: that of the chassis; tls: False for plain HTTP; speed: emulated seconds per second. "
-        "images: a file of images; unknown_images: how other images run.",
+        "images=None, unknown_images=None): choose what the fixtures of mews serve. Hardware is a file or an included "
+        "name, scenario gives the software, stack names systems, kubernetes a release. "
+        "Others: dialect: that of the chassis; tls: False for plain HTTP; speed: emulated seconds per second. "
+        "Images: a file of images; unknown_images: how other images run.",
     )
     given = {f"--mews-{name}": config.getoption(f"--mews-{name}") for name in _OPTIONS}
     ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}

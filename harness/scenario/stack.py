@@ -272,7 +272,7 @@ class Stack(Model):
         everything = replacements_model(_replaceable({}, default_scheduler=True))
         schema["properties"]["replace"] = {
             **handler.resolve_ref_schema(handler(everything.__pydantic_core_schema__)),
-            "description": "your components instead of ours, by SYSTEM: {COMPONENT: …}, or by component name alone",
+            "description": "your components instead of included ones, by SYSTEM: {COMPONENT: …}, or by component name",
         }
         return schema
 

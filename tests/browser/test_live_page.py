@@ -96,7 +96,7 @@ def test_a_fault_is_added_by_a_click_and_a_refusal_is_shown(chrome: Browser, ses
     chrome.open(session.address, READY)
     chrome.js(
         "const kinds = document.querySelector('[aria-label=\"kind of fault\"]'); kinds.value = 'slow';"
-        "document.querySelector('[aria-label^=\"further fields\"]').value = 'factor=2.5 device=000100 x=\"007\"';"
+        "document.querySelector('[aria-label^=\"more fields\"]').value = 'factor=2.5 device=000100 x=\"007\"';"
         "document.querySelector('.actions form button').click();"
     )
     chrome.until("document.querySelector('.said').textContent.startsWith('done')")

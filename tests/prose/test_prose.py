@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.prose.texts import ROOT, Text, errors, helps, pages, sentences, titles
+from tests.prose.texts import ROOT, Text, errors, helps, pages, references, scripts, sentences, titles
 
 FOLDER = Path(__file__).parent
 MOST_WORDS = 25
@@ -58,6 +58,14 @@ def test_titles_of_scenarios_have_no_phrase_of_the_list() -> None:
     assert complaints(titles()) == []
 
 
+def test_reference_pages_have_no_phrase_of_the_list() -> None:
+    assert complaints(references()) == []
+
+
+def test_the_report_and_the_live_page_have_no_phrase_of_the_list() -> None:
+    assert complaints(scripts()) == []
+
+
 def test_pages_that_wait_for_their_edit_exist() -> None:
     names = (FOLDER / "pending.txt").read_text(encoding="utf-8").split()
     assert [name for name in names if not (ROOT / name).is_file()] == []
@@ -87,6 +95,8 @@ def test_texts_are_found_where_users_read_them() -> None:
     assert len(list(helps())) > 250
     assert len(list(errors())) > 1200
     assert len(list(titles())) > 200
+    assert len(list(scripts())) > 60
+    assert len(list(references())) > 2000
     assert any(text.startswith("--seeds …: must be") for _, text in errors())
     assert any(place == "mews run --seeds" for place, _ in helps())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer.main
 
+from ci.reference import PAGES
 from mews.harness import cli
 from mews.harness.commands.further import all_commands
 
@@ -22,6 +23,8 @@ _HELPERS = {"refuse", "refusal", "fail", "wrong", "error", "Lost"}
 _NOT_OURS = ("kube/emulated", "kube/api", "kube/cel", "kube/deviceplugin", "kube/admission", "kube/workloads")
 """Whose errors are upstream's, word by word."""
 
+_LAWS = ("reference/invariants.md", "reference/journal.md")
+"""Made from the docstrings of laws, which are written for developers of systems and quote upstream."""
 _MORE_THAN_A_NAME = re.compile(r"[a-z]{2} [a-z…]|… [a-z]{2}")
 
 Text = tuple[str, str]
@@ -106,6 +109,23 @@ def titles() -> Iterator[Text]:
         lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
         title = " ".join(line.lstrip("# ") for line in lines)
         yield from ((str(path.relative_to(ROOT)), sentence) for sentence in sentences(title))
+
+
+def references() -> Iterator[Text]:
+    """The pages that are made from docstrings and data, but for those of ``_LAWS``."""
+    for name, make in PAGES.items():
+        if name not in _LAWS:
+            yield from ((name, sentence) for sentence in sentences(make()))
+
+
+def scripts() -> Iterator[Text]:
+    """What the HTML report and the live page show, with … for values."""
+    for path in sorted((ROOT / "harness" / "report" / "picture").glob("*.js")):
+        code = re.sub(r"^\s*(//|/\*|\*).*|// .*", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for found in re.finditer(r'"([^"\n]*)"|`([^`\n]*)`', code):
+            text = re.sub(r"\$\{[^}]*\}", "…", found[1] or found[2] or "")
+            if re.search(r"[a-z] [a-z]", text) and not re.search(r"[=&|]{2}|=>", text):
+                yield from ((path.name, sentence) for sentence in sentences(text))
 
 
 def sentences(markdown: str) -> Iterator[str]:

@@ -40,9 +40,9 @@ const Causes = (() => {
       for (const mark of gpu.lane.marks) {
         const line = model.lines[mark.line];
         if (line.t < from || line.t > to || line.layer !== "chassis") continue;
-        if (line.event === "detached") found.push(item(model, mark.line, `${gpu.gpuid} is taken off ${line.old_host || "its host"}`));
+        if (line.event === "detached") found.push(item(model, mark.line, `${gpu.gpuid} is detached from ${line.old_host || "its host"}`));
         if (line.event === "attached") found.push(item(model, mark.line, `${gpu.gpuid} is attached to ${line.host}`));
-        if (line.event === "edited") found.push(item(model, mark.line, `${gpu.gpuid} is put on ${line.host || "no host"} by ${line.cause || "another editor"}`));
+        if (line.event === "edited") found.push(item(model, mark.line, `${gpu.gpuid} is moved to ${line.host || "no host"} by ${line.cause || "another editor"}`));
       }
     }
     return found.sort((a, b) => a.line - b.line);
@@ -53,7 +53,7 @@ const Causes = (() => {
     for (const fired of model.fired) {
       if (fired.t < from || fired.t > to || (fired.gpuid && gpuids && !gpuids.has(fired.gpuid))) continue;
       const excused = Object.keys(fired.excuses);
-      const excuse = excused.length ? `; it excuses invariant${excused.length > 1 ? "s" : ""} ${excused.join(", ")}` : "";
+      const excuse = excused.length ? `; it permits violations of invariant${excused.length > 1 ? "s" : ""} ${excused.join(", ")}` : "";
       found.push({ ...item(model, fired.line, `${fired.fault.kind} on ${fired.fault.actor}${fired.gpuid ? ` at ${fired.gpuid}` : ""}${excuse}`), tone: "bad" });
     }
     return found;
@@ -67,7 +67,7 @@ const Causes = (() => {
     const gpus = [...pod.gpus.values()];
     const gpuids = new Set(gpus.map((gpu) => gpu.gpuid));
     const facts = [["state", lane.last()?.label || lane.segments[lane.segments.length - 1]?.label || pod.phase], ["asks for", requests],
-      ["scheduler", pod.scheduler || ""], ["waited for a node", `${Units.span(waited)}${pod.bound === null && pod.ended === null ? ", and still does" : ""}`],
+      ["scheduler", pod.scheduler || ""], ["waited for a node", `${Units.span(waited)}${pod.bound === null && pod.ended === null ? ", and still waits" : ""}`],
       ["node", pod.node || ""], ["devices", gpus.map((gpu) => gpu.gpuid).join(", ")],
       ["claims", [...pod.claims].map(([name, devices]) => `${name.replace(/^default\//, "")}: ${devices.join(", ")}`).join("; ")],
       ["ran", pod.running === null ? "" : Units.span((pod.ended ?? model.end) - pod.running)]];
@@ -78,7 +78,7 @@ const Causes = (() => {
     const offered = offers(model, pod);
     if (waitedFor.length || (waited > 0 && offered)) sections.push({ title: "What it waited for", items: [...waitedFor, ...(offered ? [offered] : [])] });
     const meanwhile = faultsMeanwhile(model, pod.created, pod.ended ?? model.end, gpuids);
-    if (meanwhile.length) sections.push({ title: "Faults meanwhile", items: meanwhile });
+    if (meanwhile.length) sections.push({ title: "Faults during that time", items: meanwhile });
     const own = (line) => !line.uid || Boolean(line.claim) || line.uid === pod.uid;
     sections.push(events(model, pod.lane, own));
     const links = waitedFor.filter((one) => pod.boundLine >= 0).map((one) => [one.line, pod.boundLine]);
@@ -144,7 +144,7 @@ const Causes = (() => {
     if (lane.group === "faults") {
       const fired = model.fired.filter((one) => one.fault.key === lane.key);
       const effects = fired.flatMap((one) => consequences(model, one));
-      if (effects.length) sections.push({ title: "What it hit", items: effects });
+      if (effects.length) sections.push({ title: "Effects", items: effects });
       sections.push(events(model, lane));
       return { title: `${names.faults}${lane.label}`, facts, sections, links: effects.map((effect) => [effect.cause, effect.line]) };
     }
@@ -165,7 +165,7 @@ const Causes = (() => {
     const sections = [];
     if (first >= 0) sections.push({ title: "The line that broke it", items: [{ ...item(model, first), tone: "bad" }] });
     const excusing = model.fired.filter((fired) => violation.number in fired.excuses && fired.t <= violation.t);
-    if (excusing.length) sections.push({ title: "Faults that excuse it for a while", items: excusing.map((fired) => item(model, fired.line)) });
+    if (excusing.length) sections.push({ title: "Faults that permit it for a while", items: excusing.map((fired) => item(model, fired.line)) });
     sections.push({ title: "Its line", items: [item(model, violation.line)] });
     return { title: `invariant ${violation.number} is violated`, facts: [["what", violation.what], ["found at", Units.time(violation.t)]],
       sections, links: first >= 0 ? [[first, violation.line]] : [] };
@@ -197,7 +197,7 @@ const Causes = (() => {
   function around(model, lane, index) {
     const at = lane.marks.findIndex((mark) => mark.line === index);
     const near = lane.marks.slice(Math.max(0, at - 6), at + 7);
-    return { title: `Around it on ${lane.label}`, items: near.map((mark) => ({ ...item(model, mark.line), tone: mark.line === index ? "here" : "" })) };
+    return { title: `Nearby lines of ${lane.label}`, items: near.map((mark) => ({ ...item(model, mark.line), tone: mark.line === index ? "here" : "" })) };
   }
 
   return { of };

@@ -5,7 +5,7 @@ class DetailPanel {
   constructor(timeline, { explain = null } = {}) {
     this.timeline = timeline;
     this.explain = explain;
-    this.element = Units.el("section", { class: "detail", "aria-label": "what is chosen", tabindex: "-1", hidden: true });
+    this.element = Units.el("section", { class: "detail", "aria-label": "selected item", tabindex: "-1", hidden: true });
   }
 
   show(thing, focus = false) {
@@ -122,7 +122,7 @@ class Picture {
     this.layers = el("div", { class: "layers", role: "group", "aria-label": "layers" });
     const button = (text, label, act) => el("button", { type: "button", title: label, "aria-label": label, onclick: act }, text);
     const zoom = el("div", { class: "zoom", role: "group", "aria-label": "zoom" },
-      button("−", "zoom out (−)", () => this.timeline.zoom(1 / 1.6)), button("+", "zoom in (+)", () => this.timeline.zoom(1.6)), button("all", "show all of the time (0)", () => this.timeline.fit()));
+      button("−", "zoom out (−)", () => this.timeline.zoom(1 / 1.6)), button("+", "zoom in (+)", () => this.timeline.zoom(1.6)), button("all", "show the whole run (0)", () => this.timeline.fit()));
     this.element = el("div", { class: "picture" },
       el("div", { class: "bar" }, this.search, this.layers, zoom),
       el("div", { class: "stage" }, this.timeline.element, this.panel.element),

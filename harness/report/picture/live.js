@@ -11,7 +11,7 @@ class LivePage {
     this.state = el("span", { class: "state", role: "status" }, "connecting");
     this.about = el("span", { class: "about faint" });
     this.main = el("main", { id: "main", class: "session" });
-    document.body.replaceChildren(el("a", { class: "skip", href: "#main" }, "to the content"),
+    document.body.replaceChildren(el("a", { class: "skip", href: "#main" }, "skip to the content"),
       el("header", { class: "top" }, el("nav", {}, el("span", { class: "brand" }, "mews"), this.about), this.state, this.theme.button), this.main);
     this.restyle = () => this.picture?.restyle();
     this.begin();
@@ -185,7 +185,7 @@ class PodTable {
       return row;
     });
     if (shown.length > rows.length) rows.push(el("p", { class: "faint" }, `and ${shown.length - rows.length} more`));
-    if (!pods.length) rows.push(el("p", { class: "faint" }, "kubectl apply one, and it shows here."));
+    if (!pods.length) rows.push(el("p", { class: "faint" }, "Pods appear here after kubectl apply."));
     this.body.replaceChildren(...rows);
   }
 }
@@ -197,7 +197,7 @@ class ActionPanel {
     this.perform = perform;
     this.target = el("select", { "aria-label": "where", onchange: () => this._kinds() });
     this.kind = el("select", { "aria-label": "kind of fault" });
-    this.more = el("input", { type: "text", placeholder: "further fields: device=000500 count=1", "aria-label": "further fields of the fault, name=value", spellcheck: "false", autocomplete: "off" });
+    this.more = el("input", { type: "text", placeholder: "more fields: device=000500 count=1", "aria-label": "more fields of the fault, name=value", spellcheck: "false", autocomplete: "off" });
     this.component = el("select", { "aria-label": "component" });
     this.said = el("p", { class: "said", role: "status" });
     this.now = el("ul", { class: "faults" });

@@ -9,7 +9,7 @@ class ReportPage {
     this.main = el("main", { id: "main" });
     this.crumbs = el("nav", { "aria-label": "pages" });
     this.theme = new ThemeSwitch(() => this.picture?.restyle());
-    document.body.replaceChildren(el("a", { class: "skip", href: "#main" }, "to the content"), el("header", { class: "top" }, this.crumbs, this.theme.button), this.main);
+    document.body.replaceChildren(el("a", { class: "skip", href: "#main" }, "skip to the content"), el("header", { class: "top" }, this.crumbs, this.theme.button), this.main);
     window.addEventListener("hashchange", () => this.route());
     this.route();
   }
@@ -60,7 +60,7 @@ class ReportPage {
     }, el("b", {}, String(number)), ` ${verdict}`));
     fill();
     this.main.replaceChildren(el("h1", {}, this.data.title), el("div", { class: "bar" }, tallies, search),
-      el("div", { class: "wide" }, el("table", { class: "index" }, el("thead", {}, el("tr", {}, ["verdict", "scenario", "runs", "what came of it"].map((name) => el("th", { scope: "col" }, name)))), body)));
+      el("div", { class: "wide" }, el("table", { class: "index" }, el("thead", {}, el("tr", {}, ["verdict", "scenario", "runs", "result"].map((name) => el("th", { scope: "col" }, name)))), body)));
   }
 
   _indexRow(group) {
@@ -217,7 +217,7 @@ class ExperimentPage {
     document.body.replaceChildren(
       el("header", { class: "top" }, el("nav", {}, el("span", { class: "brand" }, "mews"), el("span", { "aria-hidden": "true" }, "›"), el("span", {}, `experiment ${data.experiment}`)), this.theme.button),
       el("main", {}, el("h1", {}, data.experiment), el("p", { class: "faint" }, data.summary),
-        data.rows.length ? el("section", {}, el("h2", {}, "Beside the paper"), el("p", { class: "legend" }, ["ours", "measured", "paper"].map((key) => el("span", {}, el("i", { class: `mark-${key}`, "aria-hidden": "true" }), key === "ours" ? "ours, and its range" : key))), Plots.whiskers(data.rows),
+        data.rows.length ? el("section", {}, el("h2", {}, "Compared with the paper"), el("p", { class: "legend" }, ["ours", "measured", "paper"].map((key) => el("span", {}, el("i", { class: `mark-${key}`, "aria-hidden": "true" }), key === "ours" ? "ours, and its range" : key))), Plots.whiskers(data.rows),
           el("div", { class: "wide" }, el("table", { class: "numbers" }, el("thead", {}, el("tr", {}, ["", ...keys].map((key) => el("th", { scope: "col" }, key)))), el("tbody", {}, data.rows.map((row) => el("tr", {}, el("th", { scope: "row" }, row.name), keys.map((key) => number(row[key])))))))) : "",
         el("div", { class: "figures" }, data.figures.map((figure) => el("figure", {}, el("img", { src: figure.source, alt: figure.name }), el("figcaption", {}, figure.name)))),
         el("details", { class: "text" }, el("summary", {}, "Report as text"), el("pre", {}, data.report))));

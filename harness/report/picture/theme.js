@@ -18,7 +18,7 @@ class ThemeSwitch {
     this.theme = theme;
     if (theme === "auto") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = theme;
     try { window.localStorage.setItem("mews-theme", theme); } catch { /* then it is not kept */ }
-    const label = `theme: ${theme === "auto" ? "as the system has it" : theme}`;
+    const label = `theme: ${theme === "auto" ? "same as the system" : theme}`;
     this.button.replaceChildren(Units.el("span", { "aria-hidden": "true" }, ThemeSwitch.SIGN[theme]));
     this.button.setAttribute("aria-label", label);
     this.button.title = label;

@@ -37,7 +37,7 @@ class Timeline {
     this.canvas = el("canvas", { class: "lanes", "aria-hidden": "true" });
     this.space = el("div", { class: "space" }, this.canvas);
     this.scroll = el("div", { class: "scroll", tabindex: "0", role: "application", "aria-roledescription": "timeline",
-      "aria-label": "Timeline. Plus and minus zoom, arrows left and right move, up and down choose a lane, N and P its next and previous event, Enter opens it, 0 shows all." }, this.space);
+      "aria-label": "Timeline. Plus and minus zoom, arrows move and choose a lane. N and P select its next and previous event, Enter opens it, 0 shows all." }, this.space);
     this.overview = el("canvas", { class: "overview", "aria-hidden": "true" });
     this.tip = el("div", { class: "tip", hidden: true });
     this.status = el("div", { class: "unseen", "aria-live": "polite" });

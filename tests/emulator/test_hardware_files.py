@@ -98,7 +98,7 @@ WRONG_SERVERS = [
     ("- [SYS, SYS, X]", "- [SYS, SYS]", "hosts[0].links[2]: 2 words: must be one for each of the host's 3 GPUs"),
     ("      - [SYS, SYS, X]\n", "", "hosts[0].links: 2 rows: must be one for each of the host's 3 GPUs"),
     ("- [SYS, SYS, X]", "- [SYS, SYS, SYS]", "hosts[0].links[2][2]: 'SYS': must be X, the GPU itself"),
-    ("- [SYS, SYS, X]", "- [PIX, SYS, X]", "hosts[0].links[2][0]: 'PIX': must be SYS, as the tree has it, or NV<n>"),
+    ("- [SYS, SYS, X]", "- [PIX, SYS, X]", "hosts[0].links[2][0]: 'PIX': must be SYS, as in the PCIe tree, or NV<n>"),
     ("- [SYS, SYS, X]", "- [NV0, SYS, X]", "hosts[0].links[2][0]: 'NV0': must be SYS or NV<n>"),
     ("- [SYS, SYS, X]", "- [6, SYS, X]", "hosts[0].links[2][0]: 6: must be SYS or NV<n>"),
     ("- [NV2, X, SYS]", "- [NV1, X, SYS]", "hosts[0].links[1][0]: 1 NVLinks, and row 0 has 2; must be the same"),

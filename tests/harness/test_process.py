@@ -55,7 +55,7 @@ def test_an_end_by_itself_is_a_crash_with_its_last_words(tmp_path):
         program.start()
         await awaited(lambda: program.crash is not None)
         (line,) = journal.find("component", "crashed")
-        assert "ended with code 1: no such option" in line.fields["cause"]
+        assert "exited with code 1: no such option" in line.fields["cause"]
         await program.close()
 
     asyncio.run(main())

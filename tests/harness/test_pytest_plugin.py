@@ -219,7 +219,7 @@ def test_a_hardware_file_that_is_none_is_told_by_the_server(project):
     project.makepyfile("def test_it(mews_chassis):\n    pass\n")
     outcome = project.runpytest_subprocess("-q", "--mews-hardware=bad.yaml")
     outcome.assert_outcomes(errors=1)
-    outcome.stdout.fnmatch_lines(["*RuntimeError*ended with code 2*bad.yaml*"])
+    outcome.stdout.fnmatch_lines(["*RuntimeError*exited with code 2*bad.yaml*"])
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_every_shipped_image_names_a_program_that_there_is():
 @pytest.mark.parametrize(
     ("find", "name", "text"),
     [
-        (find_program, "nobody/it", "'nobody/it': no such system; there are "),
+        (find_program, "nobody/it", "'nobody/it': no such system; systems: "),
         (find_program, "kod2/it", "'kod2/it': kod2 has no such program; it has training"),
         (find_profile, "bench", "profile 'bench': must be one of testbed"),
         (find_experiment, "none", "experiment 'none': must be one of koordinator-links, "),

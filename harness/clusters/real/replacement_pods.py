@@ -123,7 +123,7 @@ class ReplacementPods:
             async for chunk in stream:
                 words += chunk
         output = words.decode("utf-8", "replace").strip() or "it said nothing"
-        return f"ended with code {ended.get('exitCode')}: {output}"
+        return f"exited with code {ended.get('exitCode')}: {output}"
 
     async def steady(self) -> None:
         """Give programs a moment in which to fail. Raises as ``check``."""

@@ -10,7 +10,7 @@ from mews.harness.cli import exit_code
 
 QUESTIONS = {
     "what can I run": ("list scenarios", r"(?m)^demo +A pod asks for five GPUs"),
-    "run all about moves": ("run --about moves", r"(?m)^passed  demo .*\n(.*\n)*1\d passed"),
+    "run all about moves": ("run --about moves", r"(?m)^passed  demo .*\n(.*\n)*\d\d passed"),
     "which faults has a chassis": (
         "list faults chassis",
         r"(?m)^lying-result .*mews fault add --chassis NAME",
@@ -29,7 +29,7 @@ QUESTIONS = {
     "my image as a process": ("up --help", r"--images FILE +read your images from this file"),
     "is my chassis conformant": (
         "conform --help",
-        r"Judge a chassis by the contract; read-only unless",
+        r"Test a chassis against its API contract; read-only unless",
     ),
     "what is not emulated": ("list ignored", r"(?m)^HorizontalPodAutoscaler +kind +no controller scales by it"),
     "how do I stop it": ("--help", r"(?m)^  down +Stop sessions of `mews up`"),

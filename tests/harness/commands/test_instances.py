@@ -139,4 +139,4 @@ def test_down_of_all_with_none_is_well(capsys):
 def test_up_refuses_a_name_that_is_taken(tmp_path, children, capsys):
     an_instance(children("import signal"), tmp_path / "there")
     assert exit_code(["up", "--dir", str(tmp_path / "here")]) == 2
-    assert "--name mews: is up already" in capsys.readouterr().err
+    assert "--name mews: already runs" in capsys.readouterr().err

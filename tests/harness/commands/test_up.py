@@ -246,7 +246,7 @@ def test_a_name_is_up_once(instance, tmp_path):
     command = [*MEWS, "up", "--dir", str(tmp_path / "other"), "--name", "test"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert "is up already" in done.stderr
+    assert "already runs" in done.stderr
 
 
 def test_a_folder_is_of_one_cluster_at_a_time(instance):
@@ -293,7 +293,7 @@ def test_of_two_that_come_up_at_once_one_gets_the_name(runtime):
         [ready] = [json.loads(line) for process in both if (line := process.stdout.readline())]
         [loser] = [process for process in both if process.pid != ready["pid"]]
         assert loser.wait(30) == 2
-        assert b"is up already" in loser.stderr.read()
+        assert b"already runs" in loser.stderr.read()
     finally:
         for process in both:
             process.terminate()

@@ -388,7 +388,7 @@ def test_a_profile_takes_over_what_it_requires_in_the_newest_version_beside_it(t
     assert {*read["Resources"]} == {"Fan", "Thing"}
     assert read["Protocol"] == {"MinVersion": "1.6.0"}
     file = document(tmp_path, "Own.v1_0_0.json", RequiredProfiles={"Base": {"MinVersion": "1.3.0"}}, Resources=own)
-    with pytest.raises(BadInput, match=r"must be in the same folder, as Base.vX_Y_Z.json, version 1.3.0 or later"):
+    with pytest.raises(BadInput, match=r"must be next to it, as Base.vX_Y_Z.json, version 1.3.0 or later"):
         read_document(file)
     file = document(tmp_path, "Base.v2_0_0.json", RequiredProfiles={"Base": {}}, Resources=own)
     with pytest.raises(BadInput, match="requires itself"):

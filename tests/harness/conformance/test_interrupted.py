@@ -187,7 +187,7 @@ def test_without_an_idle_device_what_only_reads_is_judged_and_the_run_is_incompl
     assert out.splitlines()[-1].startswith("INCOMPLETE in ")
     assert server.rack.feed.since(seq) == []
     assert exit_code(["conform", url_of(server, "h3api"), "--allow-changes", "--device", "nope"]) == 2
-    assert "--device nope: not listed; there are 000100" in capsys.readouterr().err
+    assert "--device nope: not listed; devices: 000100" in capsys.readouterr().err
 
 
 def test_a_table_that_cannot_be_put_back_is_told(state, capsys):

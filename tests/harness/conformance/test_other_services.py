@@ -216,7 +216,7 @@ SMALL = {
             {"Resources": {"Zone": {"ConditionalRequirements": [{"CompareProperty": "Id"}]}}},
             "not judged by mews: CompareProperty of a whole resource; give it to its properties",
         ),
-        ({"RequiredProfiles": {"Base": {}}}, "RequiredProfiles.Base: must be in the same folder, as Base.vX_Y_Z.json"),
+        ({"RequiredProfiles": {"Base": {}}}, "RequiredProfiles.Base: must be next to it, as Base.vX_Y_Z.json"),
     ],
 )
 def test_a_profile_of_another_form_is_refused_in_one_line(change, says, tmp_path, capsys):

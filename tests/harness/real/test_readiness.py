@@ -62,7 +62,7 @@ def test_what_is_late_is_named_and_a_known_reason_comes_first():
 
     async def main():
         _, _, readiness = await nodes()
-        with pytest.raises(ComponentsCrashed, match="ended with code 1"):
+        with pytest.raises(ComponentsCrashed, match="exited with code 1"):
             await readiness.reached({"box": {GPU: 2}}, crashed, lambda _: None)
         with pytest.raises(Lacks, match="not ready within 90 s: box to hear of its device manager"):
             await readiness.reached({"box": {GPU: 3}}, fine, lambda _: None)

@@ -45,11 +45,11 @@ def played(path, *overrides):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("steps: [{sleep: '${x}'}]", "s.yaml:6: steps.0.sleep: '${x}': no such name here; there are (none); $${x} is"),
-        ("bindings: {gpus: 2}\nsteps: [{sleep: '${gpu}'}]", "there are gpus (did you mean gpus?)"),
+        ("steps: [{sleep: '${x}'}]", "s.yaml:6: steps.0.sleep: '${x}': no such name here; names: (none); $${x} is"),
+        ("bindings: {gpus: 2}\nsteps: [{sleep: '${gpu}'}]", "names: gpus (did you mean gpus?)"),
         ("bindings: [a]", "bindings: ['a']: must be a mapping of names to values"),
         ("bindings: {1a: 2}", "bindings.1a: '1a': must be a name: letters, digits"),
-        ("bindings: {a: '${b}', b: 1}", "bindings.a: '${b}': no such name here; there are (none)"),
+        ("bindings: {a: '${b}', b: 1}", "bindings.a: '${b}': no such name here; names: (none)"),
         ("bindings: {a: {b: 1}}\nsteps: [{sleep: '${a.c}'}]", "'${a.c}': there is no 'c' in it; there are b"),
         ("bindings: {a: [1]}\nsteps: [{sleep: '${a.7}'}]", "'${a.7}': there is no '7' in it; it is [1]"),
         ("bindings: {a: {b: 1}}\nsteps: [{name: 'x${a}', sleep: 1s}]", "only a text or a number fits within a text"),
@@ -58,7 +58,7 @@ def played(path, *overrides):
             "bindings: {a: " + "x" * 99 + ", b: '" + "${a}" * 99 + "', c: '" + "${b}" * 99 + "'}",
             "becomes too large: at most 100000 characters",
         ),
-        ("bindings: {include: good.yaml}", "must be a file with a mapping, as bindings has it"),
+        ("bindings: {include: good.yaml}", "must be a file with a mapping, like that of bindings"),
         ("steps: [{include: a.yaml}]", "b.yaml:1: 0.include: 'a.yaml': includes itself: a.yaml -> b.yaml -> a.yaml"),
         ("steps: [{include: none.yaml}]", "steps.0.include: 'none.yaml': no such file"),
         ("steps: [{include: map.yaml}]", "must be a file with a list of steps"),
@@ -81,8 +81,8 @@ def played(path, *overrides):
         ("steps: [{forEach: {n: [1, 2]}}]", "a step has exactly one action (none given)"),
         ("steps: [{forEach: {n: [1]}, steps: []}]", "steps.0.steps: []: must be a list of steps"),
         ("steps: [{steps: [{sleep: 1s}], timeout: 5}]", "unknown key next to steps; allowed: steps, bindings, forEach"),
-        ("steps: [{apply: {template: x}}]", "steps.0.apply.template: 'x': no such template; there are (none)"),
-        (TEMPLATE + "steps: [{apply: {template: pdo}}]", "there are pod (did you mean pod?)"),
+        ("steps: [{apply: {template: x}}]", "steps.0.apply.template: 'x': no such template; templates: (none)"),
+        (TEMPLATE + "steps: [{apply: {template: pdo}}]", "templates: pod (did you mean pod?)"),
         (TEMPLATE + "steps: [{apply: {template: pod}}]", "s.yaml:6: templates.pod.metadata.name: '${n}': no such name"),
         (TEMPLATE + "objects: {template: pod, with: {m: 1, n: a}}", "the template does not use it; it takes n"),
         (
@@ -106,7 +106,7 @@ def played(path, *overrides):
         (f"steps: [{{{GET}, outputs: {{a: '.b['}}}}]", "cannot read the JSONPath from character 2"),
         (f"steps: [{{{GET}, outputs: {{a: {{path: .b, type: text}}}}}}]", "outputs.a.type: 'text'"),
         (f"steps: [{{{GET}, outputs: {{1: .b}}}}]", "outputs.1: '1': must be a name"),
-        (f"bindings: {{a: 1}}\nsteps: [{{{GET}, outputs: {{a: .b}}}}]", "outputs.a: 'a': is a binding already"),
+        (f"bindings: {{a: 1}}\nsteps: [{{{GET}, outputs: {{a: .b}}}}]", "outputs.a: 'a': is already a binding"),
         (f"steps: [{{sleep: '${{a}}'}}, {{{GET}, outputs: {{a: .b}}}}]", "steps.0.sleep: '${a}': no such name here"),
         (f"steps: [{{{GET}, outputs: {{a: .b}}}}, {{sleep: '${{a}}'}}]", "an output is a text unless its type says"),
         (
@@ -143,7 +143,7 @@ def test_what_cannot_be_is_one_line_with_file_place_and_what_is_allowed(text, sa
 @pytest.mark.parametrize(
     ("override", "says"),
     [
-        ("bindings.gpu=3", "no such binding in {path}; there are gpus, host, half (did you mean gpus?)"),
+        ("bindings.gpu=3", "no such binding in {path}; bindings: gpus, host, half (did you mean gpus?)"),
         ("bindings.gpus=many", "'many': must be a whole number, as 2 in {path}"),
         ("bindings.gpus=true", "True: must be a whole number, as 2 in {path}"),
         ("bindings.host=5", "5: must be a text, as 'host-1' in {path}"),

@@ -227,7 +227,7 @@ PUBLIC = ["t.csv", "--policy", "kubecomp", "--set", "mode=public"]
         ([*PUBLIC, "--set", "faults=x"], "--set faults: 'x': must be one of blocking-permit, short-permit"),
         ([*PUBLIC, "--set", "faults=no-journal"], "--set faults: no-journal: in a trace nothing crashes between"),
         (PUBLIC, "--retry immediate: --policy kubecomp with mode=public gives up jobs that waited for devices"),
-        (["t.csv", "--set", "frob=1"], "--set frob: no option of fcfs; there are (none)"),
+        (["t.csv", "--set", "frob=1"], "--set frob: no option of fcfs; options: (none)"),
         (["t.csv", "--hardware", "none.yaml"], "--hardware none.yaml: no such file"),
         (["t.csv", "--costs", "high"], "--costs high: must be none, kubelet, or a profile 'high': must be one of"),
         (["t.csv", "--pools", "0"], "mews simulate: argument --pools: 0: must be a whole number of at least 1"),

@@ -109,7 +109,7 @@ def test_every_key_of_a_step_is_an_action_or_stands_beside_it_with_words():
     beside = {field.alias or name for name, field in Step.model_fields.items()} - {name.rstrip("_") for name in ACTIONS}
     assert {"name", "timeout"} <= beside
     for key in beside:
-        assert re.search(rf"^\| `{key}` \|.*\| \S[^|]* \|$", section("steps", "## Beside the action"), re.MULTILINE), (
+        assert re.search(rf"^\| `{key}` \|.*\| \S[^|]* \|$", section("steps", "## Keys of every step"), re.MULTILINE), (
             key
         )
 

@@ -208,7 +208,7 @@ def test_a_folder_where_a_file_is_to_be_is_told_before_anything_is_made(tmp_path
     environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": runtime}
     argv = [*MEWS, "up", "--dir", str(tmp_path), "--name", "test"]
     ended = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    told = f"--dir {tmp_path}: kubeconfig in it is a folder, and would be a file\n"
+    told = f"--dir {tmp_path}: kubeconfig in it is a folder; must be a file, or missing\n"
     assert (ended.returncode, ended.stderr) == (2, told)
     assert not list(Path(runtime).glob("mews*"))
 

@@ -21,6 +21,6 @@ def test_hosts_that_nobody_tells_who_uses_their_devices_are_closed(asked, said):
         return None
 
     hosts = PodHosts(None, "pool", reports=False)
-    with pytest.raises(Lacking, match=f"{said}: real nodes do not tell their emulated hosts who uses devices"):
+    with pytest.raises(Lacking, match=f"{said}: real nodes do not report which pods use pooled devices"):
         run_virtual(lambda: asked(PodHardware(None, hosts, known)))
     assert hosts.users("host-1") is None

@@ -34,7 +34,7 @@ def scenario_with(folder, stack):
         ("{replace: {kubelet: {process: [x]}}}", "scheduler"),
         ("{replace: {device-manager: {plugin: 'a:b'}}}", "only schedulers have plugins"),
         ("{replace: {default-scheduler: {policy: 'a:b'}}}", "only scheduler has a policy"),
-        ("{kubecomp: null, replace: {reconfig-manager: {process: [x]}}}", "there is none to be replaced"),
+        ("{kubecomp: null, replace: {reconfig-manager: {process: [x]}}}", "nothing to replace"),
         ("{replace: {reconfig-manager: {manifest: nowhere.yaml}}}", "nowhere.yaml"),
         ("{default_scheduler: null, extenders: [{config: {}}]}", "default scheduler"),
     ],

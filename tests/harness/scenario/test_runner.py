@@ -79,7 +79,7 @@ def test_a_wait_ends_at_its_timeout_while_things_still_happen():
     result = run(steps(f"apply: {POD}", "{wait: {pod: {name: a, phase: Running}}, timeout: 50s}"), obey=busy)
     assert result.reason.startswith('step 2 wait: not within 50 s: pod/default/a with phase "Running"')
     assert "phase Pending, node none" in result.reason
-    assert "no scheduler answers to schedulerName default-scheduler" in result.report
+    assert "no scheduler has the schedulerName default-scheduler" in result.report
 
 
 def test_an_assert_looks_once():
@@ -144,7 +144,7 @@ def test_what_cannot_be_had_is_skipped_with_its_reason():
         cluster.hardware = PodHardware(cluster.hardware, PodHosts(None, "pool", reports=False), known)
 
     result = run(steps("wait: {host: {host-1: {waiting: 0}}}"), prepare=bare)
-    why = "real nodes do not tell their emulated hosts who uses devices"
+    why = "real nodes do not report which pods use pooled devices"
     assert result.reason.startswith(f"needs a look into the hosts: {why}")
     assert (result.verdict, result.virtual_s) == ("skipped", 0)
 

@@ -254,7 +254,7 @@ def test_a_folder_is_of_one_cluster_at_a_time(instance):
     command = [*MEWS, "up", "--dir", str(folder), "--name", "second"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "is that of test" in done.stderr
+    assert "is used by test" in done.stderr
 
 
 def test_a_runtime_folder_whose_name_is_too_long_for_sockets_is_told(tmp_path):

@@ -18,6 +18,8 @@ from tests.prose.texts import ROOT, Text, errors, helps, pages, references, scri
 FOLDER = Path(__file__).parent
 MOST_WORDS = 25
 README_WORDS = 880
+PAGES_WORDS = 32_000
+"""Of all pages that people write, as ``wc -w`` counts them: code and tables included."""
 VERBS = frozenset((FOLDER / "verbs.txt").read_text(encoding="utf-8").split())
 PHRASES = [
     (re.compile(row["not"], re.IGNORECASE), row["write"])
@@ -83,6 +85,16 @@ def test_the_changelog_has_the_headings_of_keep_a_changelog_and_dates() -> None:
     assert [each for each in versions[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", each)] == []
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.*)", text, re.MULTILINE)) <= kinds
+
+
+def test_the_pages_that_people_write_are_short_together() -> None:
+    """All Markdown of docs/, and README, CONTRIBUTING, SECURITY and scenarios/README; the changelog does not count."""
+    names = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "scenarios/README.md")
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in names)]
+    words = {str(page.relative_to(ROOT)): len(page.read_text(encoding="utf-8").split()) for page in pages}
+    longest = sorted(words.items(), key=lambda each: -each[1])[:5]
+    assert len(pages) > 30
+    assert sum(words.values()) <= PAGES_WORDS, f"{sum(words.values())} words; the longest pages: {longest}"
 
 
 @pytest.mark.parametrize("row", PHRASES, ids=[phrase.pattern for phrase, _ in PHRASES])

@@ -1,7 +1,6 @@
 """Helps, errors and edited pages read as a technical writer would write them: no phrase of ``phrases.yaml``, no
 overlong sentence, and a help line that begins with a verb.
 
-``pending.txt`` names the pages that have not been edited yet.
 """
 
 from __future__ import annotations
@@ -66,12 +65,6 @@ def test_reference_pages_have_no_phrase_of_the_list() -> None:
 
 def test_the_report_and_the_live_page_have_no_phrase_of_the_list() -> None:
     assert complaints(scripts()) == []
-
-
-def test_pages_that_wait_for_their_edit_exist() -> None:
-    names = (FOLDER / "pending.txt").read_text(encoding="utf-8").split()
-    assert [name for name in names if not (ROOT / name).is_file()] == []
-    assert not {"README.md", "docs/index.md"} & set(names)
 
 
 def test_the_readme_is_short() -> None:

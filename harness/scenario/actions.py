@@ -171,7 +171,7 @@ def _named(value: Any) -> Any:
 
 
 class ComponentAction(Model):
-    """Kill (or start anew) a component. With ``at`` it dies at the very next journal line like that."""
+    """Kill or restart a component. With ``at`` it dies at the very next journal line like that."""
 
     component: str
     at: dict[str, Pattern] | None = None
@@ -323,7 +323,7 @@ class Step(Model):
     telemetry: TelemetryAction | None = None
     kill: Component | None = Field(default=None, description="end a component abruptly, as a crash does")
     start: Component | None = Field(default=None, description="start a component that was killed")
-    restart: Component | None = Field(default=None, description="kill a component and start it anew")
+    restart: Component | None = Field(default=None, description="kill a component and start it again")
     exec: ExecAction | None = None
     get: GetAction | None = Field(default=None, description="read objects, for outputs or as evidence")
     logs: LogsAction | None = Field(default=None, description="read a container's log")

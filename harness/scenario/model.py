@@ -32,7 +32,7 @@ class Metadata(Model):
 
 
 class Requires(Model):
-    """What the scenario needs; where it cannot be had, it is skipped with the reason."""
+    """What the scenario needs; if it is not available, the scenario is skipped with the reason."""
 
     time: Literal["virtual", "wall"] | None = None
     dialect: tuple[DialectName, ...] = ()

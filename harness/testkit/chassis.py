@@ -87,7 +87,7 @@ class Chassis:
         return self._ask("GET", f"/v1/events?since={since}")["events"]  # type: ignore[no-any-return]
 
     def reset(self) -> None:
-        """The table, the faults and the operations as they were at the start; ``requests`` begin anew."""
+        """The table, the faults and the operations as they were at the start; ``requests`` is empty."""
         self._first_event = int(self._ask("GET", f"/v1/events?since={sys.maxsize}")["seq"])
         self._ask("POST", "/v1/reset")
         self.requests.clear()

@@ -24,7 +24,7 @@ class HookError(Exception):
 
 
 class HookPolicy(StrEnum):
-    """What becomes of a container whose hook fails; the words are koord-runtime-proxy's."""
+    """How a container whose hook fails is handled; the words are koord-runtime-proxy's."""
 
     IGNORE = "Ignore"
     """It is created as it was asked for: the default, as koordlet's ``--runtime-hooks-failure-policy``."""

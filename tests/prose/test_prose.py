@@ -1,6 +1,5 @@
 """Helps, errors and edited pages read as a technical writer would write them: no phrase of ``phrases.yaml``, no
 overlong sentence, and a help line that begins with a verb.
-
 """
 
 from __future__ import annotations
@@ -83,7 +82,8 @@ def test_the_changelog_has_the_headings_of_keep_a_changelog_and_dates() -> None:
 def test_the_pages_that_people_write_are_short_together() -> None:
     """All Markdown of docs/, and README, CONTRIBUTING, SECURITY and scenarios/README; the changelog does not count."""
     names = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "scenarios/README.md")
-    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in names)]
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name != "api-differences.md"]  # the code writes it
+    pages += [ROOT / name for name in names]
     words = {str(page.relative_to(ROOT)): len(page.read_text(encoding="utf-8").split()) for page in pages}
     longest = sorted(words.items(), key=lambda each: -each[1])[:5]
     assert len(pages) > 30

@@ -10,6 +10,7 @@ from msgspec import to_builtins
 from mews.kube.component import Runnable
 from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
+from mews.kube.system.foreign import KubernetesNeeds
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import EDIT_TABLES, SERVE_GPU_CLAIMS, Component, System, Watched
@@ -122,5 +123,6 @@ SYSTEM = System(
     laws=_laws,
     experiments=_experiments,
     bounds={"returned_s": _RETURNED_S},
+    needs=KubernetesNeeds(gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")),
 )
 """What the harness knows of it."""

@@ -2,6 +2,7 @@
 former by night. A kubelet that forgets a terminated pod is found."""
 
 import os
+from itertools import pairwise
 
 import pytest
 
@@ -13,6 +14,8 @@ from tests.crash_points.random_worlds import REST_S, scenario_of, try_world
 from tests.crash_points.trial import lingering, try_point
 
 SINGLES, WORLDS = 6, (1, 2, 3)
+FALSELY_ACCUSED, FALSELY_ACCUSED_OF_KILLS = (32, 428, 525, 592, 774), (655, 789, 899)
+"""Worlds in which laws 36, 15, 65, 6 and 21 were wrong, and of which 15 and 46 were once somebody was killed."""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,29 @@ def test_no_random_world_with_kills_does(number):
     found = try_world(number)
     assert found.problems == (), found.point
     assert found.kills[1] == found.kills[0] > 0
+
+
+@pytest.mark.parametrize("number", FALSELY_ACCUSED)
+def test_worlds_in_which_laws_cried_wolf_are_quiet(number):
+    world = scenario_of(number)
+    assert try_point(world, CrashPoint(world.name, ()), seed=number, rest_s=REST_S).problems == ()
+
+
+@pytest.mark.parametrize("number", FALSELY_ACCUSED_OF_KILLS)
+def test_kills_after_which_laws_cried_wolf_are_borne(number):
+    found = try_world(number)
+    assert found.problems == (), found.point
+
+
+def test_a_pod_that_its_node_refuses_is_counted_once(among):
+    """The operator's cache may show a pod that it has deleted: a second look at it is no second refusal."""
+    base = next(each for each in among if each.scenario.name == "mixed-side-by-side")
+    asked = next(line.number for line in base.outcome.lines if line.event == "placement")
+    point = CrashPoint(base.scenario.name, (Incident(asked, "device-manager/pool-2", 45.0),))
+    outcome = try_point(base.scenario, point, rest_s=REST_S)
+    waits = [line.t for line in outcome.lines if line.layer == "kubelet" and line.event == "rejected"]
+    assert outcome.problems == ()
+    assert [round(after - before) for before, after in pairwise(waits)][:3] == [1, 2, 4]
 
 
 def test_a_task_that_no_node_takes_is_not_moved_to_and_fro_without_end():

@@ -102,6 +102,9 @@ class ActsAtOnce(Invariant[RunState]):
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
         self._check_s = config.timing.withdrawal_check_s
+        self._settle_s = config.timing.empty_settle_s
+        self._kubelets_s: dict[str, float] = {}
+        """Node -> when its kubelet began last: what it lists as empty then is not believed at first."""
         self._lent = {node.name for node in config.nodes if node.lent_to}
         self._is_published = bool(config.faults) or config.has(KubeCompFault.UNASKED_MOVE)
         self._last: Line | None = None
@@ -169,6 +172,8 @@ class ActsAtOnce(Invariant[RunState]):
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
             self._started_s = line.t if line.actor == MANAGER else self._started_s
             self._back_s = line.t
+        elif line.layer == "component" and line.actor.startswith("kubelet/"):
+            self._kubelets_s[line.actor.partition("/")[2]] = line.t
         elif line.layer == "fault" and line.actor.startswith("chassis/"):
             self._is_struck = True
 
@@ -206,6 +211,9 @@ class ActsAtOnce(Invariant[RunState]):
 
     def _late(self, line: Line, gpuid: str, withdrawal: Withdrawal, since: Line, state: RunState) -> Iterator[Breach]:
         asked_s, node = withdrawal.asked.t, withdrawal.node
+        waited_s, lists_s = line.t - since.t, since.t - self._kubelets_s.get(node, -math.inf)
+        if lists_s <= self._settle_s and waited_s <= CHECKS * self._check_s + self._settle_s:
+            return
         others = (each for each in self._board.all_standing() if each.node == node and each is not withdrawal)
         if any(others) or since.t - self._left_s.get(node, -LETS_GO_S) < LETS_GO_S:
             return  # A host takes its devices out one after the other.

@@ -1,7 +1,7 @@
 """The laws of GPU Share's protocol: promises in a node's ledger, annotations, bindings and containers, in their order.
 
-The ledger has the last word (``mews.systems.gpushare.ledger``): a part of a GPU is promised there, then the pod is
-annotated and bound, then its containers are given it, then the annotations call it assigned.
+A part of a GPU is promised in the ledger, then the pod is annotated and bound, then its containers are given the part,
+then the annotations call it assigned.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ SEED_MATCH = (
 FOREIGN_PLUGIN = "the published device plugin calls a pod assigned inside Allocate, before the kubelet has its answer"
 """The upstream plugin's allocate.go."""
 
-PLUGIN = "gpushare-device-plugin"
-EXTENDER = "extender"
+PLUGIN, EXTENDER = "gpushare-device-plugin", "extender"
 SEEN_S = 2.0
 """Within which whoever promises has seen what others wrote: a watch that lags, a look at NVML."""
 
@@ -314,14 +313,13 @@ class TightestFirst(Invariant[RunState]):
 _SORTS = (GPUS, UNHEALTHY, WITHHELD)
 
 
-BEGUN_S = 5.0
-"""A component that begins anew takes back what it had begun, and has gone on with the requests that stand by then."""
+CALLED_S = 5.0
+"""An extender that begins anew has called the pods that wait by then, and another component has gone on with its work."""
 
 
 class WithheldOnce(Invariant[RunState]):
-    """Whoever is asked to give a GPU back withholds it, and answers: what it will not give it says so, for good. To
-    withhold it once more needs another request, which may have come before it was shared again, or a plugin that begins
-    anew and knows of no answer."""
+    """Whoever is asked to give a GPU back withholds it, and answers, for good. To withhold it once more needs another
+    request, which may have come before it was shared again, or a plugin that begins anew and knows of no answer."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
@@ -356,12 +354,8 @@ class WithheldOnce(Invariant[RunState]):
             if given_up is not None and not lags and asks == 0:
                 what = f"{gpu} of {node} is withheld again, and nobody has asked for it since it was shared again"
                 yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
-        if line.t - self._started_s > BEGUN_S:
+        if line.t - self._started_s > CALLED_S:
             self._given_up |= {(node, gpu): line for gpu in before - now}
-
-
-CALLED_S = 5.0
-"""An extender that begins anew has called the pods that wait by then: its informers, its patience, a write."""
 
 
 class CalledWhenRoom(Invariant[RunState]):

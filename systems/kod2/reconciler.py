@@ -68,8 +68,7 @@ class Reconciler:
         self._again = again
         self._decide = decide
         self._refusals: dict[tuple[str, str], tuple[int, float]] = {}
-        self._counted: dict[tuple[str, str], str] = {}
-        """Job and task (by uid and name) -> the pod (uid) whose refusal was counted last."""
+        self._counted: dict[tuple[str, str], str] = {}  # the pod whose refusal was counted last, by its uid
         self._refused_since_s: dict[str, float] = {}
         self._writer = TaskWriter(context, self._pod_events)
         self.lacking: set[str] = set()

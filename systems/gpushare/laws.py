@@ -314,7 +314,7 @@ _SORTS = (GPUS, UNHEALTHY, WITHHELD)
 
 
 CALLED_S = 5.0
-"""An extender that begins anew has called the pods that wait by then, and another component has gone on with its work."""
+"""An extender that begins anew has called the waiting pods by then; another component has gone on with its work."""
 
 
 class WithheldOnce(Invariant[RunState]):

@@ -334,7 +334,9 @@ def manifests(
     scenario: given.ScenarioOption = None,
     out: given.ManifestsFolderOption = None,
     namespace: given.NamespaceOption = None,
-    image: Annotated[str, typer.Option("--image", help="use this component image")] = "mews.local/components:latest",
+    image: Annotated[
+        str, typer.Option("--image", help="use this image for Mews' components")
+    ] = "mews.local/components:latest",
     node: given.NodeOption = None,
     dialect: given.DialectOption = None,
     allow_outside: given.OutsideOption = False,

@@ -58,7 +58,7 @@ COMMAND = Command(
     USAGE,
     options={
         "--json FILE|-": "write the results, as `mews run --json` does",
-        "--results FILE|-": "write all lines into one file",
+        "--results FILE|-": "write the result lines of all parts into one file",
         "--junit FILE|-": "write the results as JUnit XML",
     },
     examples=("mews merge 1.jsonl 2.jsonl --json all.json",),

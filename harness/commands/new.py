@@ -107,7 +107,7 @@ COMMAND = Command(
     "KIND DIR",
     options={
         "KIND": f"choose what to write: {', '.join(KINDS[:-1])} or {KINDS[-1]}",
-        "DIR": "write into this folder, and name the parts after it",
+        "DIR": "write into this folder, and derive names of modules and classes from it",
     },
     examples=("mews new scenario my-scenario", "mews new system my-system"),
 )

@@ -146,7 +146,7 @@ COMMAND = Command(
         "--set KEY=VALUE": "override a value of the scenarios; may be repeated",
         "--name NAME": "name the Job; default: mews-sweep",
         "--namespace NAME": "create it in this namespace; default: default",
-        "--image IMAGE": "use this component image",
+        "--image IMAGE": "use this image for Mews' components",
         "--backoff-limit-per-index N": "retry a pod that died this many times; default: 3",
         "--claim NAME": "write results to this PersistentVolumeClaim",
         "--folder DIR": "write results to this folder of the nodes instead of a claim",

@@ -141,14 +141,16 @@ class Scheduler:
         key = (resource, namespace)
         if key not in self._informers:
             if self._tasks is not None:
-                raise BadProfile(f"informer of {resource.plural}: plugins ask for informers in their constructors")
+                raise BadProfile(
+                    f"informer of {resource.plural}: too late: plugins must request it in their constructors"
+                )
             self._informers[key] = Informer(self._context.kube, resource, namespace=namespace)
         return self._informers[key]
 
     def late_informer(self, resource: Resource, needed_by: NeededBy) -> Informer:
         """The shared informer of a resource that only such pods need."""
         if self._tasks is not None:
-            raise BadProfile(f"informer of {resource.plural}: plugins ask for informers in their constructors")
+            raise BadProfile(f"informer of {resource.plural}: too late: plugins must request it in their constructors")
         return self._late.informer(resource, needed_by)
 
     def _make_late(self, resource: Resource) -> Informer:

@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path(REGISTRY),
         metavar="DIR",
-        help="serve the registration in this folder",
+        help="register with the kubelet by a socket in this folder",
     )
     made.add_argument(
         "--cdi", type=Path, default=Path(CDI), metavar="DIR", help="write the claims' CDI files to this folder"

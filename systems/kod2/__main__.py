@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m mews.systems.kod2", description=__doc__)
     made.add_argument("component", choices=COMPONENTS, help=_HELP)
     made.add_argument(
-        "--config", type=Path, help="read this YAML file (mews.systems.kod2.config); default: the built-in values"
+        "--config", type=Path, help="read the configuration from this YAML file; default: the built-in values"
     )
     add_kubeconfig_arguments(made)
     add_metrics_arguments(made)

@@ -100,7 +100,7 @@ def _refuse_idle(options: KoordinatorOptions, nodes: Sequence[str] | None) -> No
         raise ValueError("schedulerAccount: belongs to the webhook: requires webhook: true")
     for name in _KOORDLETS if nodes is not None and not nodes else ():
         if name in options.model_fields_set and getattr(options, name):
-            raise ValueError(f"{to_camel(name)}: no node has a koordlet (nodes: []): must be left out")
+            raise ValueError(f"{to_camel(name)}: must be left out, because no node has a koordlet (nodes: [])")
     if "poll_s" in options.model_fields_set and options.poll_s > options.report_s:
         raise ValueError(f"pollS: {options.poll_s:g}: must not be above reportS, {options.report_s:g}")
 

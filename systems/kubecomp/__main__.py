@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.kubecomp", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
-    made.add_argument("--config", required=True, type=Path, help="read this YAML file (mews.systems.kubecomp.config)")
+    made.add_argument("--config", required=True, type=Path, help="read the configuration from this YAML file")
     add_kubeconfig_arguments(made)
     made.add_argument(
         "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node (device-manager); default: $NODE_NAME"

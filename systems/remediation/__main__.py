@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
         help="read the host's files in this folder (agent); default: the configuration's",
     )
     made.add_argument(
-        "--nvidia-smi", metavar="FILE", help="run this program to reset GPUs (agent); default: the configuration's"
+        "--nvidia-smi",
+        metavar="FILE",
+        help="run this nvidia-smi to reset GPUs, as an agent; default: the path in the configuration",
     )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made

@@ -19,9 +19,10 @@ Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 class Agreement(Invariant[ObservedState]):
-    """At an allocation the chassis has the devices on that host; at a container's start its env lists exactly them
-    (by GPUID or UUID) and the checkpoint does too; at the end pod resources and the chassis' table say the same. A
-    container may name as many more devices of its host as are prepared there for its pod's resource claims."""
+    """At an allocation, the chassis has the allocated devices on that host. When a container starts, its environment
+    lists exactly these devices (by GPUID or UUID), and so does the checkpoint. At the end of the run, pod resources and
+    the chassis' table agree with this. A container may name more devices of its host: as many as are prepared there for
+    its pod's resource claims."""
 
     number = 6
     name = "env, checkpoint, pod resources and chassis agree"

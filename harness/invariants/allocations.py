@@ -51,8 +51,8 @@ class _Announced:
 
 
 class Allocations(Invariant[ObservedState]):
-    """A kubelet that starts anew knows no healthy device before its plugins' lists (contract kubelet.md sections 3 and
-    8). What an ended pod held is free at the next admission (section 3). A pod keeps what it has though it breaks."""
+    """A restarted kubelet knows no healthy device before it receives its plugins' lists (contract kubelet.md sections 3
+    and 8). What an ended pod held is free at the next admission (section 3). A pod keeps a device that breaks."""
 
     number = 15
     name = "containers start on devices that were announced as healthy and allocated before, and ended pods hold none"

@@ -31,10 +31,10 @@ MOST = 10
 
 
 class ControllerReports(Invariant[ObservedState]):
-    """By the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. Each pod that one of them owns was reported in
-    the moment in which it was made. A pod that its controller made and deletes
-    within a moment, though nobody has asked for fewer, goes round in circles. A ReplicaSet has no more pods than its
-    Deployment scaled it to; of one whose scale somebody has changed since, nothing is said."""
+    """The law judges the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. Each pod that one of them owns was
+    reported in the moment in which it was made. A controller that makes a pod and deletes it within a moment, though
+    nobody has asked for fewer, runs in circles. A ReplicaSet has no more pods than its Deployment scaled it to. The law
+    does not judge a ReplicaSet whose scale somebody has changed since."""
 
     number = 22
     name = "a controller's events say what it did, and it keeps the pods that it makes"

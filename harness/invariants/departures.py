@@ -18,9 +18,9 @@ Key = tuple[str, str, str]
 
 
 class Departures(Invariant[ObservedState]):
-    """Contract host.md section 1: orderly and surprise removal are different paths. A device that the chassis takes
-    away while its PCI function is there is lost first, and a GPU with its driver reports XID 79 before that; a driver
-    lets go of a device that is not lost only once no container has it open (section 3)."""
+    """Orderly removal and surprise removal are different paths (contract host.md section 1). A device that the chassis
+    takes away while its PCI function is there is lost first. A GPU with its driver reports XID 79 before that. A driver
+    releases a device that is not lost only once no container has the device open (section 3)."""
 
     number = 71
     name = "a device leaves its host in order and unused, or is lost"

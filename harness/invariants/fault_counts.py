@@ -18,11 +18,11 @@ _PLANTED = ("partial-list", "dropped-connection")
 
 
 class FaultCounts(Invariant[ObservedState]):
-    """By the lines of the layer ``fault``. One with a time of its own strikes at that time, and not before it, unless
-    it is cleared, or its chassis is reset, before. Each ``fired`` is of a fault that is in place and of its kind,
-    counts one more than the one before, and leaves what is left of its ``count``: one that is spent, or cleared, fires
-    no more. None is added to a chassis that is down, which would forget it as it starts. What an
-    ``events-out-of-order`` holds back is not judged."""
+    """The lines of the layer ``fault`` show what fires. A fault with a set time is triggered at that time, and not
+    before it, unless it is cleared, or its chassis is reset, before. Each ``fired`` is of a fault that is in place and
+    of its kind. It counts one more than the one before, and reports what remains of the ``count``. A fault that is
+    spent or cleared fires no more. No fault is added to a chassis that is down, which would forget the fault as it
+    starts. The law does not judge what an ``events-out-of-order`` holds back."""
 
     number = 72
     name = "a fault fires when it was declared to, and as often"

@@ -22,8 +22,8 @@ HELD_BACK = "events-out-of-order"
 
 
 class FaultEffects(Invariant[ObservedState]):
-    """Of faults on a healthy device whose effect has a line of its own. One that only counts as fired would let a
-    scenario pass that it never put to the test. The line that comes in the effect's place is named."""
+    """The law judges faults on a healthy device whose effect has a line in the journal. A fault that only counts as
+    fired would let a scenario pass without a test. The breach names the line that comes instead of the effect."""
 
     number = 24
     name = "a fault that fires shows its effect"

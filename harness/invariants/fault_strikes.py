@@ -43,11 +43,11 @@ class _Box(Struct):
 
 
 class FaultStrikes(Invariant[ObservedState]):
-    """By the operations of a chassis. A fault in place that strikes for certain, and is neither spent nor over, strikes
-    each attach or detach that its spec admits, after it has let pass as many as it skips: its line ``fired`` comes
-    before the operation begins, and is never about another. One that holds back a change of the table fires before it.
-    What the answer says is what happened; ``dropped``, ``error`` and lies are some fault's doing, and show it (contract
-    chassis.md section 6)."""
+    """The operations of a chassis show whether a fault affects them. A fault in place that fires for certain, and is
+    neither spent nor ended, affects each attach or detach that its spec admits. It first lets pass as many operations
+    as it skips. Its line ``fired`` comes before the operation begins, and is never about another one. A fault that
+    holds back a change of the table fires before that change. An answer states what happened. Only faults cause
+    ``dropped``, ``error`` and lies, and the fault shows it (contract chassis.md section 6)."""
 
     number = 73
     name = "a fault strikes what it was declared for, and an answer is wrong by a fault alone"

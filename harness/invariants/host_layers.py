@@ -20,11 +20,12 @@ _ORDERLY = 10
 
 
 class HostLayers(Invariant[ObservedState]):
-    """A layer comes up on the one below it, and goes before the one below it (contract host.md section 1). Below them
-    all are the chassis, which has the device on a port of that host with its link up, and the machine, which is on.
-    One host has it at a time. Its driver gives a GPU a minor number that no other one there has, and it has none before
-    and after that; what is not whole is not healthy (contract host.md section 1). What was up and unhealthy before the
-    host's first line of a device is not known, and not judged."""
+    """A layer comes up on the layer below it, and goes down before that layer (contract host.md section 1). Below all
+    layers is the chassis, which has the device on a port of that host with its link up. The machine, which is on, is
+    also below them. A device is on one host at a time. Its driver gives a GPU a minor number that no other GPU there
+    has. The GPU has no minor number before and after that. A device with a missing layer is not healthy (contract
+    host.md section 1). The law does not judge what was up and unhealthy before the host's first line of a device,
+    because it is not known."""
 
     number = 70
     name = "the layers of a device on its host rise and fall in their order"

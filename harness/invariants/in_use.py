@@ -11,7 +11,8 @@ from mews.kube.system.invariant import Breach, Invariant
 
 
 class InUse(Invariant[ObservedState]):
-    """In use: given by a kubelet to a container of a pod that has not ended. Each loss is told once per pod."""
+    """A device is in use while a kubelet has given it to a container of a pod that has not ended. The law reports each
+    loss once per pod."""
 
     number = 2
     name = "a device in use never moves or disappears"

@@ -40,9 +40,9 @@ _REPORTED_FAILURES = 11
 
 
 class KubeletReports(Invariant[ObservedState]):
-    """A list of devices comes from a plugin that registered since the kubelet began; the checkpoint has what was
-    allocated and nothing else, before a container starts on it; a container that starts was pulled and created, and its
-    start is reported in the same moment, each with its event on the pod."""
+    """A kubelet's list of devices comes from a plugin that registered since the kubelet began. Before a container
+    starts on allocated devices, the checkpoint contains exactly what was allocated. A container that starts was pulled
+    and created before. Its start is reported in the same moment, and each of these steps has its event on the pod."""
 
     number = 18
     name = "a kubelet's checkpoint and events say what it did"

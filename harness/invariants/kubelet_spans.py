@@ -16,9 +16,10 @@ _BEFORE = {"Created": "Pulled", "Started": "Created"}
 
 
 class KubeletSpans(Invariant[ObservedState]):
-    """A kubelet sees a pod after it is bound, and a deletion after it was asked for; it pulls, creates and starts a
-    container in this order: none of it faster than was ever measured on a real one (contract kubelet.md sections 2, 8,
-    10 and 11). When a pod that has ended goes is not judged: whoever deletes it once more has it gone at once."""
+    """A kubelet sees a pod only after it is bound, and a deletion only after it was requested. It pulls, creates and
+    starts a container in this order. None of these steps is faster than was ever measured on a real kubelet (contract
+    kubelet.md sections 2, 8, 10 and 11). The law does not judge when an ended pod goes: a client that deletes it once
+    more removes it immediately."""
 
     number = 26
     name = "a kubelet does nothing before it can have seen why, nor faster than it can"

@@ -19,11 +19,11 @@ Key = tuple[str, ...]
 
 
 class LayerStrikes(Invariant[ObservedState]):
-    """Contract host.md section 1, chassis.md section 6. A layer that begins to come up while a fault on it is in place,
-    neither spent nor over, that strikes for certain: it does not come up (``layer-cut``, ``driver-fails``), takes
-    longer (``layer-slow``), or NVML does not know the GPU (``nvml-unknown-error``). A layer begins where the one below
-    has come up just before; of one that is tried again by hand nothing is claimed. A device is ``stuck`` at a layer by
-    a fault that fires on it alone."""
+    """A fault on a layer of a host affects each device whose layer begins to come up (contracts host.md section 1,
+    chassis.md section 6). The fault must be in place, certain to fire, and neither spent nor ended. The layer then does
+    not come up (``layer-cut``, ``driver-fails``) or takes longer (``layer-slow``). Or NVML does not know the GPU
+    (``nvml-unknown-error``). A layer begins where the layer below has come up just before. The law claims nothing about
+    a layer that is tried again by hand. A device is ``stuck`` at a layer only if a fault fires on it."""
 
     number = 74
     name = "a fault on a layer of a host strikes the devices whose layer comes up"

@@ -15,8 +15,9 @@ nodelifecycle/node_lifecycle_controller.go); as often again where a write was lo
 
 
 class NodeTaints(Invariant[ObservedState]):
-    """Who is not ready bears that taint, with NoSchedule, and who is ready bears none: within half a minute, where our
-    node life cycle controller runs (a node that was never tainted on this cluster is not judged)."""
+    """A node that is not ready has the taint of its condition, with NoSchedule, and a ready node has no such taint.
+    This holds within half a minute, where our node life cycle controller runs. The law does not judge a node that was
+    never tainted on this cluster."""
 
     number = 28
     name = "a node's taints say what its Ready condition says"

@@ -18,8 +18,9 @@ BLINDNESS = 4
 
 
 class Offered(Invariant[ObservedState]):
-    """By the last list that a plugin sent to that kubelet: of a kubelet that has begun anew, once there is one. The
-    node shows a change at the next tick of its status (contract kubelet.md section 2)."""
+    """A node offers what the last list of a plugin to its kubelet shows as healthy. After a restart of the kubelet, the
+    law waits for the first list. The node shows a change at the next tick of its status (contract kubelet.md section
+    2)."""
 
     number = 16
     name = "no node offers a device that is unhealthy or gone for longer than a bound"

@@ -16,9 +16,10 @@ OPERATIONS = ("detached", "attached")
 
 
 class Orderly(Invariant[ObservedState]):
-    """What explains it: a fault struck the device, or another editor had it, and no operation begun since moved it; or
-    the systems of the run remove by surprise and say so (``Pooled.surprise``). A chassis that is reset under the
-    cluster is another editor too. Judged ``lag_s`` later: the hosts' lines may come before those of their chassis."""
+    """An XID of a GPU, or the loss of a held GPU, needs an explanation. A fault or another editor affected the device,
+    and no operation begun since then has moved it. Or the systems of the run remove devices by surprise and declare
+    this (``Pooled.surprise``). A chassis that is reset under the cluster counts as another editor, too. The law is
+    judged ``lag_s`` later, because the hosts' lines may come before the lines of their chassis."""
 
     number = 10
     name = "no XID and no holder loses its GPU without a surprise"

@@ -15,9 +15,9 @@ _LATE_S = 5.0
 
 
 class Placements(Invariant[ObservedState]):
-    """Counted by node and extended resource, from what nodes offer and what live pods on them asked for as they came.
-    Only bindings by schedulers of this run are judged, and no resource that the node has never offered: a scheduler
-    that is asked for one may translate it."""
+    """Free amounts count per node and extended resource, from what nodes offer and what live pods on them requested
+    when they were created. The law judges only bindings by schedulers of this run. It does not judge a resource that
+    the node has never offered: a scheduler that is asked for one may translate it."""
 
     number = 25
     name = "a pod is bound where what it asks for is free"

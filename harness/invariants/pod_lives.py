@@ -36,8 +36,9 @@ class _Life(Struct):
 
 
 class PodLives(Invariant[ObservedState]):
-    """A uid is bound once, its phase goes from Pending over Running to Succeeded or Failed and never back; containers
-    start on the node to which it is bound, and not after the pod has ended, was rejected or deleted."""
+    """A pod, identified by its uid, is bound once. Its phase goes from Pending over Running to Succeeded or Failed, and
+    never back. Containers start on the node to which the pod is bound, and not after the pod has ended, was rejected or
+    was deleted."""
 
     number = 13
     name = "a pod is bound once, its phases go forward, and nothing starts for one that is over"

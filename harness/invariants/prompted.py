@@ -30,13 +30,17 @@ class _Refusal(Struct):
 
 
 class Prompted(Invariant[ObservedState]):
-    """A scheduler that has nothing else to do does not let a pod wait for the end of its back-off (upstream's
-    SchedulerPopFromBackoffQ, on by default since 1.33), and one that no event has woken it leaves alone (upstream's
-    queueing hints): so a pod that was called unschedulable is bound at a moment at which something else happens. Not
-    judged are pods that somebody has annotated since they were refused, whose scheduler failed, or which have waited
-    until they are tried whatever happens; nor those that wait for resource claims, which the journal does not follow,
-    and whose devices may have to be attached first; nor those of systems' schedulers, which may wait and read by
-    themselves."""
+    """A pod that was called unschedulable is bound at a moment at which another event happens. A scheduler without
+    other work does not let a pod wait for the end of its back-off. This is upstream's SchedulerPopFromBackoffQ, on by
+    default since 1.33. A scheduler leaves a pod alone that no event has woken (upstream's queueing hints). The law does
+    not judge these pods:
+
+    - Pods that somebody has annotated since they were refused.
+    - Pods whose scheduler failed.
+    - Pods that have waited until they are tried regardless of events.
+    - Pods that wait for resource claims, which the journal does not follow, and whose devices may have to be attached
+      first.
+    - Pods of systems' schedulers, which may wait and read by themselves."""
 
     number = 89
     name = "a refused pod is bound when something happens"

@@ -53,11 +53,12 @@ class _Management(Struct):
 
 
 class Queued(Invariant[ObservedState]):
-    """Writes to one chassis are done one after the other, in the order in which they were begun (contract chassis.md
-    2): none takes effect or is finished before one that was begun earlier, unless it is cancelled. Each that was begun
-    is finished once, within 20 minutes of the one before. One that is said to have happened did: the device is on the
-    port that was asked for; one that did not has changed nothing. Components ask for devices that there are. No device
-    is attached while its link is down. What was begun before the journal is not judged."""
+    """A chassis performs its writes one after the other, in the order in which they were begun (contract chassis.md 2).
+    A write takes effect and is finished only after each write that was begun earlier, unless it is cancelled. Each
+    write is finished once, within 20 minutes of the one before. After an operation that is reported to have happened,
+    the device is on the requested port. An operation that did not happen has changed nothing. Components ask only for
+    devices that exist. No device is attached while its link is down. The law does not judge operations that were begun
+    before the journal."""
 
     number = 17
     name = "operations of one chassis queue, and its table shows what they did"

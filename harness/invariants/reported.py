@@ -27,9 +27,13 @@ def _condition(line: Line) -> tuple[str, ...]:
 
 
 class Reports(ReportedActs):
-    """As upstream has it: a scheduler that preempts a pod (preemption.go), a controller that evicts one by the taints
-    of its node (taint_eviction.go) or of its devices (device_taint_eviction.go) or calls those of a silent node not
-    ready (node_lifecycle_controller.go), and a kubelet whose node is ready (kubelet_node_status.go)."""
+    """As upstream does, these components report what they do by an event:
+
+    - A scheduler that preempts a pod (preemption.go).
+    - A controller that evicts a pod by the taints of its node (taint_eviction.go) or of its devices
+      (device_taint_eviction.go).
+    - A controller that calls the pods of a silent node not ready (node_lifecycle_controller.go).
+    - A kubelet whose node is ready (kubelet_node_status.go)."""
 
     number = 76
     name = "what is done to a pod or a node is reported by an event on it"

@@ -31,9 +31,10 @@ Amounts = dict[str, Decimal]
 
 
 class Scheduled(Invariant[ObservedState]):
-    """A pod's clock runs while it fits somewhere by itself; it is looked at once half its bound has passed, so that
-    young pods cost nothing. Pods with constraints that are not modelled here (affinity to pods, spread, volumes, host
-    ports, gates, claims, schedulers that do not run) are not judged: the law claims nothing it cannot know."""
+    """A pod that fits on some node by itself is scheduled within a bound. The clock of a pod runs while it fits
+    somewhere. The law examines a pod only after half its bound has passed, so that young pods cost nothing. It does not
+    judge pods with constraints that it does not model, because it claims nothing that it cannot know. These are
+    affinity to pods, spread, volumes, host ports, gates, claims and schedulers that do not run."""
 
     number = 8
     name = "what fits is eventually scheduled"

@@ -26,12 +26,17 @@ _ASSIGNED = re.compile(r"^Successfully assigned (\S+) to (\S+)$")
 
 class SchedulerReports(Invariant[ObservedState]):
     """A pod that is bound by a scheduler of this run gets its event ``Scheduled``, which names that node, in the same
-    moment; one that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names how
-    many there are, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only while
-    something that it asks is down, a device cannot be attached before a pod is bound, a webhook denies what it asks
-    for, or at the moment at which it binds another pod: an extender that binds has then given that one what both were
-    told to fit (kube-scheduler assumes a pod before it asks the extender to bind it). So it is at the moment at which a
-    pod is evicted or devices become unhealthy, as what an extender takes back goes with the pods that use it."""
+    moment. A pod that is called unschedulable gets ``FailedScheduling``. That event accounts for every node: it names
+    how many nodes exist, and its reasons reach that number. A scheduler fails by itself (``SchedulerError``) only in
+    these cases:
+
+    - Something that the scheduler asks is down.
+    - A device cannot be attached before a pod is bound.
+    - A webhook denies what the scheduler asks for.
+    - At the same moment, the scheduler binds another pod. An extender that binds has then given that pod what it had
+      reported to fit both. Kube-scheduler assumes a pod before it asks the extender to bind it.
+    - At the same moment, a pod is evicted or devices become unhealthy. What an extender takes back goes with the pods
+      that use it."""
 
     number = 21
     name = "a scheduler's events say where a pod went, or what is wrong with every node"

@@ -18,9 +18,10 @@ EARLIEST_S, LATEST_S = GRACE_S - RENEWED_S - ROUNDING_S, GRACE_S + 2 * LOOKS_S +
 
 
 class SilentNodes(Invariant[ObservedState]):
-    """By the kubelet's end: its last lease is at most one renewal older, and the controller looks every few seconds.
-    One whose kubelet has never been away is not called so at all. Where the host itself goes off, or a control plane is
-    away, or somebody's way to the API has a fault, nothing is said."""
+    """The time until a node is called unknown counts from the end of its kubelet. The kubelet's last lease is at most
+    one renewal older, and the controller looks every few seconds. A node whose kubelet has never been away is not
+    called unknown at all. The law does not judge a node whose host goes off. Nor does it judge while a control plane is
+    away, or a fault affects somebody's path to the API."""
 
     number = 23
     name = "a node whose kubelet is gone is called unknown in its time"

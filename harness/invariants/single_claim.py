@@ -13,8 +13,9 @@ _GIVES = {"claim-unprepared": "claim-prepared", "claim-freed": "claim-allocated"
 
 
 class SingleClaim(Invariant[ObservedState]):
-    """A device is allocated to one claim, and prepared for one on its node, whatever is deleted by force, retried or
-    restarted; administrators' access and shares apart (``alone`` names the devices that no other claim may have)."""
+    """A device is allocated to one claim and prepared for one claim on its node, even if objects are deleted by force,
+    retried or restarted. Administrators' access and shares are exceptions (``alone`` names the devices that no other
+    claim may have)."""
 
     number = 29
     name = "one device, one claim, one node at every moment"

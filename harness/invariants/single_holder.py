@@ -10,9 +10,10 @@ from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, Observ
 
 
 class SingleHolder(Invariant[ObservedState]):
-    """Judged at every allocation and whenever a system says that a pod holds devices: over all nodes for devices of a
-    chassis (a stale announcement crosses nodes), per node and resource for all others. Containers of one pod may pass a
-    device on. Nor is a device given whole of which another pod has parts, or the other way round."""
+    """No two live pods hold the same whole device, and no pod holds whole a device of which another pod has parts. The
+    law is judged at every allocation, and whenever a system reports that a pod holds devices. Devices of a chassis are
+    compared over all nodes, because a stale announcement crosses nodes. All other devices are compared per node and
+    resource. Containers of one pod may pass a device on."""
 
     number = 3
     name = "no whole device is given to two live pods"

@@ -11,7 +11,7 @@ from mews.kube.system.invariant import Breach, Invariant
 
 
 class SinglePort(Invariant[ObservedState]):
-    """Judged by chassis ID (no attach of a device that is on another port) and by UUID (no GPU in two places)."""
+    """No device, by its chassis ID, is attached while it is on another port. No GPU, by its UUID, is in two places."""
 
     number = 1
     name = "a device is on at most one host port"

@@ -42,9 +42,10 @@ class _Broken(Struct, frozen=True):
 
 
 class Stranded(Invariant[ObservedState]):
-    """Capacity is per device: of a node with one broken device, the others are as good as before. Where pods hold the
-    broken one, as much healthy capacity cannot be had by anybody: it is reported for each such device, once a pod waits
-    that the healthy devices nobody holds would fit. Pods that ask for a pool's devices get them from elsewhere."""
+    """Capacity is per device: on a node with one broken device, the other devices are as good as before. Where pods
+    hold the broken device, an equal amount of healthy capacity is not available to anybody. The law reports each such
+    device once a pod waits that would fit the healthy devices that nobody holds. Pods that ask for a pool's devices get
+    them from elsewhere."""
 
     number = 19
     name = "healthy devices are not stranded behind a broken one"

@@ -25,8 +25,9 @@ class _Deletion(Struct):
 
 
 class Terminations(Invariant[ObservedState]):
-    """Nobody but its kubelet takes a pod away: while that is down, its host off or its node not ready, the clock
-    stands, and it starts anew when the node is back. A pod with finalizers waits for whoever removes them."""
+    """Only its kubelet removes a pod from a node. The clock of a Terminating pod stands while its kubelet is down, its
+    host is off or its node is not ready. The clock starts again from zero when the node is back. A pod with finalizers
+    waits for the components that remove them."""
 
     number = 14
     name = "a pod is not Terminating for longer than its grace and a bound"

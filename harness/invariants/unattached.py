@@ -10,7 +10,8 @@ from mews.kube.system.invariant import Breach, Invariant
 
 
 class Unattached(Invariant[ObservedState]):
-    """The clock starts when the device comes off its port and anew when an operation on it ends."""
+    """A detached device is attached again within a bound. The clock starts when the device leaves its port, and starts
+    again when an operation on it ends."""
 
     number = 5
     name = "no device stays unattached beyond its bound"

@@ -14,8 +14,8 @@ Finding = tuple[str, tuple[str, ...]]
 
 
 class Visible(Invariant[ObservedState]):
-    """A host's allocatable may exceed what it sees for ``allocatable_s``; what it sees may outlast the chassis' table
-    for ``lag_s``. Judged for hosts that tell what they see."""
+    """A host's allocatable may exceed what the host sees for at most ``allocatable_s``. What the host sees may outlast
+    the chassis' table for at most ``lag_s``. The law judges hosts that report what they see."""
 
     number = 4
     name = "allocatable <= healthy devices that NVML shows <= chassis table"

@@ -81,8 +81,8 @@ _LAYERS = frozenset(layer for layer, _ in WORDS)
 
 
 class Vocabulary(Invariant[ObservedState]):
-    """Whoever reads a journal, the laws above all, goes by these names: an event that nobody knows, or that lacks a
-    field, would be passed over. What a host says of a device names it and its address."""
+    """Every reader of a journal, above all the laws, relies on these names. A reader would overlook an event with an
+    unknown name or without a field. A host's line about a device names the device and its address."""
 
     number = 75
     name = "every line of hardware, kubelets and faults has a known name and all its fields"

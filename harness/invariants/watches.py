@@ -10,8 +10,9 @@ from mews.kube.system.invariant import Breach
 
 
 class Watches:
-    """Judged from one feed per resource: within a watch versions only grow, an object's version grows with every
-    change, nothing is added twice or changes before it was added, and a last list shows nothing that was not told."""
+    """The law judges one watch feed per resource. Within a watch, versions only grow, and an object's version grows
+    with every change. No object is added twice, or changes before it was added. A last list shows only what the watch
+    reported."""
 
     number = 7
     name = "resourceVersions grow, watches have no gap"

@@ -25,8 +25,8 @@ class _Share(Struct):
 
 
 class MemoryAsked(Invariant[RunState]):
-    """By the variables of running containers, which say what they were given, and by the annotations of pods once
-    ``ASSIGNED`` is true, which must say the same. ``known``: why the published system breaks it by design."""
+    """The variables of running containers show how much memory of a GPU each was given. The annotations of a pod must
+    agree with them once ``ASSIGNED`` is true. ``known`` states why the published system breaks the law by design."""
 
     number = 11
     name = "shared memory of a GPU is not given twice, and annotations say what was given"

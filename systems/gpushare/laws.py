@@ -32,8 +32,8 @@ SEEN_S = 2.0
 
 
 class PromisesFit(Invariant[RunState]):
-    """Of what is promised to pods that are bound and have not ended; a promise that never becomes a binding binds
-    nobody."""
+    """The promises to bound pods that have not ended never exceed their GPU. A promise that never becomes a binding
+    does not bind anybody."""
 
     number = 40
     name = "what is promised of a shared GPU never exceeds it"
@@ -66,8 +66,8 @@ class PromisesFit(Invariant[RunState]):
 
 
 class PromiseFirst(Invariant[RunState]):
-    """Whoever names a GPU in a pod's annotations has promised that part of it in the ledger before, and whoever binds
-    such a pod likewise: of two replicas one is refused there."""
+    """A component promises a part of a GPU in the ledger before it names that GPU in a pod's annotations or binds the
+    pod. Of two replicas, one is refused there."""
 
     number = 41
     name = "a pod's annotations name the GPU that the ledger promised to it before"
@@ -125,7 +125,7 @@ class PromiseFirst(Invariant[RunState]):
 
 
 class AssignedOnce(Invariant[RunState]):
-    """``ASSIGNED`` is the device plugin's word that all of the pod's containers were given their memory."""
+    """``ASSIGNED`` is the device plugin's report that all containers of the pod were given their memory."""
 
     number = 42
     name = "a pod is called assigned after its kubelet has allocated its memory"
@@ -161,8 +161,8 @@ class AssignedOnce(Invariant[RunState]):
 
 
 class NothingOfWithheld(Invariant[RunState]):
-    """A GPU that the pool wants back is withheld in the ledger itself, so that no promise comes after; what is broken
-    is seen within moments. Pods that were promised it before keep it."""
+    """A GPU that the pool wants back is withheld in the ledger itself, so that no later promise names it. A broken GPU
+    is noticed within moments. Pods with earlier promises keep the GPU."""
 
     number = 43
     name = "nothing is promised of a GPU that is withheld or broken"
@@ -212,7 +212,7 @@ class NothingOfWithheld(Invariant[RunState]):
 
 
 class EndedGiveBack(Invariant[RunState]):
-    """Whoever promises strikes out what cannot stand any more: what ended pods had is there for others."""
+    """A component that makes a promise removes the promises to ended pods: their memory is free for others."""
 
     number = 44
     name = "a new promise strikes out those of pods that have ended"
@@ -240,9 +240,9 @@ class EndedGiveBack(Invariant[RunState]):
 
 
 class TightestFirst(Invariant[RunState]):
-    """Of the GPUs that have room, that with the least of it, of equals the first (contract gpushare.md section 2). What
-    is certain counts: what pods had that have ended may be counted or not, and of a node that changed a moment ago
-    nothing is said."""
+    """A pod is promised the GPU with the least room that is enough, and the first of equal ones (contract gpushare.md
+    section 2). The law judges what is certain: the memory of ended pods may count or not. It does not judge a node that
+    changed a moment ago."""
 
     number = 45
     name = "a pod is promised the GPU that fits it best"
@@ -318,8 +318,8 @@ CALLED_S = 5.0
 
 
 class WithheldOnce(Invariant[RunState]):
-    """Whoever is asked to give a GPU back withholds it, and answers, for good. To withhold it once more needs another
-    request, which may have come before it was shared again, or a plugin that begins anew and knows of no answer."""
+    """A plugin that is asked to give a GPU back withholds it, and answers, for good. It withholds it again only for
+    another request, even one from before it was shared again, or after a restart without a known answer."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
@@ -359,8 +359,8 @@ class WithheldOnce(Invariant[RunState]):
 
 
 class CalledWhenRoom(Invariant[RunState]):
-    """A scheduler that was refused a pod asks again on a change. An extender that begins anew does not know which pods
-    were refused before: it marks those that wait and fit a GPU of its ledger, or promises them one."""
+    """A restarted extender marks the waiting pods that fit a GPU of its ledger, or promises them one. It does not know
+    which pods were refused before, and a scheduler asks again on a change."""
 
     number = 47
     name = "an extender that begins anew calls the pods that wait and fit"

@@ -13,9 +13,9 @@ SEEN_S = 2.0
 
 
 class GpusShown(Invariant[RunState]):
-    """The plugin writes on its node which GPUs it shares beside registering with the kubelet, as upstream patches the
-    node's GPU count before it serves (contract gpushare.md section 3; the upstream plugin's nvidia.go): the extender
-    promises parts of what is written there. Nothing is owed while a component or the API is down."""
+    """The plugin writes on its node which GPUs it shares, in addition to registering with the kubelet (contract
+    gpushare.md section 3). Upstream's plugin likewise patches the node's GPU count before it serves (nvidia.go). The
+    extender promises parts of the GPUs that are written there. Nothing is owed while a component or the API is down."""
 
     number = 48
     name = "a node whose GPUs are shared shows them"

@@ -33,9 +33,9 @@ class _Job(Struct):
 
 
 class JobProgress(Invariant[RunState]):
-    """The deadlock of the KOD2 paper, section 5.2: pods of several jobs hold room, each job waits for the rest of its
-    own, and none can go on. The clock runs while some job holds room, some pod of those has no node, and no job
-    trains."""
+    """Jobs do not deadlock in the way that section 5.2 of the KOD2 paper describes. In this deadlock, pods of several
+    jobs hold room, each job waits for its remaining pods, and none can go on. The clock runs while some job holds room,
+    some pod of these jobs has no node, and no job trains."""
 
     number = 9
     name = "jobs that hold resources make progress"

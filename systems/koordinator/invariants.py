@@ -40,12 +40,12 @@ class _Given(Struct, frozen=True):
 
 
 class DevicesGiven(Invariant[RunState]):
-    """By the annotations of live pods on nodes, which say what each has; and by the Device objects of the run.
+    """The annotations of live pods on a node show which devices each pod has, and the Device objects of the run show
+    which devices exist.
 
-    A device that a pod has must be listed while its node has a Device, healthy or not, or be listed again within a
-    bound (``unlisted_s``). A fault that takes a device from under its pod excuses that for as long as the pod keeps it,
-    as it excuses that two pods hold it (law 3).
-    """
+    A device that a pod has must be listed, healthy or not, while its node has a Device. Otherwise, it must be listed
+    again within a bound (``unlisted_s``). A fault that takes a device away from its pod excuses this for as long as the
+    pod keeps the device. Such a fault also excuses that two pods hold the device (law 3)."""
 
     number = 12
     name = "of no device is more given than there is, and pods have devices that their node's Device lists"

@@ -53,7 +53,8 @@ class _BookLaw(Invariant[RunState]):
 
 
 class EnvironmentsAgree(_BookLaw):
-    """By the word of the pod's annotation, in the Device's numbers or by UUID; on nodes with a koordlet."""
+    """A container's environment names the devices of its pod's annotation, in the Device's numbers or by UUID. The law
+    judges nodes with a koordlet."""
 
     number = 50
     name = "a container's environment names the devices of its pod's annotation"
@@ -96,8 +97,9 @@ class EnvironmentsAgree(_BookLaw):
 
 
 class GivenInHealth(_BookLaw):
-    """A device that is on its way to another node is shown as unhealthy, too. The scheduler reads the Device once more
-    after it has written the annotation: of a binding with a device that the Device did not offer by then, it knew."""
+    """A device that is moving to another node is shown as unhealthy, too. The scheduler reads the Device once more
+    after it has written the annotation. It therefore knows if a binding uses a device that the Device did not offer by
+    then."""
 
     number = 51
     name = "no pod is bound to a device that is unhealthy, withheld or gone"
@@ -123,7 +125,7 @@ class GivenInHealth(_BookLaw):
 
 
 class SumsFit(_BookLaw):
-    """By the annotations of bound pods that have not ended: core, memory, ratio, of each device by itself."""
+    """The annotations of bound pods that have not ended are added up per device: core, memory and ratio."""
 
     number = 52
     name = "of no device more is given to bound pods than it has"
@@ -161,10 +163,10 @@ class SumsFit(_BookLaw):
 
 
 class GangsWhole(_BookLaw):
-    """Once one pod of a gang is bound as many are as must be, within moments: those that wait for each other are let
-    through together. Where a pod of it was deleted meanwhile, the others go on. A gang of the design is on one node;
-    one of Koordinator's own, named by annotations or a PodGroup, is not held any more once it was let through
-    (coscheduling/core/gang.go of Koordinator, once-satisfied)."""
+    """Once one pod of a gang is bound, as many of its pods as required are bound within moments. Pods that wait for
+    each other are released together. Where a pod of the gang was deleted during this, the others go on. A gang of the
+    design is on one node. Koordinator's native gangs are named by annotations or a PodGroup. Such a gang is not held
+    any more once it was released (coscheduling/core/gang.go of Koordinator, once-satisfied)."""
 
     number = 53
     name = "a gang is bound to one node, and not in part"
@@ -248,7 +250,7 @@ class GangsWhole(_BookLaw):
 
 
 class JointHolds(_BookLaw):
-    """Of pods whose devices must be below the same PCIe switches (``device-joint-allocate``, SamePCIe)."""
+    """The law judges pods whose devices must be below the same PCIe switches (``device-joint-allocate``, SamePCIe)."""
 
     number = 54
     name = "devices that belong together are bound below the same switches"
@@ -267,7 +269,7 @@ class JointHolds(_BookLaw):
 
 
 class GivenIsBound(_BookLaw):
-    """What a scheduler set aside for a pod that it did not bind it takes back, also from the annotation."""
+    """A scheduler takes back what it set aside for a pod that it did not bind, also from the annotation."""
 
     number = 55
     name = "a pod that bears devices is bound, or they are taken off again"
@@ -300,8 +302,9 @@ class GivenIsBound(_BookLaw):
 
 
 class AloneMeansAlone(_BookLaw):
-    """Of pods whose hint asks for it (``device-allocate-hint``, exclusivePolicy): DeviceLevel, with no other pod on the
-    device; PCIeLevel, on none of its type below the same switch; now or later."""
+    """A pod's hint may ask for exclusive devices (``device-allocate-hint``, exclusivePolicy). With DeviceLevel, no
+    other pod is on the device. With PCIeLevel, no other pod is on a device of its type below the same switch. Both hold
+    at the binding and later."""
 
     number = 57
     name = "a pod that is to be alone on its devices is alone on them"
@@ -322,7 +325,8 @@ class AloneMeansAlone(_BookLaw):
 
 
 class BrokenIsShown(_BookLaw):
-    """By the Device alone: it names the error of a GPU beside its health (``node.koordinator.sh/xid``)."""
+    """A Device names the error of a GPU next to its health (``node.koordinator.sh/xid``). The law judges by the Device
+    alone."""
 
     number = 56
     name = "a Device shows no GPU as healthy of which it names an error"
@@ -339,8 +343,8 @@ class BrokenIsShown(_BookLaw):
 
 
 class AnnotatedFirst(_BookLaw):
-    """What a pod asks of devices by Koordinator's names is set aside for it, and written on it, before it is bound
-    (PreBind of the plugin ``DeviceShare``, contract koordinator.md section 2)."""
+    """What a pod requests of devices by Koordinator's names is set aside for it, and written on it, before it is bound.
+    The plugin ``DeviceShare`` does this in PreBind (contract koordinator.md section 2)."""
 
     number = 58
     name = "a pod that asks for devices bears them before it is bound"

@@ -150,8 +150,8 @@ class _PoolLaw(Invariant[RunState]):
 
 
 class BoundOnceShown(_PoolLaw):
-    """A pod is bound once its node's host has shown each device that its claims have of a pool. Where a claim is
-    allocated anew, none has a device of a pool by then."""
+    """A pod is bound once its node's host has shown each device of a pool that its claims have. Where a claim is
+    allocated again, no claim has a device of a pool by then."""
 
     number = 90
     name = "no pod is bound before its host shows the devices of its claims"
@@ -177,7 +177,7 @@ class BoundOnceShown(_PoolLaw):
 
 
 class LetGoFirst(_PoolLaw):
-    """A host lets go of a device before it is detached, and no claim that has it is prepared then. A host that is lost
+    """A host releases a device before it is detached, and no claim on the device is prepared then. A host that is lost
     is not asked."""
 
     number = 91
@@ -198,8 +198,8 @@ class LetGoFirst(_PoolLaw):
 
 
 class OneClaimPerGpu(_PoolLaw):
-    """A device that has two names, one in the pool and one on its node, is prepared for one claim only, and where
-    claims keep their device it is allocated to one."""
+    """A device with two names, one in the pool and one on its node, is prepared for one claim only. Where claims keep
+    their device, it is allocated to one claim only."""
 
     number = 92
     name = "no device is given to two claims under two names"
@@ -220,7 +220,7 @@ class OneClaimPerGpu(_PoolLaw):
 
 
 class OfferedOnce(_PoolLaw):
-    """A device that no claim has is in one slice at most: in two it could be allocated twice."""
+    """A device that no claim has is in one slice at most: in two slices it could be allocated twice."""
 
     number = 93
     name = "no free device is offered in two slices"
@@ -242,7 +242,7 @@ class OfferedOnce(_PoolLaw):
 
 
 class ComesBack(_PoolLaw):
-    """A device on a host that no claim has goes back to the pool within ``returned_s``."""
+    """A device on a host goes back to the pool within ``returned_s`` once no claim has the device."""
 
     number = 94
     name = "what no claim uses goes back to the pool"

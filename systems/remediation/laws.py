@@ -34,8 +34,9 @@ class _Devices:
 
 
 class SentAwayForTheirGpu(Invariant[RunState]):
-    """With ``drain: device`` a pod is sent away for a GPU that it holds itself; with ``drain: node`` for one of its own
-    node. Either way the GPU is broken: the driver has reported an XID of it, or has lost it, since it was mended."""
+    """With ``drain: device``, a pod is evicted because of a GPU that it holds itself. With ``drain: node``, it is
+    evicted because of a GPU of its node. Either way the GPU is broken: the driver has reported an XID of it, or has
+    lost it, since it was mended."""
 
     number = 80
     name = "nobody is sent away but from a broken GPU"
@@ -72,7 +73,7 @@ class SentAwayForTheirGpu(Invariant[RunState]):
 
 
 class ResetUnused(Invariant[RunState]):
-    """A reset takes the GPU from whatever runs on it."""
+    """A reset takes the GPU away from everything that runs on it."""
 
     number = 81
     name = "no GPU is reset that a pod holds"
@@ -101,8 +102,8 @@ class ResetUnused(Invariant[RunState]):
 
 
 class MarkedFirst(Invariant[RunState]):
-    """A node is marked, and cordoned where it is to be, in one write before any of its pods is sent away: what would
-    come to it meanwhile would be evicted again, and more nodes would lose pods than may."""
+    """A node is marked, and cordoned where required, in one write before any of its pods is evicted. Otherwise, pods
+    that come to the node during this would be evicted again, and more nodes than permitted would lose pods."""
 
     number = 84
     name = "pods are sent away from nodes that are worked on"
@@ -125,7 +126,7 @@ class MarkedFirst(Invariant[RunState]):
 
 
 class NodesAtATime(Invariant[RunState]):
-    """The breaker: however many GPUs break, so many nodes go on as before."""
+    """A breaker limits how many nodes are worked on: however many GPUs break, so many nodes go on as before."""
 
     number = 82
     name = "no more nodes are worked on at a time than the share permits"

@@ -24,8 +24,8 @@ def _state(line: Line) -> tuple[str, ...]:
 
 
 class Announced(ReportedActs):
-    """The training operator writes each condition with an event of the same reason (contract kod2.md; upstream
-    ``UpdateJobStatus`` beside ``recorder.Event``), and ours says where it placed a job that begins to run."""
+    """The training operator writes each condition with an event of the same reason (contract kod2.md; upstream calls
+    ``UpdateJobStatus`` with ``recorder.Event``). Our operator also reports where it placed a job that begins to run."""
 
     number = 77
     name = "what becomes of a TFJob is reported by an event on it"

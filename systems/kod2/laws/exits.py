@@ -14,9 +14,9 @@ _MOMENTS_S = 0.1
 
 
 class ExitsAreReported(Invariant[RunState]):
-    """As the training operator has it (upstream tfjob_controller.go, ``exitedWithCodeReason``): of a pod that
-    succeeded, while its job goes on and nobody has deleted it. One whose name has been reported of before is no news;
-    nothing is owed while a component is down."""
+    """The training operator reports a pod that succeeded while its job goes on and nobody has deleted the pod. Upstream
+    does this in tfjob_controller.go (``exitedWithCodeReason``). A pod whose name has been reported before is no news.
+    Nothing is owed while a component is down."""
 
     number = 78
     name = "the end of a TFJob's pod is reported by an event on the job"

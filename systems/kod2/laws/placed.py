@@ -14,8 +14,8 @@ SEEN_S = 0.1
 
 
 class PlacementsAgree(Invariant[RunState]):
-    """Of a running job, the number of workers and the placement are written together. A task whose pod is there stays
-    on the node of that pod until the pod ends or is deleted."""
+    """The number of workers of a running job and its placement are written together. A task whose pod exists stays on
+    the node of that pod until the pod ends or is deleted."""
 
     number = 67
     name = "a placement has the workers that the status counts, and moves no task that runs"

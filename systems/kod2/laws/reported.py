@@ -23,10 +23,10 @@ _MOMENTS_S = 1.0
 
 
 class ReportsWhatItDoes(Invariant[RunState]):
-    """An event of scaling names workers alone, and as many as the job has by then, in the moment in which it is scaled;
-    one of a placement names the tasks
-    that are placed. A pod of which one says that it was made, or deleted, was so in that moment; and each pod that is
-    made for a job has its event. A running job whose spec is as it was when it was placed lacks nothing."""
+    """An event of scaling names only workers, and as many as the job then has, in the moment in which the job is
+    scaled. An event of a placement names the tasks that are placed. A pod that an event reports as made, or deleted,
+    was so in that moment. Each pod that is made for a job has its event. A running job whose spec has not changed since
+    its placement lacks nothing."""
 
     number = 68
     name = "the operator's events say what it did"

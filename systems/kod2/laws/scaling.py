@@ -40,8 +40,8 @@ class _JobLaw(Invariant[RunState]):
 
 
 class WithinBounds(_JobLaw):
-    """Workers that are taken leave the minimum, workers that are given stay within the maximum; a job that starts has
-    both. Those that a job has while its spec is edited are not taken for that."""
+    """A job that gives workers keeps its minimum, and a job that gets workers stays within its maximum. A job that
+    starts has both bounds. Workers that a job has while its spec is edited do not count as scaling."""
 
     number = 60
     name = "scaling leaves a job between its minimum and its maximum of workers"
@@ -63,7 +63,7 @@ class WithinBounds(_JobLaw):
 
 
 class LeaderStays(_JobLaw):
-    """It is the one that writes checkpoints, and without a chief the one whose success is the job's."""
+    """``worker-0`` writes checkpoints, and in a job without a chief its success is the job's success."""
 
     number = 61
     name = "worker-0 is never taken from a running job"
@@ -86,9 +86,10 @@ class LeaderStays(_JobLaw):
 
 
 class HeavierFirst(_JobLaw):
-    """By the weights that are shown, a sigmoid of those that are compared: it saturates, so that heavier than is
-    certain, and equal says nothing by itself. A starving job is the heaviest. Of two jobs with the same bounds and the
-    same weight the one that came earlier gives none (contract kod2.md section 2, Algorithm 1)."""
+    """The law judges by the weights that are shown, each a sigmoid of a weight that is compared. The sigmoid saturates:
+    a heavier shown weight is certain, and an equal one proves nothing by itself. A starving job is the heaviest. Of two
+    jobs with the same bounds and the same weight, the one that came earlier gives no workers (contract kod2.md section
+    2, Algorithm 1)."""
 
     number = 62
     name = "workers are taken from jobs that are no heavier than the one that they are for, and no older ones as heavy"
@@ -161,7 +162,8 @@ class OverIsOver(_JobLaw):
 
 
 class Cooldown(_JobLaw):
-    """A job that was scaled is left alone for a while, but for what an edit of its spec or its placement asks for."""
+    """A job that was scaled is left alone for a while, except for what an edit of its spec or its placement
+    requires."""
 
     number = 64
     name = "a job is not scaled out within its cooldown"
@@ -183,9 +185,9 @@ class Cooldown(_JobLaw):
 
 
 class PlacedFirst(_JobLaw):
-    """The status is written before anything is done: an operator that begins anew knows every pod that it may find.
-    What is under way for a job as it is deleted may end after another of its name was made; its pods are the former
-    job's, and nobody is wronged by them."""
+    """The operator writes the status before it acts: a restarted operator knows every pod that it may find. An
+    operation that is under way for a job at its deletion may end after another job of its name was made. Its pods
+    belong to the former job, and nobody is wronged by them."""
 
     number = 65
     name = "a pod is made for a task that is placed, on its node"
@@ -229,9 +231,9 @@ class _Tries(Struct):
 
 
 class RetriesBounded(Invariant[RunState]):
-    """A task that its node turns away is made anew after 1, 2, 4 … s, and after ``REFUSALS`` times in a row its job
-    gives the room back and is held back for twice as long each time. A program that fails is tried as often as
-    ``backoffLimit`` says."""
+    """A task that its node refuses is made again after 1, 2, 4 … s. After ``REFUSALS`` refusals in a row, its job gives
+    the room back, and is held back for twice as long each time. A program that fails is tried as often as
+    ``backoffLimit`` allows."""
 
     number = 66
     name = "what fails is tried again later and later, and not for ever"

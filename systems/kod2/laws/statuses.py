@@ -15,8 +15,8 @@ SEEN_S = 2.0
 
 
 class StatusesAgree(Invariant[RunState]):
-    """Running holds while a pod of the job runs; it has succeeded once a pod of it has; it is COMPLETED with the
-    condition that says how it ended, in one write."""
+    """The condition Running holds while a pod of the job runs. The job has succeeded once one of its pods has
+    succeeded. One write makes it COMPLETED and adds the condition that states how it ended."""
 
     number = 69
     name = "a TFJob's conditions agree with its pods and its state"

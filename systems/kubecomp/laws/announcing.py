@@ -34,10 +34,10 @@ class _Due(Struct):
 
 
 class AnnouncedAgain(Invariant[RunState]):
-    """A device that was healthy, is still on the node's port and is asked back is in the plugin's list again within
-    ``allocatable_s``. The clock begins anew with each change of the device; one that a fault strikes is not judged. And
-    no request stands for ever: one that comes to no move is asked back within ``unattached_s`` of the last word about
-    it."""
+    """A device that is asked back is in the plugin's list again within ``allocatable_s``, if it was healthy and is
+    still on the node's port. The clock starts again with each change of the device. The law does not judge a device on
+    which a fault is triggered. No request stands forever: one that leads to no move is asked back within
+    ``unattached_s`` of the last line about it."""
 
     number = 34
     name = "a device that is asked back is announced again"

@@ -17,9 +17,10 @@ NOTICED = 4
 
 
 class AnswersEachRequest(Invariant[RunState]):
-    """A device that its node announced as healthy when it was asked for is given with consent or refused before
-    Reconfig-Mgr has waited for its whole patience (``withdrawal_timeout_s``): unless a fault struck it, or somebody was
-    down, during this. Judged as the device is asked back."""
+    """A node consents to a request for a device, or refuses it, before Reconfig-Mgr has waited for its whole patience
+    (``withdrawal_timeout_s``). This holds for a device that the node announced as healthy when it was requested. It
+    does not hold if a fault was triggered on the device, or a component was down, during this time. The law judges a
+    request when the device is asked back."""
 
     number = 38
     name = "a node answers each request for a device"

@@ -38,9 +38,9 @@ class _Doubt(Struct, frozen=True):
 
 
 class EnoughFirst(Invariant[RunState]):
-    """Of two nodes that are as loaded and as open to a pod, the one whose announced devices suffice scores higher, by
-    each policy of the paper's: nobody waits for devices on the other one. Judged where both have been as they are for
-    long enough, by pods that ask for nothing but resources."""
+    """Of two nodes that are equally loaded and equally open to a pod, the node with enough announced devices scores
+    higher. Each policy of the paper does this, so that nobody waits for devices on the other node. The law judges where
+    both nodes have been unchanged for long enough, by pods that ask only for resources."""
 
     number = 85
     name = "no pod waits for devices while another node has enough"

@@ -24,8 +24,8 @@ MOMENT, IN_USE, NOTICED, AGREEMENT = 1, 2, 4, 6
 
 
 class ConsentBeforeDetach(Invariant[RunState]):
-    """Reconfig-Mgr detaches a device only after the device manager of its node consented to that very request, while
-    the consent holds (``consent_fresh_s``), and never after a refusal."""
+    """Reconfig-Mgr detaches a device only after the device manager of its node consented to that very request. The
+    consent must still hold (``consent_fresh_s``). Reconfig-Mgr never detaches a device after a refusal."""
 
     number = 30
     name = "a device is detached only with its node's consent to that request"
@@ -73,10 +73,10 @@ class ConsentBeforeDetach(Invariant[RunState]):
 
 
 class NeedsAreKept(Invariant[RunState]):
-    """A node never consents to give a device that a container there holds, nor one without which its bound pods, bound
-    before the request, would have too few. Reconfig-Mgr asks for no device that has been held for longer than its node
-    takes to report that: a look at its kubelet after a reading of its chassis, or the age that reports may have where
-    somebody was down."""
+    """A node never consents to give a device that a container there holds. Nor does it consent if its pods that were
+    bound before the request would then have too few devices. Reconfig-Mgr asks for no device that has been held for
+    longer than its node takes to report that. This time is a look at the node's kubelet after a reading of its chassis.
+    Where a component was down, it is the age that reports may have."""
 
     number = 32
     name = "a withdrawal never names what a bound pod needs"
@@ -171,8 +171,8 @@ class NeedsAreKept(Invariant[RunState]):
 
 
 class AnsweredOnce(Invariant[RunState]):
-    """At most one request stands for a device, at one node; and a request that was refused gets no consent later: the
-    device is asked for anew."""
+    """At most one request stands for a device, at one node. A request that was refused gets no consent later: the
+    device is requested again."""
 
     number = 33
     name = "one withdrawal, one device, one request at a time"

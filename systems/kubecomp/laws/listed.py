@@ -18,8 +18,8 @@ what it remembers of a withdrawal, the listings that it wants before it believes
 
 
 class ListsWhatIsThere(Invariant[RunState]):
-    """The healthy devices of a list are those on the node's port that its host shows as healthy, without those that are
-    asked back. Reckoned anew for each list, of the devices of which nothing has changed lately."""
+    """A node lists as healthy the devices on its port that its host shows as healthy, except devices that are asked
+    back. The law computes this again for each list, for devices that have not changed lately."""
 
     number = 39
     name = "a node announces the healthy devices on its port that nobody asks of it"

@@ -38,8 +38,9 @@ class _Hold(Struct, frozen=True):
 
 
 class PermitEnds(Invariant[RunState]):
-    """A pod that is annotated for a node is bound, or let go with its annotations cleared, within Permit's bound, which
-    grows with what it lacks; and one that is let go for that was held for just that bound."""
+    """A pod that is annotated for a node is bound, or released with its annotations cleared, within Permit's bound. The
+    bound grows with the number of devices that the pod lacks. A pod that is released because of the bound was held for
+    exactly that long."""
 
     number = 35
     name = "Permit's bound grows as configured, and ends"

@@ -38,8 +38,9 @@ _OF_A_HOST = frozenset(
 
 class WaitsItsPatience(Invariant[RunState]):
     """A request that its node has neither granted nor refused stands for the whole patience of Reconfig-Mgr
-    (``withdrawal_timeout_s``), also where nobody is there to answer: unless the device has gone, or is held, which the
-    node's report says without an answer, or Reconfig-Mgr began anew in this time. Judged as it is asked back."""
+    (``withdrawal_timeout_s``). This holds even where nobody is there to answer. There are three exceptions: the device
+    has gone, the node's report shows without an answer that it is held, or Reconfig-Mgr restarted in this time. The law
+    judges a request when the device is asked back."""
 
     number = 87
     name = "a request for a device stands until it is answered, or patience ends"
@@ -88,11 +89,11 @@ class WaitsItsPatience(Invariant[RunState]):
 
 
 class ActsAtOnce(Invariant[RunState]):
-    """Reconfig-Mgr asks for a device when something makes it: a pod that waits, a report, an answer. What it asks for
-    at its regular look (``pool_poll_s``), long after anything has happened, it could have asked for before. A node
-    that is asked for a device begins to give it up, or answers, at its next look (``withdrawal_check_s``), if it is
-    asked for no other one. What was refused or asked back before has times of its own. A move that is written down
-    begins before the consent to it is renewed."""
+    """Reconfig-Mgr asks for a device when something causes it: a pod that waits, a report or an answer. What it asks
+    for at its regular look (``pool_poll_s``), long after any event, it could have asked for before. A node that is
+    asked for a device begins to give it up, or answers, at its next look (``withdrawal_check_s``). This holds if the
+    node is asked for no other device. Other times apply to what was refused or asked back before. A move that is
+    written down begins before the consent to it is renewed."""
 
     number = 88
     name = "who has cause to act for a pod that waits does so at once"
@@ -226,9 +227,9 @@ class ActsAtOnce(Invariant[RunState]):
 
 
 class ClearsWhatItWrote(Invariant[RunState]):
-    """Where a pod is bound, nothing is wanted for it any more: its annotations are cleared in the moment in which its
-    scheduler says where it went, or soon after a fault that keeps the scheduler from it. That a pod uses pooled devices
-    is written down with what it waits for, and of all pods only where ``marksAll`` says so."""
+    """A bound pod wants no device any more: its annotations are cleared in the moment in which its scheduler reports
+    its node. After a fault that keeps the scheduler from it, they are cleared soon. A pod is marked as a user of pooled
+    devices together with what it waits for. All pods are marked only where ``marksAll`` is set."""
 
     number = 79
     name = "a bound pod wants nothing, and only who is asked to marks pods"

@@ -26,8 +26,9 @@ class _Function(Struct, frozen=True):
 
 
 class OffItsHost(Invariant[RunState]):
-    """When a detach begins, the host of the device shows its PCI function no more: its device manager walked the
-    orderly removal. It does not write a removal that blocks because a process holds the device: it looks first."""
+    """When a detach begins, the host of the device no longer shows its PCI function, because its device manager walked
+    the orderly removal. The device manager does not write a removal that blocks because a process holds the device: it
+    looks first."""
 
     number = 31
     name = "a device is taken off its host before it is detached, held by no process"

@@ -21,10 +21,10 @@ KNOWN_S = 0.5
 
 
 class OnlyForShortage(Invariant[RunState]):
-    """The Reconfig event is about a pod that is annotated and not bound, and a device is asked for while there is one.
-    It is detached for a pod that is there, is not bound, is annotated for the node that the device goes to, and that
-    this node lacks devices for: what its plugin announces is less than the pod and the other pods there ask. It goes
-    back first if its pod was gone when it came off."""
+    """A device is requested only while a pod is annotated for a node and not bound. The Reconfig event is about such a
+    pod. A device is detached for a pod that exists, is not bound and is annotated for the node to which the device
+    goes. That node must lack devices for the pod: its plugin announces less than this pod and the other pods there ask
+    for. The device goes back first if its pod was gone when the device was detached."""
 
     number = 36
     name = "a reconfiguration is for a pod that waits and lacks devices"

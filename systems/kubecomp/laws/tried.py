@@ -20,9 +20,10 @@ _SCHEDULED = 8
 
 
 class WaitIsServed(Invariant[RunState]):
-    """PreFilter lets a pod wait only where its pool has as many devices free as it asks for: while Permit holds it
-    Reconfig-Mgr asks for one, moves one, or says that it was refused. A wait in which it did nothing at all is
-    reported as it times out, unless a component or a chassis was down in it, or a fault kept somebody from knowing."""
+    """PreFilter lets a pod wait only where its pool has as many free devices as it asks for. While Permit holds the
+    pod, Reconfig-Mgr asks for a device, moves one, or reports that it was refused. A wait in which Reconfig-Mgr did
+    nothing at all is reported when it times out. It is not reported if a component or a chassis was down during it, or
+    a fault kept a component from knowing."""
 
     number = 86
     name = "while a pod waits for devices, one is asked for or moved"

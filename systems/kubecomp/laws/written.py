@@ -23,9 +23,9 @@ MANAGER = "reconfig-manager"
 
 
 class WrittenFirst(Invariant[RunState]):
-    """Each device that Reconfig-Mgr moves is one that its plan named, written down before its first change; it is
-    attached where it was to go or, once that was tried in vain or nobody wants it there, where it was; and the move is
-    over once it is on a port again."""
+    """Each device that Reconfig-Mgr moves is named by its plan, which was written down before its first change. The
+    device is attached at its target. If that was tried in vain or nobody wants it there, the device is attached where
+    it was. The move has ended once the device is on a port again."""
 
     number = 37
     name = "moved devices are those that the plan named"

@@ -1,18 +1,22 @@
-"""One time line over chassis, kubelet, API and scheduler.
+"""One timeline over chassis, kubelet, API and scheduler.
 
 A line is ``{"t", "layer", "actor", "event", …}``: ``t`` in seconds from the start, ``layer`` one of ``LAYERS``.
 API lines come from watches and hardware lines from the chassis' event feed, in all four ways to run
-(``mews.harness.recorder``). What components log is collected beside (``Records``) and is no part of the journal.
-Every line is news: what merely repeats (heartbeats, leases, repeated events) is not written, so a journal that does
-not grow means that nothing happens.
+(``mews.harness.recorder``). Logs of components are collected separately (``Records``) and are no part of the journal.
+Every line is news: repetitions (heartbeats, leases, repeated events) are not written, so a journal that does not grow
+means that nothing happens.
 
-Where a run's journal is written out, lines that are steps of a system's published workflow bear these as a further
-field, ``paper`` (``System.steps``); while it runs they do not.
+Some lines are steps of a system's published workflow. In a run's written journal, these lines name their steps in an
+additional field, ``paper`` (``System.steps``). While the run goes on, they do not have this field.
 
-The lines that everybody may rely on. *device* stands for the fields ``device`` (the chassis' own ID), ``uuid``,
-``gpuid`` (``<chassis index>-<device>``), ``port``, ``host`` (where it is after the event, None while free),
-``old_port``, ``old_host`` (before); *function* for ``device``, ``uuid``, ``gpuid``, ``kind``, ``bdf``, ``minor`` and
-``healthy`` (whether all its layers are up and it answers)::
+Everybody may rely on the lines below. In them, *device* stands for these fields:
+
+- ``device`` (the ID in the chassis), ``uuid`` and ``gpuid`` (``<chassis index>-<device>``)
+- ``port`` and ``host``: where the device is after the event, None while it is free
+- ``old_port`` and ``old_host``: where the device was before
+
+*function* stands for ``device``, ``uuid``, ``gpuid``, ``kind``, ``bdf``, ``minor`` and ``healthy`` (whether all layers
+of the device are up and it answers)::
 
     layer      actor           event             fields
     chassis    chassis/A       table             pool, ports {port: host}, devices {device: {uuid, gpuid, port, host}};
@@ -22,7 +26,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                detach-begun      *device*: port is None
                                detached          *device*
                                operation-finished  *device*, operation, kind (attach, detach), answer as the client
-                                                 hears it, truth, reason ("" or why it was refused)
+                                                 receives it, truth, reason ("" or why it was refused)
                                edited            *device*, cause; another editor, or a fault, changed the table
                                inserted, removed *device*; put into or pulled out of its slot
                                link-down, link-up  *device*; the port stays, the host cannot see the device

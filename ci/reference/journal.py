@@ -14,8 +14,8 @@ def page() -> str:
     """The lines of every run, then those that systems add."""
     return paragraphs(
         "# The journal",
-        "`mews run --journal FILE` writes it, `mews events` shows that of a running `mews up`; scenarios check it by "
-        "[`journal`](checks.md#journal).",
+        "`mews run --journal FILE` writes the journal of a run, and `mews events` shows the journal of a running "
+        "`mews up`. Scenarios check it with [`journal`](checks.md#journal).",
         doc(journal),
         *(f"## {name}\n\n{doc(module)}" for name, module in modules_of_systems()),
     )

@@ -31,9 +31,9 @@ def invariants_page() -> str:
     ]
     return paragraphs(
         "# Invariants",
-        "Laws that hold in every run, whatever the scenario does; a violation names the first event that broke one. "
-        "[Faults](faults.md) name those that they may break, and a scenario's `expects` those that it breaks on "
-        "purpose; `bounds` says how long things may take.",
+        "Laws hold in every run, regardless of the scenario. A violation names the first event that broke a law. "
+        "[Faults](faults.md) name the laws that they may break. A scenario's `expects` names the laws that it breaks "
+        "on purpose, and its `bounds` set how long things may take.",
         *sections,
     )
 

@@ -1,6 +1,7 @@
 """Resource claims in a run's journal. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of every run
+(``mews.harness.journal``)::
 
     actor              event            fields
     claim/default/c    claim-allocated  claim, uid, devices [driver/pool/device], alone [those that no other claim may

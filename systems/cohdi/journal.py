@@ -1,6 +1,7 @@
 """Requests and resources of CoHDI's operator in a run's journal. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of claims (``mews.kube.dra.claim_lines``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of claims
+(``mews.kube.dra.claim_lines``)::
 
     actor       event           fields
     request/r   request-state   state, size, node; state "" once it is gone

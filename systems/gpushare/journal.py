@@ -1,6 +1,7 @@
 """Shared GPUs in a run's journal: what is promised of them, and what is not to be. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of every run
+(``mews.harness.journal``)::
 
     actor            event       fields
     gpushare/host-1  gpus        gpus {uuid: memory}, unusable [uuid]: what the device plugin shows on its node

@@ -1,6 +1,7 @@
 """TFJobs in a run's journal: which of their changes are lines, and what a run's lines say of its jobs. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of every run
+(``mews.harness.journal``)::
 
     actor           event      fields
     tfjob/default/a created, deleted

@@ -1,6 +1,7 @@
 """Devices and gangs in a run's journal. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of every run
+(``mews.harness.journal``)::
 
     actor           event              fields
     devices         device-published   node, devices: a Device's list, when it is another than before

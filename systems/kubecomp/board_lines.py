@@ -1,7 +1,8 @@
 """What KubeComp's components write for one another, as lines of a run's journal. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``). *gpuid* is
-the device's, *request* the name of one request for it::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of every run
+(``mews.harness.journal``). In them, *gpuid* is the device's GPUID and *request* is the name of one request
+for the device::
 
     actor                 event          fields
     withdrawal/0-000500   asked          node, gpuid, request: Reconfig-Mgr wants the device withdrawn there

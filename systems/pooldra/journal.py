@@ -1,6 +1,7 @@
 """Nodes and slices in a run's journal. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of claims (``mews.kube.dra.claim_lines``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of claims
+(``mews.kube.dra.claim_lines``)::
 
     actor            event           fields
     node/n           gpu-asked       gpu (its UUID), request

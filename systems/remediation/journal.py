@@ -1,6 +1,7 @@
 """The remediation in a run's journal. Pure.
 
-The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``)::
+The lines of layer ``api`` that everybody may rely on, in addition to the lines of every run
+(``mews.harness.journal``)::
 
     actor               event       fields
     remediation/host-1  broken      gpu, number, cause: an agent says it

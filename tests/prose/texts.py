@@ -12,6 +12,7 @@ from pathlib import Path
 import typer.main
 
 from ci.reference import PAGES
+from ci.reference.values import laws
 from mews.harness import cli
 from mews.harness.commands.further import all_commands
 
@@ -23,8 +24,6 @@ _HELPERS = {"refuse", "refusal", "fail", "wrong", "error", "Lost"}
 _NOT_OURS = ("kube/emulated", "kube/api", "kube/cel", "kube/deviceplugin", "kube/admission", "kube/workloads")
 """Whose errors are upstream's, word by word."""
 
-_LAWS = ("reference/invariants.md", "reference/journal.md")
-"""Made from the docstrings of laws, which are written for developers of systems and quote upstream."""
 _MORE_THAN_A_NAME = re.compile(r"[a-z]{2} [a-z…]|… [a-z]{2}")
 
 Text = tuple[str, str]
@@ -110,10 +109,12 @@ def titles() -> Iterator[Text]:
 
 
 def references() -> Iterator[Text]:
-    """The pages that are made from docstrings and data, but for those of ``_LAWS``."""
+    """The pages that are made from docstrings and data, without the names of laws, which results and users quote."""
+    names = {f"{law.number} {law.name}" for law, _ in laws()}
     for name, make in PAGES.items():
-        if name not in _LAWS:
-            yield from ((name, sentence) for sentence in sentences(make()))
+        for sentence in sentences(make()):
+            if sentence.partition(" {: id=")[0] not in names:
+                yield name, sentence
 
 
 def scripts() -> Iterator[Text]:

@@ -120,7 +120,9 @@ def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
             if _is_device(name):
                 value = whole(quantity)
                 if amounts.setdefault(today(name), value) != value:
-                    raise InvalidRequest(f"{where}: {name}: {quantity}: {amounts[today(name)]} is asked for, too")
+                    raise InvalidRequest(
+                        f"{where}: {name}: {quantity}: it is requested as {amounts[today(name)]} as well"
+                    )
                 if today(name) in named:
                     raise InvalidRequest(f"{where}: {today(name)} is requested under two names")
                 named.add(today(name))

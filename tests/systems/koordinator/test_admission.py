@@ -95,7 +95,9 @@ def test_a_pod_without_devices_is_none_of_ours() -> None:
 
 
 def test_an_amount_that_is_said_twice_and_differently_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match=r"container main: kubernetes\.io/gpu-core: 60: 50 is asked for, too"):
+    with pytest.raises(
+        InvalidRequest, match=r"container main: kubernetes\.io/gpu-core: 60: it is requested as 50 as well"
+    ):
         made(pod({K + "gpu-core": "50", S + "gpu-core": "60"}))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mews.kube.chassis.detaching import detach_placed
 from mews.kube.chassis.parsed import ParsedBodies
 from mews.kube.chassis.port import (
     ChassisApi,
@@ -95,22 +96,14 @@ class CdimClient:
 
     async def detach(self, device: str) -> ChassisReply:
         """Disconnect a device from the node that it was last in; if that is unknown or wrong, it is looked for."""
-        for looks in (False, True):
-            if looks or device not in self._places:
-                try:
-                    await self.resources()
-                except ChassisError as error:
-                    return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
-            known = self._known.ids.get(device, "")
-            if not known:
-                return ChassisReply(ReplyOutcome.FAILED, f"device {device}: not listed")
-            node = self._places.pop(device, "")
-            if not node:
-                return ChassisReply(ReplyOutcome.DONE, "free already")
-            reply = await self._move("disconnect", node, known)
-            if not reply.remark.startswith(NOT_THERE):
-                return reply
-        return reply
+        return await detach_placed(
+            device,
+            lambda: self._places,
+            read=self.resources,
+            is_listed=lambda: device in self._known.ids,
+            detach=lambda node: self._move("disconnect", node, self._known.ids[device]),
+            elsewhere=NOT_THERE,
+        )
 
     async def _move(self, operation: str, node: str, device: str) -> ChassisReply:
         """Ask for a layout of that one procedure until it is taken, and follow it."""

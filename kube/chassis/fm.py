@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
+from mews.kube.chassis.detaching import detach_placed
 from mews.kube.chassis.parsed import ParsedBodies
 from mews.kube.chassis.port import (
     ChassisApi,
@@ -123,22 +124,18 @@ class FmClient:
 
     async def detach(self, device: str) -> ChassisReply:
         """Take a device out of the machine that it was last in; where that is not known, or wrong, it is looked for."""
-        for looks in (False, True):
-            if looks or device not in self._places:
-                try:
-                    await self.resources()
-                except ChassisError as error:
-                    return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
-            uuid, kind = self._known.resources.get(device, ("", ""))
-            if not uuid:
-                return ChassisReply(ReplyOutcome.FAILED, f"device {device}: not listed")
-            machine = self._places.pop(device, "")
-            if not machine:
-                return ChassisReply(ReplyOutcome.DONE, "free already")
-            reply = await self._update("DELETE", machine, {"res_type": kind, "res_uuid": uuid, "res_num": 1})
-            if not reply.remark.startswith(GONE):
-                return reply
-        return reply
+        return await detach_placed(
+            device,
+            lambda: self._places,
+            read=self.resources,
+            is_listed=lambda: device in self._known.resources,
+            detach=lambda machine: self._take_out(device, machine),
+            elsewhere=GONE,
+        )
+
+    async def _take_out(self, device: str, machine: str) -> ChassisReply:
+        uuid, kind = self._known.resources[device]
+        return await self._update("DELETE", machine, {"res_type": kind, "res_uuid": uuid, "res_num": 1})
 
     async def _knowing(self, device: str, port: str) -> _Placed:
         """What was listed last, or now where that lacks one of them."""

@@ -1,0 +1,38 @@
+"""Detaching where a request must name the machine that has the device (dialects ``fm`` and ``cdim``)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+
+from mews.kube.chassis.port import ChassisError, ChassisReply, ReplyOutcome
+
+
+async def detach_placed(
+    device: str,
+    places: Callable[[], MutableMapping[str, str]],
+    *,
+    read: Callable[[], Awaitable[object]],
+    is_listed: Callable[[], bool],
+    detach: Callable[[str], Awaitable[ChassisReply]],
+    elsewhere: str,
+) -> ChassisReply:
+    """Detach a device from the machine that it was last on; if that is unknown or wrong, the chassis is read first.
+
+    ``places()``: device -> machine, as the client knows it now; ``read`` lists the chassis and makes it again.
+    ``detach(machine)`` sends the request; its remark begins with ``elsewhere`` if that machine does not have the device.
+    """
+    for looks in (False, True):
+        if looks or device not in places():
+            try:
+                await read()
+            except ChassisError as error:
+                return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
+        if not is_listed():
+            return ChassisReply(ReplyOutcome.FAILED, f"device {device}: not listed")
+        machine = places().pop(device, "")
+        if not machine:
+            return ChassisReply(ReplyOutcome.DONE, "free already")
+        reply = await detach(machine)
+        if not reply.remark.startswith(elsewhere):
+            return reply
+    return reply

@@ -157,7 +157,7 @@ def test_a_contradictory_request_is_refused_in_one_line() -> None:
         async with bench.running():
             with pytest.raises(
                 ApiError, match="container main: kubernetes.io/gpu-core: 60: it is requested as 50 as well"
-            ):  # noqa: RUF043
+            ):
                 await bench.pod("a", **{"koordinator.sh/gpu-core": "50", "kubernetes.io/gpu-core": "60"})
 
     run_virtual(main)

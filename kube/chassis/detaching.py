@@ -19,7 +19,7 @@ async def detach_placed(
     """Detach a device from the machine that it was last on; if that is unknown or wrong, the chassis is read first.
 
     ``places()``: device -> machine, as the client knows it now; ``read`` lists the chassis and makes it again.
-    ``detach(machine)`` sends the request; its remark begins with ``elsewhere`` if that machine does not have the device.
+    ``detach(machine)`` sends the request; its remark begins with ``elsewhere`` if the device is not there.
     """
     for looks in (False, True):
         if looks or device not in places():

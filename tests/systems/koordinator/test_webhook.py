@@ -156,7 +156,7 @@ def test_a_contradictory_request_is_refused_in_one_line() -> None:
         bench = WebhookBench()
         async with bench.running():
             with pytest.raises(
-                ApiError, match="container main: kubernetes.io/gpu-core: 60: it is requested as 50 as well"
+                ApiError, match=r"container main: kubernetes\.io/gpu-core: 60: it is requested as 50 as well"
             ):
                 await bench.pod("a", **{"koordinator.sh/gpu-core": "50", "kubernetes.io/gpu-core": "60"})
 

@@ -84,7 +84,7 @@ class HttpReply(Struct, frozen=True):
         except MemberTwice as error:
             raise Malformed(f"HTTP {self.status} with the member {error.name!r} twice in one object") from error
         except (ValueError, RecursionError) as error:
-            marked = " for the byte order mark that it begins with" if self.body.startswith(codecs.BOM_UTF8) else ""
+            marked = " because of the byte order mark at its start" if self.body.startswith(codecs.BOM_UTF8) else ""
             text = f"HTTP {self.status} with a body that is not JSON{marked}: {self.text[:120]!r}"
             raise Malformed(text) from error
 

@@ -9,7 +9,7 @@ class MemberTwice(ValueError):
     """``name``: the member that is there twice."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the member {name!r} is there twice in one object")
+        super().__init__(f"the member {name!r} is listed twice in one object")
         self.name = name
 
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
 from mews.kube.api.objects import Object
 from mews.kube.dra.gpus import DRIVER
 from mews.systems.cohdi.config import DRA_NAMESPACE, GPU_NAMESPACE, LABEL_PREFIX, OPERATOR_NAMESPACE, CohdiConfig
+from mews.yaml_text import written_yaml
 
 DRIVER_IMAGE = "mews/nvidia-driver"
 """Stands for the container in which a GPU operator runs NVIDIA's driver."""
@@ -58,7 +57,7 @@ def _config_map(config: CohdiConfig) -> Object:
     data = {
         "label-prefix": LABEL_PREFIX,
         "fabric-id-range": "[0, 100]",
-        "device-info": yaml.safe_dump(models, sort_keys=False),
+        "device-info": written_yaml(models),
     }
     return _object("v1", "ConfigMap", "composable-dra-dds", DRA_NAMESPACE, data=data)
 

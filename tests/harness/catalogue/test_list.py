@@ -23,7 +23,7 @@ from mews.harness.invariants.judge import OWN
 from mews.harness.scenario.actions import ACTIONS
 from mews.harness.scenario.expectations import Check
 from mews.harness.scenario.loader import find_scenarios
-from mews.harness.systems import all_experiments
+from mews.harness.systems import all_experiments, all_systems
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.node import VERSION
 from mews.systems import registry
@@ -60,7 +60,8 @@ def test_what_there_is_is_listed_and_nothing_else():
         str(path) for path in find_scenarios([ROOT / "scenarios"])
     }
     assert set(names("hardware")) == {path.stem for path in (ROOT / "fixtures" / "hardware").iterdir()}
-    assert sorted(names("images")) == sorted(load_images().names())
+    brought = [name for system in all_systems() for name in system.images()]
+    assert sorted(names("images")) == sorted([*load_images().names(), *brought])
     assert names("faults") == [*CHASSIS_FAULTS.names(), *HOST_FAULTS.names(), *API_FAULTS.names()]
     assert names("steps") == [name.rstrip("_") for name in ACTIONS]
     assert names("checks") == list(Check.model_fields)

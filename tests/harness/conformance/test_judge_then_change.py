@@ -77,7 +77,7 @@ def test_why_clauses_are_not_judged_is_written_once(capsys):
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines.count("2.array does not hold") == 1
     assert sum(line.startswith("skipped  2.") for line in lines) > 10
-    assert any("is no JSON for the byte order mark that it begins with: '\\ufeff[{" in line for line in lines)
+    assert any("is not JSON because of the byte order mark at its start: '\\ufeff[{" in line for line in lines)
 
 
 def test_a_401_without_credentials_names_the_option_and_with_them_is_a_finding(state, capsys):

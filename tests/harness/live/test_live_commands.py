@@ -159,7 +159,7 @@ def test_a_session_is_acted_on_explained_and_recorded(up, tmp_path):
         (["record", "--out", "/no/such/folder/x.yaml"], "cannot be written: No such file or directory"),
         (["snapshot", "save", "/no/such/folder/x.json"], "cannot be written: No such file or directory"),
         (["snapshot", "restore", "/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
-        (["snapshot", "restore", __file__], "test_live_commands.py: is no JSON"),
+        (["snapshot", "restore", __file__], "test_live_commands.py: is not JSON"),
         (["snapshot"], "must be one of mews snapshot save, mews snapshot restore"),
     ],
 )

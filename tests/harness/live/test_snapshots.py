@@ -205,8 +205,8 @@ def test_a_file_is_written_whole_for_its_owner_and_read_again(saved, tmp_path):
     [
         (None, "cannot be read: No such file or directory"),
         (b"\xff\xfe\x00", "is not text"),
-        (b"", "is no JSON"),
-        (b"apiVersion: mews/v1\n", "is no JSON"),
+        (b"", "is not JSON"),
+        (b"apiVersion: mews/v1\n", "is not JSON"),
         (b'{"kind": "Snapshot", "apiVersion"', "ends too early"),
         (b"[1]", "kind 'list': must be Snapshot"),
     ],
@@ -264,7 +264,7 @@ def test_a_pod_that_names_its_node_is_not_pinned():
     ("words", "complaint"),
     [
         (["/no/such/file"], "--snapshot /no/such/file: cannot be read: No such file or directory\n"),
-        ([__file__], f"--snapshot {__file__}: is no JSON"),
+        ([__file__], f"--snapshot {__file__}: is not JSON"),
         (
             ["s.json", "--hardware", "demo"],
             "--snapshot s.json --hardware demo: only one of the two; a snapshot has its ",

@@ -51,7 +51,7 @@ def drawn(seed: int) -> Sequence[tuple[str, str]]:
     first = seed % (len(single) + 1)
     rng = random.Random(f"cohdi/{seed}")
     found = single[first : first + 1]
-    return [*found, rng.choice(single)] if rng.random() < 0.3 else found
+    return [*found, rng.choice(single)] if found and rng.random() < 0.3 else found
 
 
 def _struck(name: str) -> Sequence[str]:

@@ -14,8 +14,8 @@ from tests.package.conftest import ROOT, Distributions, installed_as
 from tests.package.environment import Environment
 
 PAGES = sorted(page for page in (ROOT / "docs" / "tutorials").glob("*.md") if page.stem not in ("vendor", "fabric"))
-"""Not the vendor's: test_documented_commands.py types that, and its server has a port that is written there. Not that of
-fabric managers, whose programs its reader builds: tests/systems/cohdi plays its scenario."""
+"""Not the vendor's: test_documented_commands.py types that, and its server has a port that is written there. Not that
+of fabric managers, whose programs its reader builds: tests/systems/cohdi plays its scenario."""
 BLOCK = re.compile(
     r"(?:^<!-- needs: [a-z, -]+ -->\n```.*?^```$)|^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,

@@ -26,9 +26,9 @@ SHIPPED = Path(__file__).parents[3] / "scenarios" / "koordinator" / "01-shared.y
     [
         ("schedulerAccount", "me", "schedulerAccount: belongs to the webhook: requires webhook: true"),
         ("pollS", 20, "pollS: 20: must not be above reportS, 10"),
-        ("reportS", 5, "reportS: no node has a koordlet"),
-        ("hookFailurePolicy", "Fail", "hookFailurePolicy: no node has a koordlet"),
-        ("devicePlugin", True, "devicePlugin: no node has a koordlet"),
+        ("reportS", 5, "reportS: must be left out, because no node has a koordlet"),
+        ("hookFailurePolicy", "Fail", "hookFailurePolicy: must be left out, because no node has a koordlet"),
+        ("devicePlugin", True, "devicePlugin: must be left out, because no node has a koordlet"),
         ("adoptEnv", "nobody", "adoptEnv"),
         ("leaderElect", "yes", "leaderElect"),
         ("deviceChoice", "best", "deviceChoice"),

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.dialects.wire import JSON, Request, Response, as_json
-from mews.emulator.wrongs.parts import Make, headers, moved, replies, settled
+from mews.emulator.wrongs.parts import Make, headers, instead_of, moved, replies, settled
 from mews.emulator.wrongs.tables import CDIM as WORDS
 from mews.emulator.wrongs.tables import AskedMove, cdim_error, with_json
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong, on_target
@@ -107,21 +107,8 @@ def _asked_with(when: When, **query: str) -> Make:
     return make
 
 
-def _in_place_of(when: Callable[[Request, Response], bool], reply: Response) -> Make:
-    """Such a reply to such a request is this one."""
-
-    def make(stage: Stage) -> Handler:
-        def handler(request: Request, ask: Ask) -> Reply:
-            found = ask(request)
-            return reply if isinstance(found, Response) and when(request, found) else found
-
-        return handler
-
-    return make
-
-
 def _missed(pattern: str, status: int, reply: Response) -> Make:
-    return _in_place_of(lambda asked, found: found.status == status and _gets(pattern)(asked), reply)
+    return instead_of(lambda asked, found: found.status == status and _gets(pattern)(asked), reply)
 
 
 def _no_health(device: dict[str, Any]) -> None:
@@ -284,7 +271,7 @@ OF_CDIM: tuple[Wrong, ...] = (
     Wrong("unordered", "resources are in descending order", CDIM, _listed(_RESOURCES, "resources", _turned)),
     Wrong(
         "always-full",
-        "resources are in full detail whatever is asked for",
+        "resources always have full detail",
         CDIM,
         _asked_with(lambda r: _gets(_RESOURCES)(r) and not _another_word(r), detail="true"),
     ),
@@ -325,7 +312,7 @@ OF_CDIM: tuple[Wrong, ...] = (
         "group-filter-refused",
         "a filter by an unknown group is refused",
         CDIM,
-        _in_place_of(lambda asked, found: "resourceGroupID" in asked.query, _NO_GROUP),
+        instead_of(lambda asked, found: "resourceGroupID" in asked.query, _NO_GROUP),
     ),
     Wrong("total-text", "totalCount is a text", CDIM,
           _value(_gets(_APPLY), lambda value: {**value, "totalCount": str(value["totalCount"])})),
@@ -367,7 +354,7 @@ OF_CDIM: tuple[Wrong, ...] = (
         "cancels-ended",
         "a layout that has ended can be canceled",
         CDIM,
-        _in_place_of(lambda asked, found: found.status == 409 and _sends("PUT", _LAYOUT)(asked), _NOTHING),
+        instead_of(lambda asked, found: found.status == 409 and _sends("PUT", _LAYOUT)(asked), _NOTHING),
     ),
     Wrong(
         "other-conflict",

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.dialects.wire import JSON, Request, Response, as_json
-from mews.emulator.wrongs.parts import Make, headers, replies
+from mews.emulator.wrongs.parts import Make, headers, instead_of, replies
 from mews.emulator.wrongs.tables import FM as WORDS
 from mews.emulator.wrongs.tables import fm_error, with_json
 from mews.emulator.wrongs.wrong import Ask, Handler, Reply, Stage, Wrong
@@ -213,19 +213,6 @@ def _grows(stage: Stage) -> Handler:
     return handler
 
 
-def _instead_of(when: Callable[[Request, Response], bool], reply: Response) -> Make:
-    """Such a reply to such a request is this one."""
-
-    def make(stage: Stage) -> Handler:
-        def handler(request: Request, ask: Ask) -> Reply:
-            found = ask(request)
-            return reply if isinstance(found, Response) and when(request, found) else found
-
-        return handler
-
-    return make
-
-
 def _no_model(resource: dict[str, Any]) -> None:
     resource["res_spec"] = {"condition": []}
 
@@ -299,7 +286,7 @@ OF_FM: tuple[Wrong, ...] = (
         "unknown-machine-empty",
         "a machine that there is not is an empty list",
         FM,
-        _instead_of(lambda asked, found: found.status == 404 and _gets(_MACHINE)(asked), _NO_MACHINES),
+        instead_of(lambda asked, found: found.status == 404 and _gets(_MACHINE)(asked), _NO_MACHINES),
     ),
     Wrong("another-first", "an attach is answered with another resource first", FM, _value(_attaching, _another_first)),
     Wrong("names-only", "an attach by model is refused", FM, _names_only),
@@ -307,7 +294,7 @@ OF_FM: tuple[Wrong, ...] = (
         "any-body",
         "a move in another form is answered as done",
         FM,
-        _instead_of(
+        instead_of(
             lambda asked, found: found.status == 400 and bool(asked.body) and WORDS.updates(asked),
             Response(200, JSON, as_json({"data": {"machines": []}})),
         ),
@@ -320,7 +307,7 @@ OF_FM: tuple[Wrong, ...] = (
         "any-specification",
         "a resize without a specification is accepted",
         FM,
-        _instead_of(lambda asked, found: found.status == 400 and _resizes(asked), _ACCEPTED),
+        instead_of(lambda asked, found: found.status == 400 and _resizes(asked), _ACCEPTED),
     ),
     Wrong("groups-wrapped", "node groups are wrapped in data", FM, _value(_gets(_GROUPS), lambda v: {"data": v})),
 )

@@ -285,3 +285,16 @@ def resources(change: Callable[[dict[str, Any]], object], kind: str = "") -> Mak
 def kind_of(value: dict[str, Any]) -> str:
     """The unversioned name of a resource's type."""
     return str(value.get("@odata.type", "")).lstrip("#").partition(".")[0]
+
+
+def instead_of(when: Callable[[Request, Response], bool], reply: Response) -> Make:
+    """Answer with this reply where the request and its reply are such."""
+
+    def make(stage: Stage) -> Handler:
+        def handler(request: Request, ask: Ask) -> Reply:
+            found = ask(request)
+            return reply if isinstance(found, Response) and when(request, found) else found
+
+        return handler
+
+    return make

@@ -41,6 +41,7 @@ class Agreement(Invariant[ObservedState]):
         if line.event.startswith("claim-"):
             self._on_claim(line)
         if line.layer == "api" and line.event == "deleted" and line.actor.startswith("pod/"):
+            self._deleted = {uid: t for uid, t in self._deleted.items() if line.t - t <= STARTING_S}
             self._deleted[line.fields["uid"]] = line.t
         if line.layer != "kubelet":
             return

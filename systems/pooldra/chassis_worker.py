@@ -104,9 +104,9 @@ class ChassisWorker:
         uses = self._uses.all()
         situations = self._view.situations(uses, self._now())
         if not self._memories:
-            until_s = self._now() + self._config.chassis_timeout_s
+            offered, until_s = self._slice_writer.offered(), self._now() + self._config.chassis_timeout_s
             for each in situations:
-                policy.recall(self._memory(each), each, self._slice_writer.offered(), until_s)
+                policy.recall(self._memory(each), each, offered, until_s)
         for each in situations:
             policy.remember(self._memory(each), each, self._now())
         self._list_pool(situations)

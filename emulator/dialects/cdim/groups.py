@@ -63,7 +63,7 @@ class ResourceGroups:
         return self._groups[group]
 
     def add(self, name: str, description: str, now: str) -> ResourceGroup:
-        """One more, with an ID of its own."""
+        """Add a group, with a new ID."""
         self._numbers += 1
         made = ResourceGroup(identity("group", self._chassis, str(self._numbers)), name, description, now, now)
         self._groups[made.id] = made

@@ -34,7 +34,7 @@ NODE_LINKS = _reads(
 )
 
 HELD = (
-    _moves("apply-reply", "a layout is accepted with an ID of its own", "applyID", cdim_layouts.reply),
+    _moves("apply-reply", "each accepted layout has a new ID", "applyID", cdim_layouts.reply),
     _moves("layout", "a layout shows its procedures, times and status", "GET /layout-apply/{id}",
            cdim_layouts.shown_layout, "apply-reply"),
     _moves("result", "a procedure's result says what was done", "applyResult", cdim_layouts.result, "layout"),

@@ -91,7 +91,6 @@ INSTEAD = {
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra
     "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
     # likewise, minutes each; smaller forms of all are in tests/systems
-    "mews experiment attach-before-bind": "mews experiment --list",
     "mews experiment attach-before-bind --out DIR": "mews experiment --list",
     "mews experiment kubecomp-fig8": "mews experiment --list",
     "mews experiment kubecomp-fig9": "mews experiment --list",
@@ -106,7 +105,6 @@ INSTEAD = {
     "mews experiment kod2-fig7": "mews experiment --list",
     "mews experiment kod2-fig8": "mews experiment --list",
     "mews experiment gpushare-sharing": "mews experiment --list",
-    "mews experiment gpushare-binpack": "mews experiment --list",
     "mews experiment koordinator-links": "mews experiment --list",
     "mews experiment koordinator-fraction": "mews experiment --list",
     "mews experiment kod2": "mews experiment --list",

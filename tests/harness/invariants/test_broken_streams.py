@@ -195,3 +195,16 @@ def test_parts_given_of_a_device_that_another_pod_has_whole_break_3():
     assert stream.numbers() == []
     give_part(stream, "both-ways", "GPU-a/0")
     assert stream.numbers() == [3]
+
+
+@pytest.mark.parametrize(("later_s", "broken"), [(1.0, []), (11.0, [6])])
+def test_a_container_that_starts_long_after_its_pod_was_deleted_has_none_of_its_devices(later_s, broken):
+    """A start that had begun at a deletion by force may end shortly after it."""
+    stream = Stream({"a": "1"})
+    stream.allocate("host-1", "p", ["a"])
+    stream.save("host-1")
+    stream.journal.write("api", "pod/default/p", "deleted", uid="p")
+    stream.t += later_s
+    env = {"DISAG_DEVICES": "0-a"}
+    stream.kubelet("host-1", "container-started", pod="default/p", uid="p", container="main", env=env)
+    assert [number for number in stream.numbers() if number == 6] == broken

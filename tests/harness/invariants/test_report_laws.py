@@ -221,6 +221,8 @@ def test_a_scheduler_fails_by_itself_only_while_something_is_down() -> None:
     told_so = (5.0, "api", "default-scheduler", "event", {})
     fields = {"reason": "Scheduled", "object": other, "message": "Successfully assigned default/other to n1"}
     assert judged(SchedulerReports(), [*SCHEDULED[:3], *binds, (*told_so[:4], fields), *error]) == []
+    before = [made, (4.5, *binds[1][1:]), (4.5, *told_so[1:4], fields)]
+    assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *before, *error])) == [6]
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,36 @@ def test_where_a_fault_lets_events_come_late_nobody_can_say_what_came_first():
     assert story.found(30) == []
 
 
+@pytest.mark.parametrize(("since_s", "named"), [(30.0, [("detach-begun", "created")]), (0.0, [])])
+def test_a_device_is_not_moved_for_a_pod_of_another_uid_that_is_long_there(since_s, named):
+    """A name that is taken over at the moment of the detach could not be known."""
+    story = a_story()
+    story.withdrawal("asked")
+    story.take_out()
+    story.withdrawal("consented")
+    story.begin()
+    story.api("pod/default/p", "deleted", uid="p")
+    story.at(5.0)
+    who = {"uid": "q", "scheduler": "kubecomp-scheduler", "node": "", "phase": "Pending"}
+    story.api("pod/default/p", "created", **who, requests={GPU: 1})
+    story.at(5.0 + since_s)
+    story.chassis("detach-begun", "a", None)
+    story.at(40.0)
+    assert story.found(36) == named
+
+
+@pytest.mark.parametrize(("waited_s", "named"), [(2.0, []), (60.0, [("draining", "asked")])])
+def test_a_kubelet_that_has_just_begun_excuses_its_node_for_a_moment(waited_s, named):
+    story = a_story()
+    story.journal.write("component", "kubelet/host-2", "started")
+    story.at(0.5)
+    story.withdrawal("asked")
+    story.at(0.5 + waited_s)
+    row = {"gpuid": "0-a", "uuid": "GPU-a", "kind": "GPU", "healthy": True}
+    story.journal.write("host", "host/host-2", "draining", **row, on=True)
+    assert story.found(88) == named
+
+
 def test_what_an_operator_detaches_is_none_of_it():
     story = a_story()
     story.detach("a")

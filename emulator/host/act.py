@@ -13,9 +13,15 @@
 | drain, persistence | device, on | NVML's calls of those names |
 | remove-gpu | device | nvmlDeviceRemoveGpu |
 | reset-gpu | device | ``nvidia-smi --gpu-reset`` |
+| set-gpu | device, setting, values | one of NVML's setters, described below |
 | discover | | nvmlDeviceDiscoverGpus |
 | hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU, and loads it |
 | persistence-daemon | on | a program that switches persistence mode on whenever it is off |
+
+``set-gpu`` takes a ``setting`` and its ``values``. ``power-limit`` is in milliwatts, ``fan`` in percent. ``gpu-clocks``
+and ``memory-clocks`` are the lowest and the highest MHz; ``applications-clocks`` are the MHz of memory and
+multiprocessors. Without values, the default is restored. ``compute-mode`` is 0, 2 or 3, ``ecc`` is 0 or 1, and
+``ecc-errors`` is 0.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from mews.emulator.host.control import SETTERS
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.pending import PendingAction
@@ -41,6 +48,7 @@ Do = Literal[
     "unlink-node",
     "drain",
     "persistence",
+    "set-gpu",
     "remove-gpu",
     "reset-gpu",
     "discover",
@@ -56,13 +64,14 @@ TAKEN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("rescan", "discover"), ((), ())),
     **dict.fromkeys(("hold", "release"), ((), ("device", "key"))),
     "write": (("path",), ("text", "device")),
+    "set-gpu": (("device", "setting"), ("values",)),
     "machine-power": (("on",), ()),
     "persistence-daemon": ((), ("on",)),
 }
 """Action -> what it must name, and what it may, in scenarios."""
 HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load", "cgroup")
-MOST_PID = (1 << 32) - 1
-KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", *HOLDER_KEYS)
+MOST_PID = MOST_NUMBER = (1 << 32) - 1
+KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "setting", "values", *HOLDER_KEYS)
 
 
 def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
@@ -96,7 +105,7 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             return tree.write(filled(tree, action), str(action.get("text", "1")), now_s)
         case "discover":
             return operator.discover(now_s, action.get("below"))
-        case "drain" | "persistence" | "remove-gpu" | "reset-gpu":
+        case "drain" | "persistence" | "set-gpu" | "remove-gpu" | "reset-gpu":
             return _call(tree, action, now_s)
     _at_once(tree, action, now_s)
     return PendingAction(str(do), lambda: True, lambda: None, done=True)
@@ -122,18 +131,32 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
     """NVML's hot-plug calls, which take their time."""
     operator, do, on = tree.operator, action["do"], bool(action.get("on", True))
     bdf = _function(tree, action).bdf
+    setting, numbers = _setting(action) if do == "set-gpu" else ("", ())
 
     def act() -> None:
         if do == "drain":
             operator.drain(bdf, on, tree.host.now_s)
         elif do == "persistence":
             operator.persistence(bdf, on, tree.host.now_s)
+        elif do == "set-gpu":
+            operator.set_gpu(bdf, setting, numbers, tree.host.now_s)
         elif do == "reset-gpu":
             operator.reset_gpu(bdf, tree.host.now_s)
         else:
             operator.remove_gpu(bdf, tree.host.now_s)
 
     return operator.called(f"{do} of {bdf}", act, now_s, removal=do in ("remove-gpu", "reset-gpu"))
+
+
+def _setting(action: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    setting, values = action.get("setting"), action.get("values", [])
+    if setting not in SETTERS:
+        raise ValueError(f"setting {setting!r}: {must_be(setting, SETTERS)}")
+    numbers = values if isinstance(values, list | tuple) else [values]
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MOST_NUMBER:
+            raise ValueError(f"values {str(number)[:40]}: must be whole numbers from 0 to {MOST_NUMBER}")
+    return setting, tuple(numbers)
 
 
 def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:

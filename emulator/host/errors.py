@@ -8,7 +8,8 @@ HostRefusal
 ├── DriverFailed     EIO     the driver does not take the device
 ├── OutOfRange       ERANGE  more virtual functions than the device has
 ├── NotConfigurable  ENOENT  no driver has the device, or the one that has it makes no virtual functions
-└── BadWrite         EINVAL  not something that this file takes
+├── NotSupported     EOPNOTSUPP  this model has no such setting
+└── BadWrite         EINVAL  not something that this file, or this setting, takes
 """
 
 from __future__ import annotations
@@ -73,8 +74,15 @@ class NotConfigurable(HostRefusal):
     errno = errno.ENOENT
 
 
+class NotSupported(HostRefusal):
+    """The GPU's model has no such setting."""
+
+    code = "NOT_SUPPORTED"
+    errno = errno.EOPNOTSUPP
+
+
 class BadWrite(HostRefusal):
-    """The text is none that the file takes."""
+    """The text is none that the file takes, or the value none that the setting takes."""
 
     code = "INVALID"
     errno = errno.EINVAL

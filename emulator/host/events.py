@@ -37,6 +37,8 @@ EVENTS = (
     "stuck",  # device, arrow: a fault keeps that layer from coming up
     "draining",  # device, on
     "persistence",  # device, on
+    "gpu-set",  # device, name, values: a setter of NVML was called; without values the default is back
+    "gpu-shut-down",  # device: nobody has it open and persistence mode is off, so what was set is gone
     "rescanned",  # below: the bridge below which functions were looked for, None for everywhere
     "virtual-functions",  # device, count: how many it has from now on
     "powered-off",  # the whole machine: nothing runs on it any more

@@ -11,6 +11,7 @@ from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.host.addresses import Bridge, PciAddress, ports_path
 from mews.emulator.host.cards import VIRTUAL, Card
 from mews.emulator.host.profiles import ARROWS
+from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 
 
 class BringUpStage(IntEnum):
@@ -41,7 +42,9 @@ class Function(Struct, eq=False):
     ``lost``: it fell off the bus; ``failing``: NVML answers "unknown error". ``above``: the ports from the root down;
     ``rdma``: its number among the host's RDMA devices (``mlx5_N``) while its driver has it. ``physical``: of a virtual
     function the one that has it, and ``virtual`` the others' own, in order; ``autoprobe``: whether a driver takes
-    those that come.
+    those that come. What NVML's setters changed: ``controls`` until the driver lets go of the GPU, ``compute_mode``
+    until the driver is unloaded, ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how
+    often a driver has let go of it.
     """
 
     number: int
@@ -64,6 +67,11 @@ class Function(Struct, eq=False):
     node_hidden: bool = False
     draining: bool = False
     persistence: bool = False
+    controls: BoardControls = NO_CONTROLS
+    compute_mode: int = 0
+    ecc_mode: bool | None = None
+    ecc_wanted: bool | None = None
+    loads: int = 0
     driver_override: str = ""
     driver: str = ""
     stuck: str = ""
@@ -72,6 +80,13 @@ class Function(Struct, eq=False):
     physical: Function | None = None
     virtual: list[Function] = field(default_factory=list)
     autoprobe: bool = True
+
+    def unload(self) -> None:
+        """The driver lets go of it: what it kept of the GPU is gone, and a new ECC mode counts from the next one on."""
+        self.draining = self.persistence = self.failing = False
+        self.ecc.corrected = self.ecc.uncorrected = 0
+        self.controls, self.compute_mode, self.ecc_mode = NO_CONTROLS, 0, self.ecc_wanted
+        self.loads += 1
 
     @property
     def address(self) -> PciAddress:

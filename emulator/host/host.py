@@ -17,6 +17,7 @@ from mews.emulator.chassis.agenda import Agenda
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
 from mews.emulator.chassis.latency import Latency
 from mews.emulator.host.cards import RDMA_DRIVER, card_of
+from mews.emulator.host.control import close_unused
 from mews.emulator.host.driver_events import DriverEvents
 from mews.emulator.host.errors import NoSuchDevice
 from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
@@ -58,8 +59,7 @@ class Host:
         self._addresses, self.own_switches = address_pools(spec, self.chassis, number)
         self._listener = listener
         self._rng = random.Random(rng.getrandbits(64))
-        self._numbers = 0
-        self._emitted = 0
+        self._numbers = self._emitted = 0
         self._functions: list[Function] = []
         self._agenda = Agenda()
         self._pending: list[PendingAction] = []
@@ -306,8 +306,7 @@ class Host:
             function.stage = BringUpStage(function.stage - 1)
             if arrow == "driver":
                 self.disable_virtual(function)
-                function.draining = function.persistence = function.failing = False
-                function.ecc.corrected = function.ecc.uncorrected = 0
+                function.unload()
                 if function.is_gpu:
                     self.driver_events.add("unbind", function.bdf)
             self.emit(FELL[arrow], function)
@@ -391,6 +390,7 @@ class Host:
         self.settle(now_s)
         if self.holders.release(key) is not None:
             self._use_changed()
+            close_unused(self)
         self.settle(self._now_s)
 
     def _use_changed(self) -> None:
@@ -446,5 +446,5 @@ class Host:
         """Tell the listener; the state has changed."""
         self.version += 1
         self._emitted += 1
-        named = {} if function is None else function.named()
-        self._listener(HostEvent(self._emitted, self._now_s, self.spec.name, event, {**named, **fields}))
+        about = {**({} if function is None else function.named()), **fields}
+        self._listener(HostEvent(self._emitted, self._now_s, self.spec.name, event, about))

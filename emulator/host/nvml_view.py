@@ -61,6 +61,9 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
     record = records.get(function.device.uuid) or record_alone(host, function, at_ns)
     record, processes = _known(host, function, record)
     reading, counters = record.reading(profile, at_ns), record.counters
+    ecc_enabled, ecc_pending = record.ecc
+    if function.ecc_wanted is not None:
+        ecc_pending = function.ecc_wanted  # the record may not have it yet
     return NvmlGpu(
         index=index,
         minor=function.minor or 0,
@@ -77,6 +80,8 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         sm_clock_mhz=reading.sm_clock_mhz,
         energy_mj=reading.energy_mj,
         persistence=function.persistence,
+        controls=function.controls,
+        compute_mode=function.compute_mode,
         draining=function.draining,
         lost=function.lost,
         unknown_error=function.failing,
@@ -86,6 +91,8 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
             counters.ecc_aggregate_corrected,
             counters.ecc_aggregate_uncorrected,
         ),
+        ecc_enabled=ecc_enabled,
+        ecc_pending=ecc_pending,
         processes=processes,
         record=record,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mews.emulator.host.control import close_unused, set_gpu
 from mews.emulator.host.errors import (
     AlreadyBound,
     BadWrite,
@@ -222,6 +223,18 @@ class HostOperator:
             self._host.emit("persistence", function, on=on)
             if not on and self._host.persistence_daemon:
                 self._host.at(now_s + DAEMON_S, lambda t: self._persist(function), function.device.uuid)
+            close_unused(self._host)
+        self._host.settle(now_s)
+
+    def set_gpu(self, bdf: str, name: str, numbers: Sequence[int], now_s: float) -> None:
+        """One of NVML's setters (``mews.emulator.host.control``).
+
+        Raises NoSuchDevice, DeviceLost, NotSupported, BadWrite.
+        """
+        function = self._gpu(bdf, now_s)
+        if function.lost:
+            raise DeviceLost(f"{bdf}: GPU is lost")
+        set_gpu(self._host, function, name, numbers)
         self._host.settle(now_s)
 
     def persistence_daemon(self, on: bool, now_s: float) -> None:

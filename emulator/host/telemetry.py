@@ -23,7 +23,9 @@ def report_of(host: Host) -> Mapping[str, BoardReport]:
     """UUID -> what works on each of the host's boards and what its driver has counted; boards without a driver are left
     out."""
     return {
-        function.device.uuid: BoardReport(_loads(host, function), _counts(function))
+        function.device.uuid: BoardReport(
+            _loads(host, function), _counts(function), function.controls, function.ecc_wanted
+        )
         for function in host.functions()
         if function.is_gpu and function.plugged and function.stage >= BringUpStage.DRIVER
     }
@@ -34,10 +36,10 @@ def _loads(host: Host, function: Function) -> dict[str, GpuLoad]:
 
 
 def _counts(function: Function) -> DriverCounts:
-    """What the driver had counted before it was last loaded tells that load from those before."""
+    """The load of the driver, and after ``+`` what had been counted before: other counters begin at zero, too."""
     ecc = function.ecc
     before = f"{ecc.total_corrected - ecc.corrected}.{ecc.total_uncorrected - ecc.uncorrected}"
-    return DriverCounts(f"{function.number}.{before}", ecc.corrected, ecc.uncorrected)
+    return DriverCounts(f"{function.number}.{function.loads}+{before}", ecc.corrected, ecc.uncorrected)
 
 
 def record_alone(host: Host, function: Function, at_ns: int) -> BoardRecord:
@@ -48,5 +50,10 @@ def record_alone(host: Host, function: Function, at_ns: int) -> BoardRecord:
     ecc = function.ecc
     earlier = ecc.total_corrected - ecc.corrected, ecc.total_uncorrected - ecc.uncorrected
     board.counted(DriverCounts("earlier", *earlier))
+    if function.ecc_mode is not None:
+        board.correct_errors(function.ecc_mode)
     board.counted(_counts(function))
+    if function.ecc_wanted is not None:
+        board.correct_errors(function.ecc_wanted)
+    board.control(function.controls, at_ns)
     return board.record(at_ns)

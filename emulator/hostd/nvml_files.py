@@ -11,7 +11,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from mews.emulator.host.errors import DeviceInUse, DeviceLost, HostRefusal, NoSuchDevice
+from mews.emulator.host.errors import BadWrite, DeviceInUse, DeviceLost, HostRefusal, NoSuchDevice, NotSupported
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
@@ -30,6 +30,7 @@ from mews.emulator.nvml.requests import (
     Request,
     ResetGpu,
     Return,
+    SetGpu,
     decode_request,
     encode_reply,
     socket_path,
@@ -42,6 +43,8 @@ _CODES: dict[type[HostRefusal], Return] = {
     DeviceInUse: Return.IN_USE,
     DeviceLost: Return.GPU_IS_LOST,
     NoSuchDevice: Return.NOT_FOUND,
+    NotSupported: Return.NOT_SUPPORTED,
+    BadWrite: Return.INVALID_ARGUMENT,
 }
 
 
@@ -122,7 +125,7 @@ class _Session:
                     self._hold(request, now_s)
                 case Release():
                     rack.host(host).release(self._key, now_s)
-                case Drain() | Remove() | ResetGpu() | Persistence():
+                case Drain() | Remove() | ResetGpu() | Persistence() | SetGpu():
                     call = partial(self._call, request)
                     removal = isinstance(request, Remove | ResetGpu)
                     pending = operator.called("call of NVML", call, now_s, removal=removal)
@@ -132,7 +135,7 @@ class _Session:
             rack.wait(pending)
         return NvmlReply(Return.SUCCESS)
 
-    def _call(self, request: Drain | Remove | ResetGpu | Persistence) -> None:
+    def _call(self, request: Drain | Remove | ResetGpu | Persistence | SetGpu) -> None:
         """The call itself; whoever lets it happen has the rack."""
         host, operator = self._rack.host(self._host), self._rack.tree(self._host).operator
         match request:
@@ -140,6 +143,8 @@ class _Session:
                 operator.drain(request.bus_id, request.draining, host.now_s)
             case Persistence():
                 operator.persistence(request.bus_id, request.enabled, host.now_s)
+            case SetGpu():
+                operator.set_gpu(request.bus_id, request.name, request.numbers, host.now_s)
             case ResetGpu():
                 operator.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
             case Remove():

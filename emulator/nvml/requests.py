@@ -11,6 +11,8 @@ requests may follow each other on one connection. What clients rely on:
 - ``drain``, ``remove``, ``reset`` and ``persistence`` are answered when done, with the codes of ``Return`` that host.md
   section 3 asks for (IN_USE with persistence mode on, IN_USE while a process is attached, …). The state file must have
   been rewritten before the answer.
+- ``set`` is every other setter of NVML, by the names of ``mews.emulator.host.control``: with its numbers, or without
+  them for the default. NOT_SUPPORTED where the model has no such setting, INVALID_ARGUMENT for a value out of range.
 - ``discover`` takes seconds; clients wait for it without limit.
 
 Only hot-plug calls block on the socket; queries read the state file alone.
@@ -98,7 +100,15 @@ class Persistence(Struct, frozen=True):
     enabled: bool
 
 
-Request = Hold | Release | Drain | Remove | ResetGpu | Discover | Persistence
+class SetGpu(Struct, frozen=True):
+    """One of NVML's setters, with what its call was given; no numbers restore the default."""
+
+    bus_id: str
+    name: str
+    numbers: tuple[int, ...] = ()
+
+
+Request = Hold | Release | Drain | Remove | ResetGpu | Discover | Persistence | SetGpu
 
 
 class NvmlReply(Struct, frozen=True):
@@ -134,6 +144,8 @@ def _words(request: Request) -> tuple[str, ...]:
             return ("discover", bus_id or "all")
         case Persistence(bus_id, enabled):
             return ("persistence", bus_id, _bit(enabled))
+        case SetGpu(bus_id, name, numbers):
+            return ("set", bus_id, name, *map(str, numbers))
 
 
 def decode_request(line: bytes) -> Request:
@@ -162,6 +174,8 @@ def decode_request(line: bytes) -> Request:
             return Discover(_bus_id(bus_id))
         case "persistence", [bus_id, bit]:
             return Persistence(_bus_id(bus_id), _flag(bit))
+        case "set", [bus_id, name, *numbers]:
+            return SetGpu(_bus_id(bus_id), name, tuple(map(_number, numbers)))
     raise ProtocolError(f"request {text[:80]!r}: unknown verb or wrong number of arguments")
 
 

@@ -28,6 +28,7 @@ from mews.emulator.nvml.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml
 from mews.emulator.nvml.profiles import MIB, GpuProfile
 from mews.emulator.nvml.topology import Matrix, pcie
 from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.physics import BoardDemand
 from mews.emulator.telemetry.reading import GpuCounters
 from mews.emulator.telemetry.record import BoardRecord, steady_span
@@ -84,7 +85,8 @@ class NvmlGpu(Struct, frozen=True):
     None, and energy grows from ``energy_mj`` as power has it. ``draining``: invisible to processes that initialise
     NVML from now on. ``lost``: fallen off the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with
     NVML_ERROR_UNKNOWN, as after a hot-plug that the driver did not digest. ``ecc_enabled`` counts only where the
-    profile has ECC; ``None`` means the profile's own. ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in
+    profile has ECC; ``None`` means the profile's own; ``ecc_pending`` counts from the next load of the driver on.
+    ``controls`` is what NVML's setters changed. ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in
     the links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
     """
 
@@ -111,6 +113,8 @@ class NvmlGpu(Struct, frozen=True):
     lost: bool = False
     unknown_error: bool = False
     ecc_enabled: bool | None = None
+    ecc_pending: bool | None = None
+    controls: BoardControls = NO_CONTROLS
     ecc: EccCounts = EccCounts()
     pcie_width: int | None = None
     pcie_gen: int | None = None
@@ -220,6 +224,7 @@ def _keys(gpu: NvmlGpu) -> Iterator[tuple[str, str | int]]:
     yield from _identity(gpu)
     yield from _constants(gpu.profile)
     yield from _load(gpu)
+    yield from _controls(gpu)
     yield from _condition(gpu)
 
 
@@ -254,7 +259,6 @@ def _constants(profile: GpuProfile) -> tuple[tuple[str, str | int], ...]:
         ("max_sm_clock", profile.sm_clock_mhz),
         ("max_memory_clock", profile.memory_clock_mhz),
         ("max_video_clock", profile.video_clock_mhz),
-        ("power_limit", profile.power_limit_mw),
         ("power_default", profile.power_limit_mw),
         ("power_min", profile.min_power_limit_mw),
         ("power_max", profile.max_power_limit_mw),
@@ -280,6 +284,18 @@ def _load(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
         ("fan_high", physics.FAN_HIGH if profile.fan else -1),
         ("fan_cold", cold),
         ("fan_hot", hot),
+    )
+
+
+def _controls(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
+    controls, profile = gpu.controls, gpu.profile
+    limit_mw = profile.power_limit_mw if controls.power_limit_mw is None else controls.power_limit_mw
+    memory, graphics = controls.applications or (profile.memory_clock_mhz, profile.sm_clock_mhz)
+    return (
+        ("power_limit", limit_mw),
+        ("application_memory_clock", memory),
+        ("application_sm_clock", graphics),
+        ("fan_fixed", -1 if controls.fan is None else controls.fan),
     )
 
 
@@ -328,6 +344,7 @@ def _span(span: TelemetrySpan, memory_utilization: int | None) -> str:
 def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
     profile = gpu.profile
     ecc_mode = -1 if not profile.ecc else int(gpu.ecc_enabled is not False)
+    ecc_pending = -1 if not profile.ecc else int(gpu.ecc_pending is not False)
     counters = _counters(gpu)
     return (
         ("persistence", gpu.persistence),
@@ -336,6 +353,7 @@ def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
         ("lost", gpu.lost),
         ("unknown_error", gpu.unknown_error),
         ("ecc_mode", ecc_mode),
+        ("ecc_pending", ecc_pending),
         ("ecc_volatile_corrected", gpu.ecc.volatile_corrected),
         ("ecc_volatile_uncorrected", gpu.ecc.volatile_uncorrected),
         ("ecc_aggregate_corrected", gpu.ecc.aggregate_corrected),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
+from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
 from mews.emulator.telemetry.load import GpuLoad, parse_load
 from mews.emulator.telemetry.reading import GpuReading
@@ -40,10 +41,13 @@ class InstalledBoard(Struct, frozen=True):
 
 
 class BoardReport(Struct, frozen=True):
-    """What a host says of one board: its processes' loads by key, and what its driver has counted (None: no driver)."""
+    """What a host says of one board: its processes' loads by key, what its driver has counted (None: no driver), and
+    what that was told. ``ecc``: whether ECC was asked to be on from the next load on, None where nobody asked."""
 
     loads: Mapping[str, GpuLoad] = field(default_factory=dict)
     counts: DriverCounts | None = None
+    controls: BoardControls = NO_CONTROLS
+    ecc: bool | None = None
 
     def as_value(self) -> dict[str, Any]:
         """For JSON; ``from_value`` reads it back."""
@@ -51,6 +55,8 @@ class BoardReport(Struct, frozen=True):
         return {
             "loads": {key: load.as_value() for key, load in self.loads.items()},
             "counts": None if counts is None else [counts.session, counts.corrected, counts.uncorrected],
+            "controls": self.controls.as_value(),
+            "ecc": self.ecc,
         }
 
     @classmethod
@@ -59,7 +65,10 @@ class BoardReport(Struct, frozen=True):
         try:
             loads = {str(key): parse_load(load) for key, load in value["loads"].items()}
             counts = value["counts"]
-            return cls(loads, None if counts is None else _counts(*counts))
+            controls, ecc = BoardControls.from_value(value.get("controls", {})), value.get("ecc")
+            if ecc not in (None, True, False):
+                raise ValueError(f"ecc {ecc!r}: must be true, false or null")
+            return cls(loads, None if counts is None else _counts(*counts), controls, ecc)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"report {value!r}: must be a mapping of loads and counts") from error
 
@@ -188,9 +197,12 @@ class ChassisTelemetry:
         for uuid in [*mine, *(uuid for uuid in known if uuid not in mine)]:
             report, board = mine.get(uuid, BoardReport()), self._boards[self._places[uuid]]
             if report != known.get(uuid):
+                has_driver = report.counts is not None or self._counted.get(uuid) == host
                 loaded = self._loads(board, f"{host}/", report.loads, ns(now_s))
                 counted = self._counts(board, host, report.counts)
-                if loaded or counted:
+                controlled = has_driver and board.control(report.controls, ns(now_s))
+                corrects = report.ecc is not None and board.correct_errors(report.ecc)
+                if loaded or counted or controlled or corrects:
                     changed.append(self._places[uuid])
         self._note(changed, now_s)
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.load import GpuLoad, LoadLevels, parse_load
 from mews.emulator.telemetry.physics import BoardDemand
 from mews.emulator.telemetry.reading import GpuCounters, GpuReading
@@ -20,11 +21,25 @@ from mews.emulator.telemetry.units import BYTES_PER_KB, NS_PER_S
 
 
 class DriverCounts(Struct, frozen=True):
-    """Errors that one load of the driver has counted; ``session`` tells that load from all others."""
+    """Errors counted since one load of the driver, or since its counters were cleared; ``session`` tells those from all
+    others. Up to a ``+`` it names the load."""
 
     session: str
     corrected: int = 0
     uncorrected: int = 0
+
+    @property
+    def load(self) -> str:
+        """Which load of which driver counts."""
+        return self.session.partition("+")[0]
+
+
+class EccModes(Struct, frozen=True):
+    """Whether errors are corrected, and what the next load of the driver makes of it; None: as the model has it. A
+    board keeps both over moves and power cycles."""
+
+    current: bool | None = None
+    pending: bool | None = None
 
 
 class RunningLoad(Struct, frozen=True):
@@ -42,6 +57,8 @@ class GpuTelemetry:
         self.uuid = uuid
         self.profile = profile
         self.settings = BoardSettings()
+        self.controls = NO_CONTROLS
+        self.ecc = EccModes()
         self.powered = powered
         self._seed = seed
         self._loads: dict[str, RunningLoad] = {}
@@ -85,7 +102,9 @@ class GpuTelemetry:
     def record(self, at_ns: int, limit: int = 1) -> BoardRecord:
         """All that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
         processes = tuple((key, self.memory_mib(key)) for key in self._loads)
-        return BoardRecord(self.uuid, self._timeline.ahead(at_ns, limit), processes, self.counters)
+        spans = self._timeline.ahead(at_ns, limit)
+        ecc = (self.ecc.current, self.ecc.pending)
+        return BoardRecord(self.uuid, spans, processes, self.counters, self.controls.power_limit_mw, ecc)
 
     def reading(self, at_ns: int) -> GpuReading:
         """Everything, at one moment."""
@@ -123,6 +142,18 @@ class GpuTelemetry:
         """Settings by name (``mews.emulator.telemetry.settings``). Raises ValueError."""
         self._anchor(at_ns, settings=changed(self.settings, values, self.profile))
 
+    def control(self, controls: BoardControls, at_ns: int) -> bool:
+        """What the driver holds it to from now on. Returns whether that is news."""
+        if controls == self.controls:
+            return False
+        self._anchor(at_ns, controls=controls)
+        return True
+
+    def correct_errors(self, wanted: bool) -> bool:
+        """ECC is to be on or off once the driver is loaded anew. Returns whether that is news."""
+        before, self.ecc = self.ecc, replace(self.ecc, pending=wanted)
+        return self.ecc != before
+
     def replayed(self) -> None:
         """The link was trained anew: one packet went twice."""
         self._replays += 1
@@ -131,6 +162,8 @@ class GpuTelemetry:
         """What the driver has counted since it was loaded; None: no driver has the board."""
         fresh = DriverCounts("") if counts is None else counts
         if fresh.session != self._driver.session:
+            if fresh.load != self._driver.load:
+                self.ecc = replace(self.ecc, current=self.ecc.pending)
             corrected, uncorrected = self._earlier
             self._earlier = corrected + self._driver.corrected, uncorrected + self._driver.uncorrected
         self._driver = fresh
@@ -149,6 +182,8 @@ class GpuTelemetry:
             "pcie_kb_ns": span.traffic_at(at_ns),
             "powered": self.powered,
             "settings": self.settings.as_dict(),
+            "controls": self.controls.as_value(),
+            "ecc": [self.ecc.current, self.ecc.pending],
             "earlier": list(self._earlier),
             "driver": [driver.session, driver.corrected, driver.uncorrected],
             "replays": self._replays,
@@ -163,8 +198,10 @@ class GpuTelemetry:
             loads[str(key)] = RunningLoad(load, at_ns - int(age_ns), self._levels(str(key), load))
         session, corrected, uncorrected = state["driver"]
         settings = changed(BoardSettings(), {"all": "none", **state["settings"]}, self.profile)
+        controls, ecc = BoardControls.from_value(state.get("controls", {})), EccModes(*state.get("ecc", ()))
         reached = int(state["energy_pj"]), float(state["temperature_c"]), int(state.get("pcie_kb_ns", 0))
         self._loads, self.settings, self.powered = loads, settings, bool(state["powered"])
+        self.controls, self.ecc = controls, ecc
         self._earlier = int(state["earlier"][0]), int(state["earlier"][1])
         self._driver = DriverCounts(str(session), int(corrected), int(uncorrected))
         self._replays = int(state["replays"])
@@ -184,6 +221,7 @@ class GpuTelemetry:
         loads: dict[str, RunningLoad] | None = None,
         powered: bool | None = None,
         settings: BoardSettings | None = None,
+        controls: BoardControls | None = None,
     ) -> None:
         """Change causes from that time on; energy, traffic and temperature go on from where they are."""
         span = self.span(at_ns)
@@ -192,6 +230,7 @@ class GpuTelemetry:
         self._loads = self._loads if loads is None else loads
         self.powered = self.powered if powered is None else powered
         self.settings = self.settings if settings is None else settings
+        self.controls = self.controls if controls is None else controls
         self._timeline = Timeline(self._span, at_ns, *reached)
 
     # Spans
@@ -201,6 +240,8 @@ class GpuTelemetry:
         settings, profile = self.settings, self.profile
         if settings.temperature is not None:
             temperature_c = settings.temperature
+        controls, highest = self.controls, self.controls.highest_sm_mhz
+        lowest = 0 if controls.gpu_clocks is None else controls.gpu_clocks[0]
         demand = BoardDemand(
             powered=self.powered,
             utilization=sum(shares),
@@ -209,6 +250,9 @@ class GpuTelemetry:
             fixed_power_mw=None if settings.power is None else round(settings.power * 1000),
             fixed_sm_mhz=settings.sm_clock,
             fixed_memory_mhz=settings.memory_clock,
+            limit_mw=controls.power_limit_mw,
+            sm_mhz=None if highest is None else (min(lowest, highest), highest),
+            memory_mhz=controls.memory_clocks,
         )
         if settings.utilization is not None and self.powered:
             demand = replace(demand, utilization=settings.utilization)

@@ -2,7 +2,8 @@
 
 ``TAU_S`` is contract host.md's minute. The rest is assumed from what public ``nvidia-smi`` outputs of such boards show:
 an opened context costs a tenth of the limit, power and temperature grow with the load from there, memory runs two
-degrees warmer than the chip, a board in its slowdown halves its clocks.
+degrees warmer than the chip, a board in its slowdown halves its clocks. Below a clock of its own choice a board draws,
+above what a context costs, the square of the clock's share: so a lower power limit lowers the clocks by the root.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class ThrottleReason(IntFlag):
 
     NONE = 0
     IDLE = 0x1
+    CLOCKS_SETTING = 0x2
     POWER_CAP = 0x4
     HW_SLOWDOWN = 0x8
     HW_THERMAL = 0x40
@@ -46,7 +48,8 @@ class ThrottleReason(IntFlag):
 
 class BoardDemand(Struct, frozen=True):
     """What is asked of a board for a while. ``powered``: a host's driver has it; ``contexts``: processes that compute;
-    ``fixed_*``: what an engineer has set. ``slowed``: it is as warm as its slowdown threshold or warmer."""
+    ``fixed_*``: what an engineer has set. ``slowed``: it is as warm as its slowdown threshold or warmer. ``limit_mw``:
+    the power limit that the driver was told; ``sm_mhz`` and ``memory_mhz``: the lowest and the highest clock."""
 
     powered: bool = True
     utilization: int = 0
@@ -55,6 +58,9 @@ class BoardDemand(Struct, frozen=True):
     fixed_power_mw: int | None = None
     fixed_sm_mhz: int | None = None
     fixed_memory_mhz: int | None = None
+    limit_mw: int | None = None
+    sm_mhz: tuple[int, int] | None = None
+    memory_mhz: tuple[int, int] | None = None
 
     @property
     def busy(self) -> bool:
@@ -68,9 +74,32 @@ def power_mw(profile: GpuProfile, demand: BoardDemand) -> int:
         return demand.fixed_power_mw
     if not demand.powered:
         return STANDBY_MW
-    low = profile.idle_power_mw + (profile.power_limit_mw // CONTEXT_SHARE if demand.busy else 0)
-    full = between(low, profile.power_limit_mw, demand.utilization)
+    low, full = _power_bounds(profile, demand)
+    share = clock_share(profile, demand)
+    if share < 1:
+        full = low + round((full - low) * share**2)
     return low + (full - low) // 2 if demand.slowed else full
+
+
+def _power_bounds(profile: GpuProfile, demand: BoardDemand) -> tuple[int, int]:
+    """What it draws without work, and with this work at its own clock, milliwatts."""
+    low = profile.idle_power_mw + (profile.power_limit_mw // CONTEXT_SHARE if demand.busy else 0)
+    return low, between(low, profile.power_limit_mw, demand.utilization)
+
+
+def clock_share(profile: GpuProfile, demand: BoardDemand) -> float:
+    """The part of its own clock that a busy board reaches under its power limit and its locked clocks; 1 for all."""
+    if not demand.busy:
+        return 1.0
+    wanted = 1.0 if demand.sm_mhz is None else min(1.0, demand.sm_mhz[1] / profile.sm_clock_mhz)
+    return min(wanted, _power_share(profile, demand))
+
+
+def _power_share(profile: GpuProfile, demand: BoardDemand) -> float:
+    low, full = _power_bounds(profile, demand)
+    if demand.limit_mw is None or demand.limit_mw >= full:
+        return 1.0
+    return math.sqrt(max(0, demand.limit_mw - low) / (full - low))
 
 
 def settled_c(profile: GpuProfile, demand: BoardDemand) -> float:
@@ -82,7 +111,7 @@ def settled_c(profile: GpuProfile, demand: BoardDemand) -> float:
     if not demand.powered:
         return STANDBY_C
     share = demand.utilization / (200 if demand.slowed else 100)
-    return low + (high - low) * share
+    return low + (high - low) * share * clock_share(profile, demand) ** 2
 
 
 def sm_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
@@ -90,6 +119,11 @@ def sm_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
     if demand.fixed_sm_mhz is not None:
         return demand.fixed_sm_mhz
     clock = profile.sm_clock_mhz if demand.busy else profile.idle_sm_clock_mhz
+    if demand.powered and demand.sm_mhz is not None:
+        clock = max(demand.sm_mhz[0], min(clock, demand.sm_mhz[1], profile.sm_clock_mhz))
+    share = clock_share(profile, demand)
+    if share < 1:
+        clock = max(min(clock, int(profile.sm_clock_mhz * share)), min(profile.idle_sm_clock_mhz, clock))
     return clock // 2 if demand.slowed else clock
 
 
@@ -97,7 +131,10 @@ def memory_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
     """The clock of the memory."""
     if demand.fixed_memory_mhz is not None:
         return demand.fixed_memory_mhz
-    return profile.memory_clock_mhz if demand.busy else profile.idle_memory_clock_mhz
+    clock = profile.memory_clock_mhz if demand.busy else profile.idle_memory_clock_mhz
+    if demand.powered and demand.memory_mhz is not None:
+        clock = min(max(demand.memory_mhz[0], min(clock, demand.memory_mhz[1])), profile.memory_clock_mhz)
+    return clock
 
 
 def video_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
@@ -110,15 +147,20 @@ def throttle_reasons(profile: GpuProfile, demand: BoardDemand) -> ThrottleReason
     reasons = ThrottleReason.NONE if demand.busy else ThrottleReason.IDLE
     if demand.slowed:
         reasons |= ThrottleReason.HW_SLOWDOWN | ThrottleReason.HW_THERMAL
-    if power_mw(profile, demand) >= profile.power_limit_mw:
+    if power_mw(profile, demand) >= profile.power_limit_mw or (demand.busy and _power_share(profile, demand) < 1):
         reasons |= ThrottleReason.POWER_CAP
+    if demand.busy and demand.sm_mhz is not None and demand.sm_mhz[1] < profile.sm_clock_mhz:
+        reasons |= ThrottleReason.CLOCKS_SETTING
     return reasons
 
 
 def pcie_kb_s(profile: GpuProfile, demand: BoardDemand) -> int:
     """Kilobytes per second over the link, each way."""
+    if not demand.powered:
+        return 0
     link = LANE_KB_S[profile.pcie_gen] * profile.pcie_width
-    return link * demand.utilization // (100 * LINK_SHARE) if demand.powered else 0
+    kb_s, share = link * demand.utilization // (100 * LINK_SHARE), clock_share(profile, demand)
+    return kb_s if share == 1 else int(kb_s * share)
 
 
 def pstate(profile: GpuProfile, demand: BoardDemand) -> int:

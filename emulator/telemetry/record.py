@@ -16,12 +16,17 @@ from mews.emulator.telemetry.units import PJ_PER_KWH, PJ_PER_MJ
 
 
 class BoardRecord(Struct, frozen=True):
-    """``spans`` follow each other; ``processes`` are (key, MiB), in the order of a span's ``shares``."""
+    """``spans`` follow each other; ``processes`` are (key, MiB), in the order of a span's ``shares``.
+
+    ``power_limit_mw`` None: the model's. ``ecc``: whether errors are corrected now, and from the next load of the
+    driver on; None: as the model has it."""
 
     uuid: str
     spans: tuple[TelemetrySpan, ...]
     processes: tuple[tuple[str, int], ...] = ()
     counters: GpuCounters = NO_ERRORS
+    power_limit_mw: int | None = None
+    ecc: tuple[bool | None, bool | None] = (None, None)
 
     @property
     def until_ns(self) -> int | None:
@@ -53,7 +58,7 @@ class BoardRecord(Struct, frozen=True):
             memory_total_mib=profile.memory_mib,
             memory_reserved_mib=profile.reserved_mib,
             power_mw=span.power_mw,
-            power_limit_mw=profile.power_limit_mw,
+            power_limit_mw=profile.power_limit_mw if self.power_limit_mw is None else self.power_limit_mw,
             energy_mj=energy_pj // PJ_PER_MJ,
             energy_kwh=energy_pj / PJ_PER_KWH,
             temperature_c=temperature_c,
@@ -77,6 +82,8 @@ class BoardRecord(Struct, frozen=True):
             "spans": [[*(getattr(span, name) for name in _SPAN), list(span.shares)] for span in self.spans],
             "processes": [list(process) for process in self.processes],
             "counters": {name: getattr(self.counters, name) for name in COUNTERS},
+            "power_limit_mw": self.power_limit_mw,
+            "ecc": list(self.ecc),
         }
 
     @classmethod
@@ -87,6 +94,8 @@ class BoardRecord(Struct, frozen=True):
             tuple(_span(numbers) for numbers in value["spans"]),
             tuple((str(key), int(memory_mib)) for key, memory_mib in value["processes"]),
             GpuCounters(**{name: int(value["counters"][name]) for name in COUNTERS}),
+            value["power_limit_mw"],
+            (value["ecc"][0], value["ecc"][1]),
         )
 
 

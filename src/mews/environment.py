@@ -49,6 +49,7 @@ GIVEN: Mapping[str, str] = MappingProxyType(
         "MEWS_HOST_ROOT": "for programs on a node: the folder with its sys, proc and dev",
         "MEWS_INSTANCE": "marks the processes of a `mews up`, by which `mews down` knows them",
         "MEWS_NVML_DEV": "for containers: the folder whose device files say which GPUs they see",
+        "MEWS_NVML_RIGHTS": "for containers: `none` where their processes may not set anything of GPUs",
         "MEWS_NVML_STATE": "for programs that load Mews's libnvidia-ml.so.1: the state of their host",
         "MEWS_OWNER": "marks what a run leaves on the machine, so that another can remove it once the run is dead",
         "MEWS_READY": "for scripts and the command of `mews envtest`: the file that names all addresses",

@@ -128,8 +128,6 @@ OTHER_CODES = {
     "mews fault add --name lab --chassis A never-trains": 2,  # the page's `mews up --name lab` needs a control plane
     "mews inspect gpushare --name main -d": 2,  # no `mews up --name main` runs
     "python -m mews.systems.koordinator scheduler": 2,  # no kubeconfig says where its API is
-    "python -m mews.systems.koordinator koordlet": 2,  # it is on no node
-    "python -m mews.systems.koordinator webhook": 2,  # it has no certificate
     "mews down": 2,  # what the page brought up needs programs that are not there
 }
 

@@ -133,6 +133,12 @@ typedef struct {
 
 typedef struct {
     unsigned version;
+    unsigned char scope;
+    unsigned milliwatts;
+} PowerValue;
+
+typedef struct {
+    unsigned version;
     int margin;
 } MarginTemperature;
 

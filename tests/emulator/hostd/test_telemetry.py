@@ -171,6 +171,42 @@ def test_every_reader_shows_the_same_and_a_curve_is_seen_by_gpustat(stack):
     assert re.search(r"71°C, 100 %,  250 / 250 W", shown), shown
 
 
+def test_a_power_limit_is_seen_by_every_reader_and_is_gone_with_the_persistence_mode(stack):
+    busy = next(iter(stack.rows))
+    uuid, host = stack.rows[busy]["uuid"], stack.rows[busy]["host"]
+    smi = str(Path(stack.nodes[host]["nvml"]) / "nvidia-smi")
+    stack.hold(busy, 100)
+    until(lambda: stack.nvml()[uuid][0] == 250_000, "the load to be seen")
+    assert "set to 150.00 W from 250.00 W" in stack.run(host, smi, "-i", uuid, "-pl", "150")
+    until(lambda: stack.nvml()[uuid][0] == 150_000, "the limit to be kept")  # the load has the GPU open
+    assert [stack.smi()[uuid][0], stack.metrics()[uuid][0], stack.redfish()[uuid][0]] == [150_000] * 3
+    query = "--query-gpu=clocks.sm,power.limit,clocks_event_reasons.sw_power_cap"
+    assert stack.run(host, smi, "-i", uuid, query, "--format=csv,noheader") == "975 MHz, 150.00 W, Active\n"
+    stack.release(busy)
+    until(lambda: stack.ask("GET", "/v1/telemetry")["A"][busy]["power_limit_mw"] == 250_000, "the end of the limit")
+    stack.run(host, smi, "-i", uuid, "-pm", "1")
+    stack.run(host, smi, "-i", uuid, "-pl", "120", "-lgc", "600")
+    until(lambda: stack.ask("GET", "/v1/telemetry")["A"][busy]["sm_clock_mhz"] == 600, "locked clocks")
+    assert stack.ask("GET", "/v1/telemetry")["A"][busy]["power_limit_mw"] == 120_000
+    stack.run(host, smi, "-i", uuid, "-pm", "0")
+    until(lambda: stack.ask("GET", "/v1/telemetry")["A"][busy]["power_limit_mw"] == 250_000, "the end of the limit")
+
+
+def test_an_ecc_mode_is_pending_until_the_gpu_is_reset(stack):
+    device = next(iter(stack.rows))
+    uuid, host = stack.rows[device]["uuid"], stack.rows[device]["host"]
+    smi = str(Path(stack.nodes[host]["nvml"]) / "nvidia-smi")
+
+    def modes():
+        query = "--query-gpu=ecc.mode.current,ecc.mode.pending"
+        return stack.run(host, smi, "-i", uuid, query, "--format=csv,noheader").strip()
+
+    assert stack.run(host, smi, "-i", uuid, "-e", "0").endswith("Reboot required.\n")
+    assert modes() == "Enabled, Disabled"
+    stack.run(host, smi, "-i", uuid, "-r")
+    until(lambda: modes() == "Disabled, Disabled", "the reset")
+
+
 WATCH = """
 import os, sys, time
 import pynvml as p

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mews.emulator.telemetry.chassis import BoardReport, ChassisTelemetry, InstalledBoard
+from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import DriverCounts
 from mews.emulator.telemetry.load import constant, parse_load
 
@@ -132,3 +133,32 @@ def test_a_store_that_is_damaged_is_as_good_as_none():
     telemetry = ChassisTelemetry("1", store)
     telemetry.begin([board], 0)
     assert telemetry.reading("001", 0).power_mw == 25_000
+
+
+def driven(session="1.0+0.0", ecc=None, **controls):
+    return BoardReport({"a": constant(100)}, DriverCounts(session), BoardControls(**controls), ecc)
+
+
+def test_only_the_host_whose_driver_has_a_board_controls_it(boards):
+    boards.report("host-1", {"GPU-1": driven(power_limit_mw=150_000)}, 1)
+    assert boards.reading("001", 1).power_mw == 150_000
+    boards.report("host-2", {"GPU-1": BoardReport(controls=BoardControls(power_limit_mw=100_000))}, 2)
+    assert boards.reading("001", 2).power_mw == 150_000
+    boards.report("host-1", {}, 3)
+    assert boards.reading("001", 3).power_limit_mw == 250_000
+
+
+def test_a_board_takes_its_ecc_mode_along_to_another_host(boards):
+    boards.report("host-1", {"GPU-1": driven(ecc=False)}, 1)
+    assert boards.gpu("001").record(0).ecc == (None, False)
+    boards.report("host-1", {}, 2)
+    boards.report("host-2", {"GPU-1": driven("7.0+0.0")}, 3)
+    assert boards.gpu("001").record(0).ecc == (False, False)
+
+
+def test_a_report_of_controls_goes_over_the_wire_and_anything_else_is_refused():
+    report = driven(ecc=True, gpu_clocks=(900, 1200), fan=50)
+    assert BoardReport.from_value(json.loads(json.dumps(report.as_value()))) == report
+    for wrong in ({"controls": {"x": 1}}, {"controls": 5}, {"ecc": "on"}):
+        with pytest.raises(ValueError):
+            BoardReport.from_value({**report.as_value(), **wrong})

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
 from mews.emulator.telemetry.load import GpuLoad, constant, parse_load
 from mews.emulator.telemetry.physics import STANDBY_MW, TAU_S, ThrottleReason
@@ -219,3 +220,106 @@ def test_a_record_that_has_travelled_reads_the_same(changes, later):
         getattr(gpu, what)(*arguments, ns(t))
     record = BoardRecord.from_value(gpu.record(ns(t), 64).as_value())
     assert record.reading(V100, ns(t + later)) == gpu.reading(ns(t + later))
+
+
+def controlled(load=100, profile=V100, **controls):
+    gpu = board(profile)
+    gpu.begin("train", constant(load), 0)
+    assert gpu.control(BoardControls(**controls), ns(10))
+    return gpu
+
+
+def test_a_lower_power_limit_lowers_power_clocks_traffic_and_temperature_at_the_same_moment():
+    gpu = board()
+    gpu.begin("train", constant(100), 0)
+    before = gpu.reading(ns(10))
+    gpu.control(BoardControls(power_limit_mw=150_000), ns(10))
+    after = gpu.reading(ns(10))
+    assert (before.power_mw, before.power_limit_mw, before.sm_clock_mhz) == (250_000, 250_000, 1380)
+    assert (after.power_mw, after.power_limit_mw, after.utilization_percent) == (150_000, 150_000, 100)
+    assert after.sm_clock_mhz == 975  # by the root of half the power above a context's
+    assert after.pcie_tx_kb_s == pytest.approx(before.pcie_tx_kb_s * math.sqrt(0.5), rel=1e-4)
+    assert gpu.reading(ns(10_000)).temperature_c == pytest.approx(33 + 29 / 2)
+    assert after.throttle_reasons == ThrottleReason.POWER_CAP
+    assert after.energy_mj == 250_000 * 10
+    assert gpu.reading(ns(20)).energy_mj == 250_000 * 10 + 150_000 * 10
+
+
+def test_a_limit_that_is_not_reached_changes_nothing_but_itself():
+    gpu = controlled(load=20, power_limit_mw=150_000)
+    reading = gpu.reading(ns(20))
+    assert (reading.power_mw, reading.sm_clock_mhz, reading.throttle_reasons) == (90_000, 1380, ThrottleReason.NONE)
+    assert reading.power_limit_mw == 150_000
+
+
+def test_locked_clocks_hold_busy_and_idle_boards_and_save_power():
+    gpu = controlled(gpu_clocks=(690, 690))
+    reading = gpu.reading(ns(20))
+    assert (reading.sm_clock_mhz, reading.power_mw) == (690, 50_000 + 200_000 // 4)
+    assert reading.throttle_reasons == ThrottleReason.CLOCKS_SETTING
+    gpu.end("train", ns(20))
+    assert gpu.reading(ns(20)).sm_clock_mhz == 690
+    assert gpu.reading(ns(20)).throttle_reasons == ThrottleReason.IDLE
+    gpu.control(BoardControls(), ns(30))
+    assert gpu.reading(ns(30)).sm_clock_mhz == V100.idle_sm_clock_mhz
+
+
+def test_clocks_above_the_boards_own_are_clamped_without_a_word():
+    reading = controlled(gpu_clocks=(1000, 9999)).reading(ns(20))
+    assert (reading.sm_clock_mhz, reading.power_mw, reading.throttle_reasons) == (
+        1380,
+        250_000,
+        ThrottleReason.POWER_CAP,
+    )
+
+
+def test_applications_clocks_bound_busy_boards_alone():
+    gpu = controlled(applications=(877, 690))
+    assert gpu.reading(ns(20)).sm_clock_mhz == 690
+    gpu.end("train", ns(20))
+    assert gpu.reading(ns(20)).sm_clock_mhz == V100.idle_sm_clock_mhz
+
+
+def test_locked_memory_clocks_hold_the_memory():
+    a100 = PROFILES["A100"]
+    assert controlled(profile=a100, memory_clocks=(810, 810)).reading(ns(20)).memory_clock_mhz == 810
+    assert controlled(profile=a100, memory_clocks=(0, 9999)).reading(ns(20)).memory_clock_mhz == a100.memory_clock_mhz
+
+
+def test_the_lower_of_limit_and_locked_clocks_counts():
+    reading = controlled(gpu_clocks=(0, 1300), power_limit_mw=100_000).reading(ns(20))
+    assert (reading.sm_clock_mhz, reading.power_mw) == (690, 100_000)
+    assert reading.throttle_reasons == ThrottleReason.POWER_CAP | ThrottleReason.CLOCKS_SETTING
+
+
+def test_the_same_controls_again_are_no_news():
+    gpu = controlled(power_limit_mw=150_000)
+    assert not gpu.control(BoardControls(power_limit_mw=150_000), ns(20))
+
+
+def test_controls_and_ecc_survive_a_restart_and_travel_to_readers():
+    gpu = controlled(power_limit_mw=150_000, gpu_clocks=(690, 1200), fan=60)
+    gpu.counted(DriverCounts("host-1/1.0+0.0"))
+    gpu.correct_errors(False)
+    again = board()
+    again.resume(gpu.state(ns(20)), ns(20))
+    assert (again.controls, again.ecc) == (gpu.controls, gpu.ecc)
+    record = BoardRecord.from_value(again.record(ns(20)).as_value())
+    assert (record.power_limit_mw, record.ecc) == (150_000, (None, False))
+    assert record.reading(V100, ns(20)).power_limit_mw == 150_000
+
+
+def test_an_ecc_mode_counts_once_a_driver_is_loaded_and_not_when_errors_are_cleared():
+    gpu = board()
+    gpu.counted(DriverCounts("host-1/1.0+0.0", 5))
+    gpu.correct_errors(False)
+    gpu.counted(DriverCounts("host-1/1.0+5.0"))
+    assert (gpu.ecc.current, gpu.ecc.pending) == (None, False)
+    gpu.counted(DriverCounts("host-1/1.1+5.0"))
+    assert (gpu.ecc.current, gpu.ecc.pending) == (False, False)
+
+
+@pytest.mark.parametrize("value", [{"colour": 1}, {"gpu_clocks": [1]}, {"power_limit_mw": "x"}, {"fan": None}])
+def test_controls_of_another_kind_are_refused(value):
+    with pytest.raises((TypeError, ValueError)):
+        BoardControls.from_value(value)

@@ -49,7 +49,8 @@ static Told told_of(const View *view, const Gpu *gpu, size_t place, unsigned fie
         return remaps ? number(remapped[field - 142]) : none();
     }
     switch (field) {
-    case 1: case 2: return gpu->ecc_mode >= 0 ? number(gpu->ecc_mode) : none();
+    case 1: return gpu->ecc_mode >= 0 ? number(gpu->ecc_mode) : none();
+    case 2: return gpu->ecc_mode >= 0 ? number(gpu->ecc_pending) : none();
     case 82: return gpu->memory_warmer >= 0 ? number(memory_temperature_now(view, gpu)) : none();
     case 83: case 191: return wide((long long)energy_now(view, gpu));
     case 91: return number(link_count(view, place));

@@ -1,4 +1,4 @@
-/* Drain, removal, discovery and persistence: asked of the host, which knows who holds what. */
+/* Drain, removal and discovery: asked of the host, which knows who holds what. */
 #include <stdio.h>
 
 #include "holding.h"
@@ -88,14 +88,4 @@ EXPORT Return nvmlDeviceDiscoverGpus(const PciInfo *info) {
     if (info == NULL || !address_of(info, &at)) return INVALID_ARGUMENT;
     if (at.domain == 0 && at.bus == 0 && at.device == 0) return host_request("discover all");
     return ask("discover", &at, "");
-}
-
-EXPORT Return nvmlDeviceSetPersistenceMode(Device device, unsigned mode) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    Address at = {gpu->domain, gpu->bus, gpu->device};
-    session_leave(OK);
-    return mode > 1 ? INVALID_ARGUMENT : ask("persistence", &at, mode ? " 1" : " 0");
 }

@@ -53,7 +53,7 @@ EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory *memory) {
 enum { CORRECTED = 0, VOLATILE = 0 };
 enum { LOCATION_L2 = 1, LOCATION_MEMORY = 2, LOCATION_REGISTERS = 3, LOCATION_COUNT = 8 };
 
-PAIR_IF(nvmlDeviceGetEccMode, unsigned, gpu->ecc_mode >= 0, gpu->ecc_mode, gpu->ecc_mode)
+PAIR_IF(nvmlDeviceGetEccMode, unsigned, gpu->ecc_mode >= 0, gpu->ecc_mode, gpu->ecc_pending)
 GETTER_IF(nvmlDeviceGetDefaultEccMode, unsigned, gpu->ecc_mode >= 0, 1)
 
 static unsigned long long ecc_count(const Gpu *gpu, unsigned error, unsigned counter) {

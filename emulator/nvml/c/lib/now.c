@@ -80,6 +80,7 @@ long long memory_temperature_now(const View *view, const Gpu *gpu) {
 
 long long fan_now(const View *view, const Gpu *gpu) {
     if (gpu->fan_low < 0 || gpu->fan_hot <= gpu->fan_cold) return -1;
+    if (gpu->fan_fixed >= 0) return gpu->fan_fixed;
     double share = (degrees_now(view, gpu) - (double)gpu->fan_cold) / (double)(gpu->fan_hot - gpu->fan_cold);
     if (share < 0) share = 0;
     if (share > 1) share = 1;

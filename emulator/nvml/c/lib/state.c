@@ -31,7 +31,8 @@ static const Field GPU_FIELDS[] = {
     NUMBER(Gpu, power_default), NUMBER(Gpu, power_min), NUMBER(Gpu, power_max), NUMBER(Gpu, memory_warmer),
     NUMBER(Gpu, slowdown_temperature), NUMBER(Gpu, shutdown_temperature), NUMBER(Gpu, max_temperature),
     NUMBER(Gpu, memory_max_temperature), NUMBER(Gpu, fan_low), NUMBER(Gpu, fan_high), NUMBER(Gpu, fan_cold),
-    NUMBER(Gpu, fan_hot), NUMBER(Gpu, pcie_gen), NUMBER(Gpu, pcie_width),
+    NUMBER(Gpu, fan_hot), NUMBER(Gpu, fan_fixed), NUMBER(Gpu, application_memory_clock),
+    NUMBER(Gpu, application_sm_clock), NUMBER(Gpu, pcie_gen), NUMBER(Gpu, pcie_width), NUMBER(Gpu, ecc_pending),
     NUMBER(Gpu, max_pcie_gen), NUMBER(Gpu, max_pcie_width), NUMBER(Gpu, ecc_mode),
     NUMBER(Gpu, ecc_volatile_corrected), NUMBER(Gpu, ecc_volatile_uncorrected),
     NUMBER(Gpu, ecc_aggregate_corrected), NUMBER(Gpu, ecc_aggregate_uncorrected), NUMBER(Gpu, persistence),
@@ -141,7 +142,7 @@ static int add_gpu(State *state) {
     state->gpus = gpus;
     Gpu *gpu = &gpus[state->gpu_count++];
     memset(gpu, 0, sizeof *gpu);
-    gpu->numa_node = gpu->fan_low = gpu->memory_warmer = gpu->ecc_mode = -1;
+    gpu->numa_node = gpu->fan_low = gpu->fan_fixed = gpu->memory_warmer = gpu->ecc_mode = gpu->ecc_pending = -1;
     return 1;
 }
 

@@ -39,9 +39,10 @@ typedef struct {
     long long max_sm_clock, max_memory_clock, max_video_clock;
     long long power_limit, power_default, power_min, power_max;
     long long memory_warmer, slowdown_temperature, shutdown_temperature, max_temperature;
-    long long memory_max_temperature, fan_low, fan_high, fan_cold, fan_hot;
+    long long memory_max_temperature, fan_low, fan_high, fan_cold, fan_hot, fan_fixed;
+    long long application_memory_clock, application_sm_clock;
     long long pcie_gen, pcie_width, max_pcie_gen, max_pcie_width;
-    long long ecc_mode, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
+    long long ecc_mode, ecc_pending, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
     long long ecc_aggregate_uncorrected, remapped_rows, remap_pending, remap_failed, pcie_replays;
     long long persistence, compute_mode, draining, lost, unknown_error, mig_capable, nvlinks;
     unsigned domain, bus, device;

@@ -218,29 +218,35 @@ EXPORT Return nvmlDeviceGetMaxCustomerBoostClock(Device device, unsigned type, u
     return clock_of(device, type, out, clock_max);
 }
 
+static long long clock_wanted(const View *view, const Gpu *gpu, unsigned type) {
+    return type == CLOCK_MEMORY ? gpu->application_memory_clock : gpu->application_sm_clock;
+}
+
 /* Application clocks are of the graphics and memory domains of boards for data centres. */
-static Return application_clock(Device device, unsigned type, unsigned *out) {
+static Return application_clock(Device device, unsigned type, unsigned *out,
+                                long long (*pick)(const View *, const Gpu *, unsigned)) {
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL || type > CLOCK_VIDEO) return session_leave(INVALID_ARGUMENT);
     if (gpu->fan_low >= 0 || type == CLOCK_VIDEO) return session_leave(NOT_SUPPORTED);
-    *out = (unsigned)clock_max(&view, gpu, type);
+    *out = (unsigned)pick(&view, gpu, type);
     return session_leave(OK);
 }
 
 EXPORT Return nvmlDeviceGetApplicationsClock(Device device, unsigned type, unsigned *out) {
-    return application_clock(device, type, out);
+    return application_clock(device, type, out, clock_wanted);
 }
 EXPORT Return nvmlDeviceGetDefaultApplicationsClock(Device device, unsigned type, unsigned *out) {
-    return application_clock(device, type, out);
+    return application_clock(device, type, out, clock_max);
 }
 
 EXPORT Return nvmlDeviceGetClock(Device device, unsigned type, unsigned which, unsigned *out) {
     enum { CURRENT = 0, TARGET = 1, DEFAULT = 2, BOOST = 3 };
     if (which == CURRENT) return clock_of(device, type, out, clock_now);
-    if (which == TARGET || which == DEFAULT) return application_clock(device, type, out);
+    if (which == TARGET || which == DEFAULT)
+        return application_clock(device, type, out, which == TARGET ? clock_wanted : clock_max);
     return which == BOOST ? clock_of(device, type, out, clock_max) : INVALID_ARGUMENT;
 }
 

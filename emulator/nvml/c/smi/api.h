@@ -35,6 +35,16 @@
     call(nvmlDeviceGetDisplayActive, (Device, unsigned *))                                               \
     call(nvmlDeviceGetPersistenceMode, (Device, unsigned *))                                             \
     call(nvmlDeviceSetPersistenceMode, (Device, unsigned))                                               \
+    call(nvmlDeviceSetPowerManagementLimit, (Device, unsigned))                                          \
+    call(nvmlDeviceSetGpuLockedClocks, (Device, unsigned, unsigned))                                     \
+    call(nvmlDeviceResetGpuLockedClocks, (Device))                                                       \
+    call(nvmlDeviceSetMemoryLockedClocks, (Device, unsigned, unsigned))                                  \
+    call(nvmlDeviceResetMemoryLockedClocks, (Device))                                                    \
+    call(nvmlDeviceSetApplicationsClocks, (Device, unsigned, unsigned))                                  \
+    call(nvmlDeviceResetApplicationsClocks, (Device))                                                    \
+    call(nvmlDeviceSetComputeMode, (Device, unsigned))                                                   \
+    call(nvmlDeviceSetEccMode, (Device, unsigned))                                                       \
+    call(nvmlDeviceClearEccErrorCounts, (Device, unsigned))                                              \
     call(nvmlDeviceGetAccountingMode, (Device, unsigned *))                                              \
     call(nvmlDeviceGetAccountingBufferSize, (Device, unsigned *))                                        \
     call(nvmlDeviceGetMultiGpuBoard, (Device, unsigned *))                                               \

@@ -18,6 +18,22 @@ int query_records(const char *what, const char *ids, const char *fields, const c
 int list_fields(const char *what);
 int reset_gpus(const char *ids);
 int set_persistence(const char *ids, const char *mode);
+
+/* Options that set something of GPUs. */
+enum { SETTING_COUNT = 10 };
+typedef struct {
+    const char *given[SETTING_COUNT]; /* the option's value, "" where it takes none; NULL: not asked for */
+} Settings;
+
+/* Whether arguments[*at] is one of them: noted, with *at on its last word. */
+int setting_option(int count, char **arguments, int *at, Settings *settings);
+/* Whether it takes a value; then it stands last, without one. */
+int is_setting(const char *argument);
+int any_setting(const Settings *settings);
+int apply_settings(const char *ids, const Settings *settings);
+
+/* "--name=value", "--name value" or "-n value" into *out; 1 when it was this option. */
+int valued(const char *name, const char *brief, int count, char **arguments, int *at, const char **out);
 int drain(int count, char **arguments);
 int monitor(int count, char **arguments, int devices); /* dmon, or pmon */
 int nvlink(int count, char **arguments);

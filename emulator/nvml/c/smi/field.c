@@ -266,11 +266,13 @@ static Return get_mig(Device d, char *o) {
     return told(result, o, "%s", current ? "Enabled" : "Disabled");
 }
 
-static Return get_ecc_mode(Device d, char *o) {
+static Return ecc_mode(Device d, char *o, int is_pending) {
     unsigned current = 0, pending = 0;
     Return result = api.nvmlDeviceGetEccMode(d, &current, &pending);
-    return told(result, o, "%s", current ? "Enabled" : "Disabled");
+    return told(result, o, "%s", (is_pending ? pending : current) ? "Enabled" : "Disabled");
 }
+static Return get_ecc_mode(Device d, char *o) { return ecc_mode(d, o, 0); }
+static Return get_ecc_pending(Device d, char *o) { return ecc_mode(d, o, 1); }
 
 static Return get_memory_temperature(Device d, char *o) {
     enum { MEMORY_TEMPERATURE = 82 };
@@ -388,7 +390,7 @@ static const Field FIELDS[] = {
     {"encoder.stats.averageFps", NULL, NULL, get_encoder_fps, NULL, NULL},
     {"encoder.stats.averageLatency", NULL, NULL, get_encoder_latency, NULL, NULL},
     {"ecc.mode.current", NULL, NULL, get_ecc_mode, NULL, NULL},
-    {"ecc.mode.pending", NULL, NULL, get_ecc_mode, NULL, NULL},
+    {"ecc.mode.pending", NULL, NULL, get_ecc_pending, NULL, NULL},
     {"ecc.errors.corrected.volatile.device_memory", NULL, NULL, get_ecc_dram_corrected, NULL, NULL},
     {"ecc.errors.corrected.volatile.dram", NULL, NULL, get_ecc_dram_corrected, NULL, NULL},
     {"ecc.errors.corrected.volatile.sram", NULL, NULL, get_ecc_sram_corrected, NULL, NULL},

@@ -21,6 +21,13 @@ static const char HELP[] =
     "                                             remapped-rows, supported-clocks\n"
     "nvidia-smi --help-query-WHAT                 list the fields\n"
     "nvidia-smi -i ID -pm 0|1                     set persistence mode\n"
+    "nvidia-smi [-i ID] -pl WATTS                 set the power limit\n"
+    "nvidia-smi [-i ID] -lgc MIN[,MAX] | -rgc     lock the clocks of the multiprocessors, in MHz | unlock them\n"
+    "nvidia-smi [-i ID] -lmc MIN[,MAX] | -rmc     lock the memory's clocks, in MHz | unlock them\n"
+    "nvidia-smi [-i ID] -ac MEMORY,GRAPHICS | -rac   set the clocks of applications, in MHz | the default\n"
+    "nvidia-smi [-i ID] -c 0|2|3                  set the compute mode: default, prohibited, exclusive process\n"
+    "nvidia-smi [-i ID] -e 0|1                    set ECC from the next reset or reboot on\n"
+    "nvidia-smi [-i ID] -p 0                      clear the ECC errors since the driver was loaded\n"
     "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
     "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
@@ -35,6 +42,7 @@ static const char HELP[] =
 typedef struct {
     const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *sections, *loop, *loop_ms, *file;
     int list, details, xml, reset, excluded, version;
+    Settings settings;
 } Options;
 
 enum { MISUSED = 2 };
@@ -48,12 +56,9 @@ int misused(const char *message) {
 static const struct {
     const char *brief, *name;
 } NOT_EMULATED[] = {
-    {"-u", "--unit"}, {"-col", "--columns"}, {NULL, "--dtd"}, {"-e", "--ecc-config"}, {"-p", "--reset-ecc-errors"},
-    {"-c", "--compute-mode"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"}, {NULL, "--auto-boost-permission"},
+    {"-u", "--unit"}, {"-col", "--columns"}, {NULL, "--dtd"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"}, {NULL, "--auto-boost-permission"},
     {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-eow", "--error-on-warning"},
-    {"-t", "--toggle-led"}, {NULL, "--debug"}, {"-pl", "--power-limit"}, {"-sc", "--scope"},
-    {"-lgc", "--lock-gpu-clocks"}, {"-rgc", "--reset-gpu-clocks"}, {"-lmc", "--lock-memory-clocks"},
-    {"-rmc", "--reset-memory-clocks"}, {"-ac", "--applications-clocks"}, {"-rac", "--reset-applications-clocks"},
+    {"-t", "--toggle-led"}, {NULL, "--debug"}, {"-sc", "--scope"},
     {"-am", "--accounting-mode"}, {"-caa", "--clear-accounted-apps"}, {"-mig", "--multi-instance-gpu"},
     {"-cc", "--cuda-clocks"}, {"-gtt", "--gpu-target-temp"}, {"-fdm", "--driver-model"}, {"-dm", "--driver-model"},
 };
@@ -75,8 +80,7 @@ static int is_unknown_here(const char *argument) {
     return 0;
 }
 
-/* "--name=value", "--name value" or "-n value" into *out; 1 when it was this option. */
-static int valued(const char *name, const char *brief, int count, char **arguments, int *at, const char **out) {
+int valued(const char *name, const char *brief, int count, char **arguments, int *at, const char **out) {
     size_t length = strlen(name);
     const char *argument = arguments[*at];
     if (strncmp(argument, name, length) == 0 && argument[length] == '=') {
@@ -112,6 +116,7 @@ static int parse(int count, char **arguments, Options *options) {
         if (valued("--id", "-i", count, arguments, &at, &options->ids)) continue;
         if (valued("--query-gpu", NULL, count, arguments, &at, &options->query_gpu)) continue;
         if (queried(count, arguments, &at, options)) continue;
+        if (setting_option(count, arguments, &at, &options->settings)) continue;
         if (valued("--format", NULL, count, arguments, &at, &options->format)) continue;
         if (valued("--filename", "-f", count, arguments, &at, &options->file)) continue;
         if (valued("--persistence-mode", "-pm", count, arguments, &at, &options->persistence)) continue;
@@ -132,6 +137,9 @@ static int parse(int count, char **arguments, Options *options) {
             options->xml = 1;
         } else if (is_unknown_here(arguments[at])) {
             return not_emulated(arguments[at]);
+        } else if (is_setting(arguments[at])) {
+            printf("Option \"%s\" needs a value. ", arguments[at]);
+            return misused("");
         } else {
             printf("Option \"%s\" is not recognized. ", arguments[at]);
             return misused("");
@@ -197,6 +205,7 @@ static double delay_of(const Options *options) {
 
 static int run(const Options *options) {
     double delay = delay_of(options);
+    int code = 0;
     if (options->xml && !options->details) return misused("\"-x\" switch needs \"-q\".");
     if (options->sections && !options->details) return misused("\"-d\" switch needs \"-q\".");
     if (options->sections && !sections_known(options->sections)) return unknown_section(options->sections);
@@ -208,9 +217,11 @@ static int run(const Options *options) {
     if (options->version) return show_version();
     if (options->excluded) return puts("No excluded devices were found") < 0;
     if (options->reset) return reset_gpus(options->ids);
-    if (options->persistence) return set_persistence(options->ids, options->persistence);
+    if (options->persistence) code = set_persistence(options->ids, options->persistence);
+    if (options->persistence && (code != 0 || !any_setting(&options->settings))) return code;
+    if (any_setting(&options->settings)) return apply_settings(options->ids, &options->settings);
     if (options->list) return show_list(options->ids);
-    int code = show(options);
+    code = show(options);
     while (code == 0 && delay > 0) {
         fflush(stdout);
         pause_for(delay);

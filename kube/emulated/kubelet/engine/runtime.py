@@ -14,17 +14,13 @@ from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine, LocalImage, explained
 from mews.kube.emulated.kubelet.engine.container import ContainerTerminal, EngineContainer
-from mews.kube.emulated.kubelet.engine.creation import (
-    ContainerAdditions,
-    check_supported,
-    container_spec,
-    creation_of,
-)
+from mews.kube.emulated.kubelet.engine.creation import ContainerAdditions, check_supported, container_spec, creation_of
 from mews.kube.emulated.kubelet.engine.hosts_files import HostsFiles
 from mews.kube.emulated.kubelet.engine.node_files import additions_of
 from mews.kube.emulated.kubelet.engine.volumes import PodVolumes
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
+from mews.kube.emulated.kubelet.oci.container_root import DEVICES, nvml_rights
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.output import OutputLog
 from mews.kube.emulated.kubelet.runtime import Launch
@@ -70,7 +66,9 @@ class EngineRuntime:
         check_supported(pod, spec, host_allowed=self._host_allowed)
         device_files = await asyncio.to_thread(additions_of, launch.edits, self._node)
         variables, mounts = await self._pod_files(launch)
-        added = replace(device_files, mounts=(*mounts, *device_files.mounts), env={**variables, **device_files.env})
+        rights = nvml_rights(pod, launch.container) if DEVICES in device_files.env else {}
+        env = {**variables, **device_files.env, **rights}
+        added = replace(device_files, mounts=(*mounts, *device_files.mounts), env=env)
         log = OutputLog(_made(self._folder / uid_of(pod) / "logs" / launch.container) / f"{launch.attempt}.log")
         try:
             image = await self._engine.image(launch.image.container)

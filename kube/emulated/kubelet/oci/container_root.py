@@ -11,11 +11,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
+from mews.kube.api.objects import Object, containers_of, init_containers_of
 from mews.kube.deviceplugin.port import ContainerHook
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 
 DEVICES = "MEWS_NVML_DEV"
 """Names the folder with a container's device nodes to the NVML library."""
+RIGHTS = "MEWS_NVML_RIGHTS"
+"""``none``: the NVML library sets nothing for this container."""
 
 NOTHING_TO_DO = (
     "apply-cuda-memory-limits",
@@ -30,6 +33,16 @@ limits of CUDA, settings of the driver and for its applications."""
 
 class HookUnknown(Exception):
     """A hook that cannot be played; the message names it."""
+
+
+def nvml_rights(pod: Object, container: str) -> Mapping[str, str]:
+    """The variable for a container whose processes may not change GPUs: NVIDIA's driver takes that from processes with
+    CAP_SYS_ADMIN alone."""
+    found = (*init_containers_of(pod), *containers_of(pod))
+    spec = next((each for each in found if each["name"] == container), {})
+    security = spec.get("securityContext") or {}
+    added = {str(name).upper().removeprefix("CAP_") for name in (security.get("capabilities") or {}).get("add") or ()}
+    return {} if security.get("privileged") or added & {"ALL", "SYS_ADMIN"} else {RIGHTS: "none"}
 
 
 def lay_out(folder: Path, edits: ContainerEdits, place: Callable[[str], Path]) -> Mapping[str, list[str]]:

@@ -12,7 +12,7 @@ from mews.kube.api.objects import annotations_of, uid_of
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.oci import nvidia
 from mews.kube.emulated.kubelet.oci.cdi import CdiError, annotated, resolve
-from mews.kube.emulated.kubelet.oci.container_root import DEVICES, HookUnknown, lay_out
+from mews.kube.emulated.kubelet.oci.container_root import DEVICES, HookUnknown, lay_out, nvml_rights
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, combined
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch, Process, Runtime
@@ -99,7 +99,7 @@ class OciRuntime:
             if found[name]:
                 env[name] = ":".join(filter(None, (*found[name], env.get(name, usual))))
         if prepared.driver:
-            env[DEVICES] = str(folder / "dev")
+            env.update({DEVICES: str(folder / "dev"), **nvml_rights(launch.pod, launch.container)})
         return await self._runtime.start(replace(launch, env=env, gpus=_used(launch, prepared)))
 
     async def close(self) -> None:

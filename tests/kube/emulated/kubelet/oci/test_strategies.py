@@ -17,6 +17,7 @@ from mews.emulator.nvml.library import install_driver_root
 from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.images import Image
+from mews.kube.emulated.kubelet.oci.container_root import nvml_rights
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.oci.runtime import OciRuntime, prepare
 from mews.kube.emulated.kubelet.process import ProcessRuntime
@@ -27,6 +28,7 @@ from tests.emulator.nvml.test_container_toolkit import device_nodes, toolkit
 
 VERSION = "570.86.15"
 KIND = "k8s.device-plugin.nvidia.com/gpu"
+NO_RIGHTS = {"MEWS_NVML_RIGHTS": "none"}
 LIBRARIES = f"/usr/lib/{os.uname().machine}-linux-gnu"
 
 
@@ -235,3 +237,18 @@ def test_a_driver_root_is_read_as_it_is(node):
     assert "/usr/bin/nvidia-smi" in files.programs
     assert [each.uuid for each in node.driver.gpus()] == [uuid_of(n) for n in range(4)]
     assert stat.S_ISLNK((node.root / "var/run").lstat().st_mode)
+
+
+@pytest.mark.parametrize(("security", "rights"), [
+    ({}, NO_RIGHTS), ({"privileged": True}, {}), ({"privileged": False}, NO_RIGHTS),
+    ({"capabilities": {"add": ["CAP_SYS_ADMIN"]}}, {}), ({"capabilities": {"add": ["NET_ADMIN"]}}, NO_RIGHTS),
+])  # fmt: skip
+def test_only_privileged_containers_may_set_anything_of_gpus(security, rights):
+    pod = {"spec": {"containers": [{"name": "other"}], "initContainers": [{"name": "a", "securityContext": security}]}}
+    assert nvml_rights(pod, "a") == rights
+    assert nvml_rights(pod, "other") == NO_RIGHTS
+
+
+def test_a_pods_nvidia_smi_has_no_permission(node, tmp_path):
+    code, text = printed(node, tmp_path, launch(command="nvidia-smi -pl 150", NVIDIA_VISIBLE_DEVICES="all"))
+    assert (code, text.splitlines()[-2][-24:]) == (4, "Insufficient Permissions")

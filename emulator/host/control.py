@@ -1,0 +1,78 @@
+"""What NVML's setters change on a host: refused or done, and how long it lasts (NVML API reference, "Device Commands").
+
+Without persistence mode the driver shuts a GPU down once nobody has it open, and what was set is gone. The compute mode
+lasts until the driver is unloaded. An ECC mode is kept by the board and counts from the next reset or reboot on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mews.emulator.host.cards import gpu_profile
+from mews.emulator.host.errors import BadWrite, NotSupported
+from mews.emulator.telemetry.controls import CONTROL_NAMES, NO_CONTROLS, ControlError, controlled
+
+if TYPE_CHECKING:
+    from mews.emulator.host.function import Function
+    from mews.emulator.host.host import Host
+
+COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
+"""nvmlComputeMode_t; the second one is not supported any more."""
+_EXCLUSIVE_THREAD = 1
+ARCH_VOLTA, ARCH_AMPERE = 5, 7
+SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors")
+"""What can be set, by name."""
+VOLATILE, AGGREGATE = 0, 1
+
+
+def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -> None:
+    """Set one thing of a GPU that the driver has; of ``CONTROL_NAMES`` no numbers restore the default.
+
+    Raises NotSupported where the board's model has no such setting, BadWrite for a value that it does not take.
+    """
+    if name not in SETTERS:
+        raise BadWrite(f"setting {name[:40]!r}: must be one of {', '.join(SETTERS)}")
+    profile = gpu_profile(function.device.model)
+    _is_supported(name, profile.architecture, has_fan=profile.fan, has_ecc=profile.ecc)
+    try:
+        match name, numbers:
+            case "compute-mode", [mode] if mode in (0, 2, 3):
+                function.compute_mode = mode
+            case "compute-mode", [mode] if mode == _EXCLUSIVE_THREAD:
+                raise NotSupported("compute mode exclusive-thread: is not supported any more")
+            case "ecc", [0 | 1 as on]:
+                function.ecc_wanted = bool(on)
+            case "ecc-errors", [counter] if counter == VOLATILE:
+                function.ecc.corrected = function.ecc.uncorrected = 0
+            case "ecc-errors", [counter] if counter == AGGREGATE:
+                raise NotSupported("ecc-errors: counters over a board's life cannot be cleared")
+            case (("compute-mode" | "ecc" | "ecc-errors"), _):
+                raise BadWrite(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
+            case _:
+                function.controls = controlled(function.controls, name, numbers, profile)
+    except ControlError as error:
+        raise BadWrite(str(error)) from None
+    host.emit("gpu-set", function, name=name, values=list(numbers))
+    close_unused(host)
+
+
+def _is_supported(name: str, architecture: int, *, has_fan: bool, has_ecc: bool) -> None:
+    lacks = {
+        "fan": not has_fan,
+        "ecc": not has_ecc,
+        "ecc-errors": not has_ecc,
+        "gpu-clocks": architecture < ARCH_VOLTA,
+        "memory-clocks": architecture < ARCH_AMPERE,
+        "applications-clocks": has_fan,
+    }
+    if lacks.get(name):
+        raise NotSupported(f"{name}: this model has no such setting")
+
+
+def close_unused(host: Host) -> None:
+    """The driver shuts down the GPUs that nobody has open: their controls are gone."""
+    for function in host.functions():
+        if function.controls != NO_CONTROLS and not host.busy(function):
+            function.controls = NO_CONTROLS
+            host.emit("gpu-shut-down", function)

@@ -1,0 +1,114 @@
+/* Settings of one GPU: asked of the host, which knows what its driver and its model take. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "holding.h"
+#include "now.h"
+#include "session.h"
+
+/* Root's rights, unless the program's container has none: the host of an emulated GPU belongs to whoever started it. */
+static int may_set(void) {
+    const char *rights = getenv("MEWS_NVML_RIGHTS");
+    return rights == NULL || strcmp(rights, "none") != 0;
+}
+
+/* One request about this GPU. `form` follows its verb and bus address. */
+__attribute__((format(printf, 3, 4))) static Return ask(Device device, const char *verb, const char *form, ...) {
+    View view;
+    const Gpu *gpu;
+    char words[192];
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    int length = snprintf(words, sizeof words, "%s %04x:%02x:%02x.0 ", verb, gpu->domain, gpu->bus, gpu->device);
+    session_leave(OK);
+    if (!may_set()) return NO_PERMISSION;
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(words + length, sizeof words - (size_t)length, form, arguments);
+    va_end(arguments);
+    return host_request(words);
+}
+
+EXPORT Return nvmlDeviceSetPersistenceMode(Device device, unsigned mode) {
+    if (mode > 1) return INVALID_ARGUMENT;
+    return ask(device, "persistence", "%u", mode);
+}
+
+/* ---- Power and clocks ---- */
+
+EXPORT Return nvmlDeviceSetPowerManagementLimit(Device device, unsigned limit) {
+    return ask(device, "set", "power-limit %u", limit);
+}
+
+EXPORT Return nvmlDeviceSetPowerManagementLimit_v2(Device device, const PowerValue *value) {
+    enum { SCOPE_GPU = 0 };
+    if (value == NULL) return INVALID_ARGUMENT;
+    if (value->version != STRUCT_VERSION(*value, 2)) return VERSION_MISMATCH;
+    if (value->scope != SCOPE_GPU) return NOT_SUPPORTED;
+    return ask(device, "set", "power-limit %u", value->milliwatts);
+}
+
+EXPORT Return nvmlDeviceSetGpuLockedClocks(Device device, unsigned low, unsigned high) {
+    return ask(device, "set", "gpu-clocks %u %u", low, high);
+}
+EXPORT Return nvmlDeviceResetGpuLockedClocks(Device device) { return ask(device, "set", "gpu-clocks"); }
+
+EXPORT Return nvmlDeviceSetMemoryLockedClocks(Device device, unsigned low, unsigned high) {
+    return ask(device, "set", "memory-clocks %u %u", low, high);
+}
+EXPORT Return nvmlDeviceResetMemoryLockedClocks(Device device) { return ask(device, "set", "memory-clocks"); }
+
+EXPORT Return nvmlDeviceSetApplicationsClocks(Device device, unsigned memory, unsigned graphics) {
+    return ask(device, "set", "applications-clocks %u %u", memory, graphics);
+}
+EXPORT Return nvmlDeviceResetApplicationsClocks(Device device) { return ask(device, "set", "applications-clocks"); }
+
+/* ---- Modes ---- */
+
+EXPORT Return nvmlDeviceSetComputeMode(Device device, unsigned mode) {
+    return ask(device, "set", "compute-mode %u", mode);
+}
+
+EXPORT Return nvmlDeviceSetEccMode(Device device, unsigned mode) { return ask(device, "set", "ecc %u", mode); }
+
+EXPORT Return nvmlDeviceClearEccErrorCounts(Device device, unsigned counter) {
+    return ask(device, "set", "ecc-errors %u", counter);
+}
+
+/* ---- Fans: those of a board turn alike ---- */
+
+enum { FANS = 2, POLICY_AUTOMATIC = 0, POLICY_MANUAL = 1 };
+
+EXPORT Return nvmlDeviceSetFanSpeed_v2(Device device, unsigned fan, unsigned speed) {
+    if (fan >= FANS) return INVALID_ARGUMENT;
+    return ask(device, "set", "fan %u", speed);
+}
+
+EXPORT Return nvmlDeviceSetDefaultFanSpeed_v2(Device device, unsigned fan) {
+    if (fan >= FANS) return INVALID_ARGUMENT;
+    return ask(device, "set", "fan");
+}
+
+EXPORT Return nvmlDeviceGetFanControlPolicy_v2(Device device, unsigned fan, unsigned *policy) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (gpu->fan_low < 0) return session_leave(NOT_SUPPORTED);
+    if (policy == NULL || fan >= FANS) return session_leave(INVALID_ARGUMENT);
+    *policy = gpu->fan_fixed >= 0 ? POLICY_MANUAL : POLICY_AUTOMATIC;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceSetFanControlPolicy(Device device, unsigned fan, unsigned policy) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    unsigned speed = (unsigned)fan_now(&view, gpu);
+    session_leave(OK);
+    if (fan >= FANS || policy > POLICY_MANUAL) return INVALID_ARGUMENT;
+    return policy == POLICY_MANUAL ? ask(device, "set", "fan %u", speed) : ask(device, "set", "fan");
+}

@@ -1,0 +1,223 @@
+/* Options that set something of GPUs: power limit, clocks, compute mode and ECC. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "gpus.h"
+
+enum { POWER_LIMIT, LOCK_GPU, RESET_GPU, LOCK_MEMORY, RESET_MEMORY, APPLICATIONS, RESET_APPLICATIONS, COMPUTE, ECC_MODE,
+       ECC_ERRORS };
+
+typedef struct {
+    const char *brief, *name, *takes; /* takes NULL: no value */
+    int lasts;                        /* longer than the driver has the GPU open */
+    int (*understood)(const char *given, unsigned *one, unsigned *two);
+    Return (*set)(Device device, unsigned one, unsigned two);
+    /* What was done, and why it was not. */
+    void (*done)(const char *bus_id, unsigned one, unsigned two);
+    const char *failed;
+} Setting;
+
+/* ---- Values ---- */
+
+static int number(const char *text, const char *end, unsigned *out) {
+    unsigned long long value = 0;
+    if (text == end) return 0;
+    for (; text < end; text++) {
+        if (!isdigit((unsigned char)*text) || value > 99999999) return 0;
+        value = value * 10 + (unsigned)(*text - '0');
+    }
+    *out = (unsigned)value;
+    return 1;
+}
+
+/* "1000" or "900,1200". */
+static int range(const char *given, unsigned *one, unsigned *two) {
+    const char *comma = strchr(given, ','), *end = given + strlen(given);
+    if (comma == NULL) return number(given, end, one) && number(given, end, two);
+    return number(given, comma, one) && number(comma + 1, end, two);
+}
+
+static int pair(const char *given, unsigned *one, unsigned *two) {
+    return strchr(given, ',') != NULL && range(given, one, two);
+}
+
+static int watts(const char *given, unsigned *one, unsigned *two) {
+    char *end;
+    double value = strtod(given, &end);
+    if (*given == 0 || *end != 0 || !(value >= 0) || value > 100000) return 0;
+    *one = (unsigned)(value * 1000 + 0.5);
+    return 1;
+}
+
+static int word_of(const char *given, const char *const *words, unsigned count, unsigned *one) {
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(given, words[i]) == 0) return (*one = i) + 1;
+    return number(given, given + strlen(given), one) && *one < count;
+}
+
+static const char *const COMPUTE_WORDS[] = {"DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED", "EXCLUSIVE_PROCESS"};
+static const char *const ON_WORDS[] = {"DISABLED", "ENABLED"};
+static const char *const COUNTER_WORDS[] = {"VOLATILE", "AGGREGATE"};
+
+static int compute_word(const char *given, unsigned *one, unsigned *two) { return word_of(given, COMPUTE_WORDS, 4, one); }
+static int on_word(const char *given, unsigned *one, unsigned *two) { return word_of(given, ON_WORDS, 2, one); }
+static int counter_word(const char *given, unsigned *one, unsigned *two) { return word_of(given, COUNTER_WORDS, 2, one); }
+static int nothing(const char *given, unsigned *one, unsigned *two) { return 1; }
+
+/* ---- Calls ---- */
+
+static unsigned limit_before;
+
+static Return set_limit(Device device, unsigned one, unsigned two) {
+    Return result = api.nvmlDeviceGetPowerManagementLimit(device, &limit_before);
+    return result != OK ? result : api.nvmlDeviceSetPowerManagementLimit(device, one);
+}
+static Return lock_gpu(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetGpuLockedClocks(device, one, two);
+}
+static Return reset_gpu(Device device, unsigned one, unsigned two) { return api.nvmlDeviceResetGpuLockedClocks(device); }
+static Return lock_memory(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetMemoryLockedClocks(device, one, two);
+}
+static Return reset_memory(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceResetMemoryLockedClocks(device);
+}
+static Return applications(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetApplicationsClocks(device, one, two);
+}
+static Return reset_applications(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceResetApplicationsClocks(device);
+}
+static Return compute(Device device, unsigned one, unsigned two) { return api.nvmlDeviceSetComputeMode(device, one); }
+static Return ecc_mode(Device device, unsigned one, unsigned two) { return api.nvmlDeviceSetEccMode(device, one); }
+static Return ecc_errors(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceClearEccErrorCounts(device, one);
+}
+
+/* ---- Words ---- */
+
+static void limit_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Power limit for GPU %s was set to %.2f W from %.2f W.\n", bus_id, one / 1000.0, limit_before / 1000.0);
+}
+static void lock_gpu_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("GPU clocks set to \"(gpuClkMin %u, gpuClkMax %u)\" for GPU %s\n", one, two, bus_id);
+}
+static void lock_memory_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Memory clocks set to \"(memClkMin %u, memClkMax %u)\" for GPU %s\n", one, two, bus_id);
+}
+static void applications_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Applications clocks set to \"(MEM %u, SM %u)\" for GPU %s\n", one, two, bus_id);
+}
+static void compute_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Set compute mode to %s for GPU %s.\n", COMPUTE_WORDS[one], bus_id);
+}
+static void ecc_mode_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("%s ECC support for GPU %s.\n", one ? "Enabled" : "Disabled", bus_id);
+}
+static void ecc_errors_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Reset %s ECC errors to zero for GPU %s.\n", one ? "aggregate" : "volatile", bus_id);
+}
+
+static const Setting SETTINGS[] = {
+    [POWER_LIMIT] = {"-pl", "--power-limit", "a number of watts", 0, watts, set_limit, limit_done, "set the power limit"},
+    [LOCK_GPU] = {"-lgc", "--lock-gpu-clocks", "MHz as MIN,MAX or one number", 0, range, lock_gpu, lock_gpu_done,
+                  "lock the GPU clocks"},
+    [RESET_GPU] = {"-rgc", "--reset-gpu-clocks", NULL, 1, nothing, reset_gpu, NULL, "reset the GPU clocks"},
+    [LOCK_MEMORY] = {"-lmc", "--lock-memory-clocks", "MHz as MIN,MAX or one number", 0, range, lock_memory,
+                     lock_memory_done, "lock the memory clocks"},
+    [RESET_MEMORY] = {"-rmc", "--reset-memory-clocks", NULL, 1, nothing, reset_memory, NULL,
+                      "reset the memory clocks"},
+    [APPLICATIONS] = {"-ac", "--applications-clocks", "MHz as MEMORY,GRAPHICS", 0, pair, applications, applications_done,
+                      "set the applications clocks"},
+    [RESET_APPLICATIONS] = {"-rac", "--reset-applications-clocks", NULL, 1, nothing, reset_applications, NULL,
+                            "reset the applications clocks"},
+    [COMPUTE] = {"-c", "--compute-mode", "0, 2 or 3", 1, compute_word, compute, compute_done, "set the compute mode"},
+    [ECC_MODE] = {"-e", "--ecc-config", "0 or 1", 1, on_word, ecc_mode, ecc_mode_done, "set the ECC mode"},
+    [ECC_ERRORS] = {"-p", "--reset-ecc-errors", "0 or 1", 1, counter_word, ecc_errors, ecc_errors_done,
+                    "clear the ECC errors"},
+};
+_Static_assert(sizeof SETTINGS / sizeof *SETTINGS == SETTING_COUNT, "Settings has room for each");
+
+/* ---- Doing it ---- */
+
+int setting_option(int count, char **arguments, int *at, Settings *settings) {
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        const Setting *one = &SETTINGS[i];
+        if (one->takes != NULL && valued(one->name, one->brief, count, arguments, at, &settings->given[i])) return 1;
+        if (one->takes != NULL || (strcmp(arguments[*at], one->brief) != 0 && strcmp(arguments[*at], one->name) != 0))
+            continue;
+        settings->given[i] = "";
+        return 1;
+    }
+    return 0;
+}
+
+int is_setting(const char *argument) {
+    for (size_t i = 0; i < SETTING_COUNT; i++)
+        if (strcmp(argument, SETTINGS[i].brief) == 0 || strcmp(argument, SETTINGS[i].name) == 0) return 1;
+    return 0;
+}
+
+int any_setting(const Settings *settings) {
+    for (size_t i = 0; i < SETTING_COUNT; i++)
+        if (settings->given[i] != NULL) return 1;
+    return 0;
+}
+
+/* Why a value was not taken, where more can be said than the code does. */
+static int explained(const Setting *one, Return result, Device device, const char *bus_id, unsigned first,
+                     unsigned second) {
+    unsigned low = 0, high = 0;
+    if (result != INVALID_ARGUMENT) return 0;
+    if (one == &SETTINGS[POWER_LIMIT]) {
+        api.nvmlDeviceGetPowerManagementLimitConstraints(device, &low, &high);
+        printf("Provided power limit %.2f W is not a valid power limit which should be between %.2f W and %.2f W for GPU"
+               " %s\n", first / 1000.0, low / 1000.0, high / 1000.0, bus_id);
+    } else if (one == &SETTINGS[APPLICATIONS]) {
+        printf("Specified clock combination \"(MEM %u, SM %u)\" is not supported for GPU %s. Run"
+               " 'nvidia-smi -q -d SUPPORTED_CLOCKS' to see list of supported clock combinations\n", first, second, bus_id);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static int set_one(const Setting *one, Device device, unsigned first, unsigned second) {
+    char bus_id[VALUE_SIZE];
+    unsigned persistent = 1;
+    bus_id_of(device, bus_id);
+    Return result = one->set(device, first, second);
+    if (result != OK) {
+        if (!explained(one, result, device, bus_id, first, second))
+            printf("Failed to %s for GPU %s: %s\n", one->failed, bus_id, api.nvmlErrorString(result));
+        return exit_code_of(result);
+    }
+    if (one->done) one->done(bus_id, first, second);
+    api.nvmlDeviceGetPersistenceMode(device, &persistent);
+    if (!one->lasts && !persistent)
+        printf("\nWarning: persistence mode is disabled on device %s. The setting is lost when no program has the GPU open:"
+               " enable persistence mode with -pm 1 first.\n", bus_id);
+    return 0;
+}
+
+int apply_settings(const char *ids, const Settings *settings) {
+    int code = 0;
+    unsigned values[SETTING_COUNT][2] = {{0}};
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        const char *given = settings->given[i];
+        if (given == NULL || SETTINGS[i].understood(given, &values[i][0], &values[i][1])) continue;
+        printf("\"%s\" is not a value of \"%s\": must be %s.\n", given, SETTINGS[i].name, SETTINGS[i].takes);
+        return misused("Nothing was changed.");
+    }
+    Selection selection = select_gpus(ids, "No devices were found");
+    for (size_t i = 0; i < SETTING_COUNT && code == 0; i++)
+        for (unsigned gpu = 0; settings->given[i] != NULL && gpu < selection.count && code == 0; gpu++)
+            code = set_one(&SETTINGS[i], selection.devices[gpu], values[i][0], values[i][1]);
+    puts(code == 0 ? "All done." : "Terminating early due to previous errors.");
+    if (code == 0 && settings->given[ECC_MODE] != NULL) puts("Reboot required.");
+    free(selection.devices);
+    return code;
+}

@@ -1,0 +1,162 @@
+"""NVML's setters on a host: what is taken, what is refused, and how long it lasts."""
+
+import pytest
+
+from mews.emulator.host.act import begin
+from mews.emulator.host.errors import BadWrite, DeviceLost, NoSuchDevice, NotSupported
+from mews.emulator.host.nvml_view import nvml_host
+from mews.emulator.host.telemetry import report_of
+from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
+from tests.emulator.host.bench import Pair
+
+V100, A100, H100, T4 = "000004", "000001", "000002", "000003"
+
+
+@pytest.fixture
+def pair():
+    pair = Pair(ports=("1",) * 4)
+    assert [pair.device(each).device.model for each in (V100, A100, H100, T4)] == ["V100", "A100", "H100", "T4"]
+    return pair
+
+
+def put(pair, device, name, *numbers):
+    pair.operator.set_gpu(pair.device(device).bdf, name, numbers, pair.t)
+
+
+def shown(pair, device):
+    function = pair.device(device)
+    return next(gpu for gpu in nvml_host(pair.host).gpus if gpu.bus_id == function.bdf)
+
+
+def persist(pair, device, on=True):
+    pair.operator.persistence(pair.device(device).bdf, on, pair.t)
+
+
+@pytest.mark.parametrize(("device", "name", "numbers", "controls"), [
+    (V100, "power-limit", (100_000,), BoardControls(power_limit_mw=100_000)),
+    (V100, "power-limit", (250_000,), BoardControls(power_limit_mw=250_000)),
+    (V100, "gpu-clocks", (900, 1200), BoardControls(gpu_clocks=(900, 1200))),
+    (T4, "gpu-clocks", (900, 9999), BoardControls(gpu_clocks=(900, 9999))),
+    (A100, "memory-clocks", (1215, 1215), BoardControls(memory_clocks=(1215, 1215))),
+    (V100, "applications-clocks", (877, 1365), BoardControls(applications=(877, 1365))),
+])  # fmt: skip
+def test_a_value_within_bounds_is_kept_while_persistence_mode_is_on(pair, device, name, numbers, controls):
+    persist(pair, device)
+    put(pair, device, name, *numbers)
+    assert pair.device(device).controls == controls
+    assert report_of(pair.host)[pair.device(device).device.uuid].controls == controls
+    assert shown(pair, device).controls == controls
+    if name != "power-limit":
+        put(pair, device, name)
+        assert pair.device(device).controls == NO_CONTROLS
+
+
+@pytest.mark.parametrize(("device", "name", "numbers", "refusal"), [
+    (V100, "power-limit", (99_999,), BadWrite),
+    (V100, "power-limit", (250_001,), BadWrite),
+    (V100, "power-limit", (200_000, 1), BadWrite),
+    (V100, "gpu-clocks", (1200, 900), BadWrite),
+    (V100, "gpu-clocks", (1200,), BadWrite),
+    (V100, "gpu-clocks", (0, 0), BadWrite),
+    (V100, "memory-clocks", (877, 877), NotSupported),
+    (V100, "applications-clocks", (877, 1366), BadWrite),
+    (V100, "applications-clocks", (810, 1380), BadWrite),
+    (V100, "fan", (50,), NotSupported),
+    (V100, "compute-mode", (4,), BadWrite),
+    (V100, "compute-mode", (), BadWrite),
+    (V100, "compute-mode", (1,), NotSupported),
+    (V100, "ecc", (2,), BadWrite),
+    (V100, "ecc-errors", (1,), NotSupported),
+    (V100, "ecc-errors", (2,), BadWrite),
+    (V100, "colour", (1,), BadWrite),
+])  # fmt: skip
+def test_what_a_board_does_not_take_changes_nothing(pair, device, name, numbers, refusal):
+    persist(pair, device)
+    function = pair.device(device)
+    pair.events()
+    with pytest.raises(refusal):
+        put(pair, device, name, *numbers)
+    assert (function.controls, function.compute_mode, function.ecc_wanted) == (NO_CONTROLS, 0, None)
+    assert pair.events() == []
+
+
+def test_without_persistence_mode_settings_last_while_somebody_has_the_gpu_open(pair):
+    pair.hold(V100, "nvml/1")
+    put(pair, V100, "power-limit", 150_000)
+    pair.hold(V100, "nvml/2")
+    pair.release("nvml/1")
+    assert pair.device(V100).controls.power_limit_mw == 150_000
+    pair.events()
+    pair.release("nvml/2")
+    assert pair.device(V100).controls == NO_CONTROLS
+    assert pair.events() == ["gpu-shut-down"]
+
+
+def test_switching_persistence_mode_off_loses_them_where_nobody_has_the_gpu_open(pair):
+    for device in (V100, A100):
+        persist(pair, device)
+        put(pair, device, "power-limit", 150_000)
+    pair.hold(A100)
+    persist(pair, V100, False)
+    persist(pair, A100, False)
+    assert pair.device(V100).controls == NO_CONTROLS
+    assert pair.device(A100).controls.power_limit_mw == 150_000
+
+
+def test_the_compute_mode_lasts_until_the_driver_is_unloaded(pair):
+    pair.hold(V100, "nvml/1")
+    put(pair, V100, "compute-mode", 3)
+    pair.release("nvml/1")
+    assert shown(pair, V100).compute_mode == 3
+    pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
+    assert shown(pair, V100).compute_mode == 0
+
+
+def test_an_ecc_mode_counts_from_the_next_reset_on(pair):
+    put(pair, V100, "ecc", 0)
+    assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (None, False)
+    pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
+    assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (False, False)
+    put(pair, V100, "ecc", 1)
+    assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (False, True)
+    pair.host.set_power(False, pair.t)
+    pair.host.set_power(True, pair.t)
+    assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (True, True)
+
+
+def test_clearing_errors_keeps_those_of_the_boards_life(pair):
+    pair.host.faults.add({"kind": "ecc-errors", "device": V100, "corrected": 3, "uncorrected": 1}, pair.t)
+    put(pair, V100, "ecc-errors", 0)
+    counts = shown(pair, V100).ecc
+    assert (counts.volatile_corrected, counts.volatile_uncorrected) == (0, 0)
+    assert (counts.aggregate_corrected, counts.aggregate_uncorrected) == (3, 1)
+    assert shown(pair, V100).ecc_enabled is None
+
+
+def test_a_lost_gpu_and_one_without_a_driver_take_nothing(pair):
+    pair.host.fall(pair.device(V100))
+    with pytest.raises(DeviceLost):
+        put(pair, V100, "power-limit", 150_000)
+    pair.operator.unbind(pair.device(A100).bdf, pair.t)
+    with pytest.raises(NoSuchDevice):
+        put(pair, A100, "power-limit", 150_000)
+
+
+def test_scenarios_and_control_set_by_the_same_words(pair):
+    persist(pair, V100)
+    begin(pair.tree, {"do": "set-gpu", "device": V100, "setting": "gpu-clocks", "values": [900, 1200]}, pair.t)
+    begin(pair.tree, {"do": "set-gpu", "device": V100, "setting": "power-limit", "values": 150_000}, pair.t)
+    assert pair.device(V100).controls == BoardControls(power_limit_mw=150_000, gpu_clocks=(900, 1200))
+    begin(pair.tree, {"do": "set-gpu", "device": V100, "setting": "gpu-clocks"}, pair.t)
+    assert pair.device(V100).controls == BoardControls(power_limit_mw=150_000)
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ({"setting": "power"}, "setting 'power': must be one of power-limit"),
+    ({"setting": "power-limit", "values": ["x"]}, "values x: must be whole numbers"),
+    ({"setting": "power-limit", "values": [True]}, "values True: must be whole numbers"),
+    ({"setting": "power-limit", "values": [-1]}, "values -1: must be whole numbers"),
+])  # fmt: skip
+def test_what_is_no_setting_is_refused_in_words(pair, more, words):
+    with pytest.raises(ValueError, match=words):
+        begin(pair.tree, {"do": "set-gpu", "device": V100, **more}, pair.t)

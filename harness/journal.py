@@ -46,6 +46,8 @@ of the device are up and it answers)::
                                waiting           *function*, what: a write that blocks while the GPU is in use
                                rescanned         below: the bridge below which was looked, None for everywhere
                                virtual-functions  *function*, count: an adapter has so many from now on
+                               gpu-set      *function*, name, values: a setter of NVML
+                               gpu-shut-down  *function*: nobody uses it; its settings are gone
     kubelet    kubelet/host-1  registered        resource
                                devices           resource, healthy [id], unhealthy [id]: a list of the plugin
                                allocated         pod (namespace/name), uid, container, resource, devices [id]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from ci.reference import PAGES
+from ci.reference import PAGES, nvml
 from mews import environment
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.inventory_schema import hardware_schema
@@ -303,3 +303,21 @@ def test_all_that_emulated_clusters_ignore_is_on_its_page() -> None:
         assert any(ref in row and why in row and all(f"`{name}`" in row for name in names.split()) for row in rows), ref
     for (group, kind), why in IGNORED_KINDS.items():
         assert any(group in row and kind in row and why in row for row in rows)
+
+
+def test_the_page_of_nvml_has_every_function_of_the_library_once():
+    names = (ROOT / "emulator/nvml/symbols.txt").read_text(encoding="utf-8").split()
+    states = nvml.functions()
+    assert list(states) == names
+    assert {name for name, state in states.items() if state == "acts"} >= {
+        "nvmlDeviceSetPowerManagementLimit", "nvmlDeviceRemoveGpu", "nvmlDeviceResetGpuLockedClocks"
+    }  # fmt: skip
+    assert states["nvmlDeviceGetPowerUsage"] == states["nvmlDeviceQueryDrainState"] == "answers"
+    assert states["nvmlDeviceSetMigMode"] == "not supported"
+
+
+def test_the_page_of_nvml_knows_what_nvidia_smi_refuses():
+    states = nvml.options()
+    assert (states["--power-limit, -pl"], states["--multi-instance-gpu, -mig"]) == ("emulated", "refused")
+    assert "mig" in nvml.refused_commands()
+    assert "drain" not in nvml.refused_commands()

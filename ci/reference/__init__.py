@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ci.reference import bugs, commands, faults, ignored, journal, schemas, testing, values
+from ci.reference import bugs, commands, faults, ignored, journal, nvml, schemas, testing, values
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": commands.page,
@@ -25,6 +25,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/exit-codes.md": values.exit_codes_page,
     "reference/environment.md": values.environment_page,
     "reference/ignored.md": ignored.page,
+    "reference/nvml.md": nvml.page,
     "reference/bugs.md": bugs.page,
     **bugs.pages(),
 }

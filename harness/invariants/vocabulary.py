@@ -49,6 +49,8 @@ WORDS: Mapping[tuple[str, str], Fields] = {
     ("host", "waiting"): _fields(*_FUNCTION, "what"),
     ("host", "used"): _fields(*_FUNCTION, "holders"),
     ("host", "virtual-functions"): _fields(*_FUNCTION, "count"),
+    ("host", "gpu-set"): _fields(*_FUNCTION, "name", "values"),
+    ("host", "gpu-shut-down"): _fields(*_FUNCTION),
     ("host", "rescanned"): _fields("below"),
     ("host", "powered-off"): _fields(),
     ("host", "powered-on"): _fields(),

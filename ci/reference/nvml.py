@@ -1,0 +1,80 @@
+"""What of NVML and nvidia-smi is emulated, read from the sources in C: functions, options and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from ci.reference.markdown import code, paragraphs, table
+from mews.emulator import nvml
+
+SOURCES = Path(nvml.__file__).parent / "c"
+_DEFINED = re.compile(r"^EXPORT Return (nvml\w+)", re.MULTILINE)
+_READS = re.compile(r"Get[A-Z]|Query")
+_UNSUPPORTED = re.compile(r"^UNSUPPORTED\((nvml\w+)\)", re.MULTILINE)
+_VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
+_FLAG = re.compile(r'is\(arguments\[at\], "(-\w+)", "(--[\w-]+)"\)')
+_SETTING = re.compile(r'\{"(-\w+)", "(--[\w-]+)", (?:"|NULL)')
+_PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
+_ACTING = ("lib/setters.c", "lib/hotplug.c")
+"""The files whose functions change something of a GPU."""
+
+
+def functions() -> dict[str, str]:
+    """Return NVML's functions -> ``acts``, ``answers`` or ``not supported``."""
+    names = (SOURCES.parent / "symbols.txt").read_text(encoding="utf-8").split()
+    lacking = set(_UNSUPPORTED.findall(_source("lib/unsupported.c")))
+    acting = {name for path in _ACTING for name in _DEFINED.findall(_source(path)) if not _READS.search(name)}
+    return {name: "not supported" if name in lacking else "acts" if name in acting else "answers" for name in names}
+
+
+def _source(path: str) -> str:
+    return (SOURCES / path).read_text(encoding="utf-8")
+
+
+def options() -> dict[str, str]:
+    """Return nvidia-smi's options, with their short forms -> ``emulated`` or ``refused``."""
+    main, settings = _source("smi/main.c"), _source("smi/settings.c")
+    refused = main[main.index("NOT_EMULATED[]") : main.index("OTHER_COMMANDS[]")]
+    emulated = [(name, brief) for name, brief in _VALUED.findall(main)]
+    emulated += [(name, brief) for brief, name in (*_FLAG.findall(main), *_SETTING.findall(settings))]
+    found = {_both(name, brief): "emulated" for name, brief in emulated}
+    found |= {_both(name, brief): "refused" for brief, name in _PAIR.findall(refused)}
+    return dict(sorted(found.items()))
+
+
+def _both(name: str, brief: str) -> str:
+    return f"{name}, {brief}" if brief else name
+
+
+def refused_commands() -> list[str]:
+    """Return nvidia-smi's commands that are refused, such as ``mig``."""
+    main = _source("smi/main.c")
+    words = main[main.index("OTHER_COMMANDS[]") :].partition("}")[0]
+    return re.findall(r'"([\w-]+)"', words)
+
+
+def page() -> str:
+    """Return the page."""
+    states, switches = functions(), options()
+    real = [name for name, state in states.items() if state != "not supported"]
+    return paragraphs(
+        "# NVML and nvidia-smi",
+        f"Of {len(states)} functions of NVML, {len(real)} are emulated. The others return `NVML_ERROR_NOT_SUPPORTED`. "
+        "[NVML and nvidia-smi](../nvml.md) explains how to use them.",
+        "## Functions that change a GPU",
+        _listed(name for name, state in states.items() if state == "acts"),
+        "## Functions that answer",
+        _listed(name for name, state in states.items() if state == "answers"),
+        "## Functions that are not supported",
+        _listed(name for name, state in states.items() if state == "not supported"),
+        "## Options of nvidia-smi",
+        "Refused options and commands change nothing, and exit with code 3.",
+        table(("option", "state"), [(code(name), state) for name, state in switches.items()]),
+        f"Refused commands: {', '.join(map(code, refused_commands()))}.",
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(code, names)) + "."

@@ -62,6 +62,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do
 
+    def finish(self) -> None:
+        """Close both ends of the connection, even if the client left before its answer: flushing fails then."""
+        try:
+            super().finish()
+        except OSError:
+            self.close_connection = True
+        finally:
+            self.rfile.close()
+
     def _send(self, reply: Response, sent: int | None) -> None:
         lower = {name.lower(): value for name, value in reply.headers.items()}
         self.send_response_only(reply.status)

@@ -124,6 +124,8 @@ def _is_one(client: Client, judged: DialectClauses) -> bool:
 
 
 def _names(reply: HttpReply, judged: DialectClauses) -> bool:
-    """Whether one of the dialect's own member names stands in it, be it wrapped, cut short or in another case."""
+    """Whether one of the dialect's own member names or error codes is in it, be it wrapped, cut short or in another
+    case."""
     text = reply.text.lower()
-    return any(f'"{word.lower()}"' in text for word in judged.words)
+    known = [*(f'"{word}"' for word in judged.words), *(f'"{code}' for code in judged.codes)]
+    return any(each.lower() in text for each in known)

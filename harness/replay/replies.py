@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,8 @@ OF_ONE_CONNECTION = frozenset({"connection", "content-length", "date", "keep-ali
 CREDENTIALS = ("x-auth-token", "authorization")
 NOT_FOUND, NOT_ALLOWED, REFUSED = 404, 405, 401
 READING = ("GET", "HEAD")
+SECRETS = ("username", "password", "client_secret")
+"""Fields of a login form (RFC 6749, 4.3.2) that a recording hides, or that another client fills in otherwise."""
 
 
 CONDITIONS = ("odata-version", "if-match", "if-none-match")
@@ -114,13 +117,15 @@ def conditions_of(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _asked(method: str, path: str, query: Mapping[str, str], conditions: Mapping[str, str], body: str) -> _Asked:
-    """Login bodies are told apart by nothing: passwords are in no recording."""
+    """Login bodies differ by nothing that is secret: passwords are in no recording."""
     try:
         value: Any = json.loads(body) if body else ""
     except (ValueError, RecursionError):
         value = body
     if isinstance(value, dict) and "Password" in value:
         value = "credentials"
+    elif isinstance(value, str) and "password=" in value:
+        value = [pair for pair in parse_qsl(value) if pair[0] not in SECRETS]
     asked = frozenset(query.items()), frozenset(conditions.items())
     return _Asked(method, path.rstrip("/") or "/", *asked, json.dumps(value, sort_keys=True))
 

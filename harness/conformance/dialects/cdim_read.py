@@ -26,6 +26,7 @@ from mews.harness.conformance.dialects.cdim_table import (
 )
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import at, kind_of, objects, shown, text
+from mews.harness.conformance.json_reads import insist_on_object
 from mews.harness.conformance.moves import one_device_each
 
 DEFAULT_GROUP = "00000000-0000-7000-8000-000000000000"
@@ -38,7 +39,7 @@ Found = Mapping[str, Any]
 
 def listing(bench: ClauseContext) -> None:
     """``{"count", "resources": [{"device": {…}}]}``."""
-    for each in _list(bench, RESOURCES, "resources", tries=1):
+    for each in _list(bench, RESOURCES, "resources"):
         must(isinstance(each.get("device"), dict), f"GET {RESOURCES}: {shown(each)}: must have device, an object")
 
 
@@ -369,8 +370,8 @@ def _refused(bench: ClauseContext, path: str, status: int) -> HttpReply:
     return reply
 
 
-def _list(bench: ClauseContext, path: str, name: str, *, tries: int = 3) -> list[Found]:
-    found = whole(bench, path, tries=tries).get(name)
+def _list(bench: ClauseContext, path: str, name: str) -> list[Found]:
+    found = whole(bench, path).get(name)
     must(isinstance(found, list), f"GET {path}: {name}: {kind_of(found)}, must be a list")
     assert isinstance(found, list)
     strange = next((each for each in found if not isinstance(each, dict)), None)
@@ -378,27 +379,17 @@ def _list(bench: ClauseContext, path: str, name: str, *, tries: int = 3) -> list
     return found
 
 
-def whole(bench: ClauseContext, path: str, *, tries: int = 3) -> dict[str, Any]:
-    """The object of a 200; headers that are not the documents' are noted. A reply that is no JSON is noted, too, and
-    asked for again, as often as that.
+def whole(bench: ClauseContext, path: str) -> dict[str, Any]:
+    """The object of a 200; headers that are not the documents' are noted. Raises as insist_on_object."""
 
-    Raises Unmet.
-    """
-    for left in reversed(range(tries)):
-        reply: HttpReply = bench.insist(lambda: bench.face.send("GET", path))
-        must(reply.status == 200, f"GET {path}: HTTP {reply.status}, must be 200")
-        try:
-            value = reply.json()
-            break
-        except Malformed as error:
-            if not left:
-                raise Unmet(f"GET {path}: {error}") from error
-            bench.note("form", f"GET {path}: {error}")
-    must(isinstance(value, dict), f"GET {path}: {kind_of(value)}, must be an object")
+    def ask() -> HttpReply:
+        found: HttpReply = bench.face.send("GET", path)
+        return found
+
+    reply, value = insist_on_object(bench, ask, f"GET {path}")
     if reply.headers.get("x-content-type-options", "").lower() != "nosniff":
         bench.note("sniffing", f"GET {path}: must have X-Content-Type-Options: nosniff")
-    found: dict[str, Any] = value
-    return found
+    return value
 
 
 def _value(reply: HttpReply) -> Any:

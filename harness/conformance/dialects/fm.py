@@ -174,5 +174,5 @@ AUTHORISED: tuple[Clause, ...] = (
 CLAUSES = (TOKEN_FORM, *resting_on((TOKEN_FORM.id,), AUTHORISED))
 
 DIALECT_CLAUSES = DialectClauses(
-    FmTableClient, CLAUSES, __file__, login=True, home=RESOURCES, words=("res_uuid", "E02", "mach_uuid")
+    FmTableClient, CLAUSES, __file__, login=True, home=RESOURCES, words=("res_uuid", "mach_uuid"), codes=("E02",)
 )

@@ -15,6 +15,7 @@ from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.fm_table import FABRIC, NO_MACHINE, RESOURCES, model_of, token_of
 from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
 from mews.harness.conformance.fields import at, kind_of, objects, shown, text
+from mews.harness.conformance.json_reads import insist_on_object
 from mews.harness.conformance.moves import one_device_each
 
 MACHINES = f"{FABRIC}/machines"
@@ -279,16 +280,14 @@ def _selected(spec: Mapping[str, Any]) -> str:
 
 def _cluster(bench: ClauseContext, path: str) -> dict[str, Any]:
     """An object of the cluster manager."""
-    reply = bench.insist(lambda: bench.face.send("GET", path))
-    if reply.status in (403, 404):
-        raise NotJudged(f"GET {path}: HTTP {reply.status}: no cluster of that name; MEWS_FM_CLUSTER names one")
-    try:
-        value = reply.json()
-    except Malformed as error:
-        raise Unmet(f"GET {path}: {error}") from error
-    must(200 <= reply.status < 300 and isinstance(value, dict), f"GET {path}: HTTP {reply.status}: must be an object")
-    found: dict[str, Any] = value
-    return found
+
+    def ask() -> HttpReply:
+        reply: HttpReply = bench.face.send("GET", path)
+        if reply.status in (403, 404):
+            raise NotJudged(f"GET {path}: HTTP {reply.status}: no cluster of that name; MEWS_FM_CLUSTER names one")
+        return reply
+
+    return insist_on_object(bench, ask, f"GET {path}", most=299)[1]
 
 
 # What they share
@@ -319,16 +318,11 @@ def _object(bench: ClauseContext, path: str, *names: str) -> list[Mapping[str, A
 
 
 def _whole(bench: ClauseContext, path: str, **query: str) -> dict[str, Any]:
-    reply: HttpReply = bench.insist(lambda: bench.face.send("GET", path, query=query))
-    where = f"GET {bench.face.at(path, **query)}"
-    must(reply.status == 200, f"{where}: HTTP {reply.status}, must be 200")
-    try:
-        value = reply.json()
-    except Malformed as error:
-        raise Unmet(f"{where}: {error}") from error
-    must(isinstance(value, dict), f"{where}: {kind_of(value)}, must be an object")
-    found: dict[str, Any] = value
-    return found
+    def ask() -> HttpReply:
+        found: HttpReply = bench.face.send("GET", path, query=query)
+        return found
+
+    return insist_on_object(bench, ask, f"GET {bench.face.at(path, **query)}")[1]
 
 
 def _known(bench: ClauseContext) -> list[str]:

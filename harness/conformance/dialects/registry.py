@@ -20,7 +20,8 @@ class DialectClauses(Struct, frozen=True):
 
     ``login``: it asks for credentials. ``lists_ports``: its listing names the host ports, also those without a device.
     ``home``: a path that any such chassis answers, with one of the member names ``words`` somewhere, or with nothing;
-    by it one sees that something is no such chassis. ``gates``: clauses that are judged whatever a profile asks for.
+    by it one sees that something is no such chassis. ``codes``: how its error codes begin, by which it is known behind
+    a 401. ``gates``: clauses that are judged whatever a profile asks for.
     """
 
     face: Callable[[Client], TableClient]
@@ -30,6 +31,7 @@ class DialectClauses(Struct, frozen=True):
     lists_ports: bool = True
     home: str = ""
     words: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Our own Redfish service as it was recorded, in this process: to be scarred and judged without a wire."""
+"""Our own services as they were recorded, in this process: to be scarred and judged without a wire."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class RecordedService:
 
 
 @functools.cache
-def our_service() -> RecordedService:
-    """Read once, over TLS."""
+def our_service(dialect: str = "redfish") -> RecordedService:
+    """Read once, over TLS where the dialect has a login."""
     with served(password=PASSWORD) as server:
-        client = Client(ChassisTarget(url_of(server, "redfish"), ca_of(server), patience_s=10.0))
+        client = Client(ChassisTarget(url_of(server, dialect), ca_of(server), patience_s=10.0))
         client.credentials = ("admin", PASSWORD)
         client.keep_secret(PASSWORD)
-        judged_by(client, "redfish", changes=False)
+        judged_by(client, dialect, changes=False)
         exchanges = [exchange.as_dict(most=None) for exchange in client.log]
-    return RecordedService(Replayable("redfish", tuple(replies_of(exchanges))))
+    return RecordedService(Replayable(dialect, tuple(replies_of(exchanges))))
 
 
 class ReplayedClient(Client):

@@ -22,7 +22,7 @@ from mews.harness.conformance.recording import record
 from mews.harness.errors import BadInput
 from mews.harness.replay.folders import load_replayable
 from mews.harness.replay.server import ReplayServer
-from tests.harness.conformance.judging import served, url_of
+from tests.harness.conformance.judging import ca_of, served, url_of
 from tests.harness.conformance.replayed import PASSWORD, ReplayedClient, our_service
 
 pytestmark = pytest.mark.wall
@@ -86,6 +86,22 @@ def test_a_recorded_redfish_service_keeps_its_clauses_when_it_is_served_again(tm
         results = judged(url, capsys, *REDFISH, "--profile", "newest")
     wrong = {name: why for name, why in results.items() if why[0] == "failed"}
     assert set(wrong) == {"4.basic"}, wrong  # recorded over TLS, served in clear
+
+
+@pytest.mark.parametrize("dialect", ["fm", "cdim"])
+def test_a_recorded_fabric_manager_passes_when_it_is_served_again(dialect, tmp_path, capsys):
+    folder = str(tmp_path / "recording")
+    with served(password=PASSWORD) as server:
+        box = judged(url_of(server, dialect), capsys, "--dialect", dialect, "--ca", ca_of(server), "--record", folder)
+    with replayed(tmp_path / "recording") as again:
+        assert exit_code(["conform", again, "--dialect", dialect, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "passed"
+    results = {clause["clause"]: (clause["verdict"], clause["reason"]) for clause in report["clauses"]}
+    assert results == box
+    assert {clause.id for clause in clauses_of(dialect).clauses if not clause.changes} == {
+        name for name, (verdict, _) in results.items() if verdict == "passed"
+    }
 
 
 def headers_of(reply: object) -> dict[str, str]:

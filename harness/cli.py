@@ -362,6 +362,7 @@ def experiment(
     trace: given.LogOption = None,
     settings: given.AxisOption = None,
     sweep: given.SweepOption = None,
+    resume: given.ResumeExperimentOption = False,
     list_: Annotated[bool, typer.Option("--list", help="list all experiments, what each assumes, and exit")] = False,
 ) -> int:
     """Repeat an experiment of a system's paper."""
@@ -373,7 +374,7 @@ def experiment(
         return commands.list_experiments()
     if name is None:
         raise BadInput("NAME: missing; give an experiment, or --list")
-    outputs = commands.ExperimentOutputs(out, json, markdown, plots)
+    outputs = commands.ExperimentOutputs(out, json, markdown, plots, resume)
     changes = commands.ExperimentChanges(settings or (), sweep or (), trace)
     return commands.run(name, seeds or (), jobs, outputs, changes)
 

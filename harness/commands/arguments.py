@@ -178,6 +178,7 @@ ResultsOption = Annotated[
     str | None, typer.Option("--results", metavar="FILE|-", help="append a line of JSON as each run finishes")
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --results has already")]
+ResumeExperimentOption = Annotated[bool, typer.Option("--resume", help="skip runs whose results --out has already")]
 
 
 def kubernetes_options(release: str | None, feature_gates: str | None, runtime_config: str | None) -> KubernetesOptions:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from mews.harness import terminal
+from mews.harness.commands.ending import ended_by_sigterm
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import check_installed
@@ -18,14 +20,19 @@ from mews.kube.system.sweeping import swept
 from mews.names import must_be
 from mews.own_files import make_own_folder
 
+if TYPE_CHECKING:
+    from mews.harness.experiments.kept import KeptResults
+
 
 class ExperimentOutputs(Struct, frozen=True):
-    """Where results go: ``out`` gets all of them; without any the report goes to standard output."""
+    """Where results go: ``out`` gets all of them; without any the report goes to standard output. ``resume``: what an
+    earlier run has kept there is not run again."""
 
     out: Path | None = None
     json: str | None = None
     markdown: str | None = None
     plots: Path | None = None
+    resume: bool = False
 
 
 def list_experiments() -> int:
@@ -61,8 +68,8 @@ def run(
     Raises BadInput, Lacks.
     """
     from mews.harness.experiments.playing import ScenarioFailed
-    from mews.harness.experiments.runner import run_experiment
-    from mews.harness.report.progress import progress_bar
+    from mews.harness.experiments.runner import PartProgress, run_experiment
+    from mews.harness.report.progress import Pace, progress_bar
 
     try:
         experiment = find_experiment(name)
@@ -71,19 +78,22 @@ def run(
     if jobs < 1:
         raise BadInput(f"--jobs {jobs}: must be at least 1")
     _check_places(outputs)
+    kept = _kept(name, outputs, changes)
     experiment = _changed(experiment, changes)
     wanted = _seeds(experiment, seeds)
     if experiment.stand_in:
         terminal.err(f"{name}: {experiment.stand_in}\n")
     try:
-        with progress_bar(100) as bar:
-            bar.begin(name)
+        with progress_bar(1, threads=False) as bar, ended_by_sigterm():
+            pace = Pace()
 
-            def show(part: str, done: int, tasks: int) -> None:
-                bar.begin(f"{name}: {part}, percent")
-                bar.reached(done * 100 // tasks)
+            def show(at: PartProgress) -> None:
+                bar.reached(at.done, at.tasks)
+                bar.begin(f"{name}: {at.part}{pace.text(at.part, at.done - at.kept, at.tasks - at.done)}")
 
-            tables = run_experiment(experiment, wanted, processes=jobs, on_progress=show)
+            tables = run_experiment(
+                experiment, wanted, processes=jobs, kept=kept, on_progress=show, on_tick=bar.refresh
+            )
     except ScenarioFailed as failed:
         terminal.err(f"experiment {name}: {failed}\n")
         return 1
@@ -96,6 +106,29 @@ def _check_places(outputs: ExperimentOutputs) -> None:
     for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
         if folder is not None and folder.exists() and not folder.is_dir():
             raise BadInput(f"{option} {folder}: must be a folder")
+
+
+def _kept(name: str, outputs: ExperimentOutputs, changes: ExperimentChanges) -> KeptResults:
+    """The file of the results so far; without ``resume`` one that is there already is put aside.
+
+    Raises BadInput, Lacks.
+    """
+    from mews import __version__
+    from mews.harness.experiments.kept import KEPT, KeptResults, options_of
+
+    if outputs.out is None:
+        if outputs.resume:
+            raise BadInput("--resume: requires --out DIR, whose file results.jsonl records what has run")
+        return KeptResults()
+    options = options_of(changes.settings, changes.sweeps, changes.log)
+    path = outputs.out / KEPT
+    try:
+        make_own_folder(outputs.out)
+        if path.is_file() and not outputs.resume:
+            path.replace(path.with_suffix(".before.jsonl"))
+    except OSError as error:
+        raise Lacks(f"--out {outputs.out}: cannot be made: {error.strerror}") from error
+    return KeptResults(path, {"experiment": name, "mews": __version__, "options": options})
 
 
 def _changed(experiment: Experiment, changes: ExperimentChanges) -> Experiment:

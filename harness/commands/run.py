@@ -8,7 +8,6 @@ import json
 import re
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -20,6 +19,7 @@ from mews.harness import terminal
 from mews.harness.backends import backend_of
 from mews.harness.catalogue.files import existing
 from mews.harness.commands import collecting
+from mews.harness.commands.ending import ended_by_sigterm
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outputs, write_output
@@ -312,7 +312,7 @@ def _in_workers(
         on_tick=bar.refresh,
     )
     bar.begin(f"{jobs} at once")
-    with _ended_by_sigterm():
+    with ended_by_sigterm():
         yield from pool.run(len(plan))
 
 
@@ -322,19 +322,6 @@ def _import_runs() -> None:
     import mews.harness.clusters.embedded.in_process
     import mews.harness.clusters.embedded.opening
     import mews.harness.scenario.runner  # noqa: F401
-
-
-@contextlib.contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Within, SIGTERM is Ctrl-C, so that workers end and reports are written."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 class _Files:

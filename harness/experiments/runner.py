@@ -1,15 +1,37 @@
-"""Runs an experiment's tasks in processes of their own; the rows do not depend on how many there are."""
+"""Runs an experiment's tasks in processes of their own; the rows depend neither on how many there are, nor on whether
+results were kept by an earlier run that ended before its time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from multiprocessing import Pool
 from typing import Any
 
+from msgspec import Struct
+
+from mews.harness.errors import Lacks
+from mews.harness.experiments.kept import KeptResults, task_id
 from mews.harness.experiments.playing import play
 from mews.harness.experiments.timing import cpu_seconds
+from mews.harness.worker_pool import WorkerPool
 from mews.kube.system.experiment import Experiment, ExperimentPart, Part, Row, TimedPart, first_seeds
+
+
+class PartProgress(Struct, frozen=True):
+    """Of a part's ``tasks``, ``done`` have ended, ``kept`` of them in an earlier run."""
+
+    part: str
+    done: int
+    kept: int
+    tasks: int
+
+
+class _TaskEnd(Struct, frozen=True):
+    """The task's number, and its result as JSON."""
+
+    number: int
+    result: str
 
 
 def run_experiment(
@@ -17,24 +39,61 @@ def run_experiment(
     seeds: Mapping[str, range],
     *,
     processes: int = 2,
-    on_progress: Callable[[str, int, int], None] = lambda part, done, tasks: None,
+    kept: KeptResults | None = None,
+    on_progress: Callable[[PartProgress], None] = lambda progress: None,
+    on_tick: Callable[[], None] = lambda: None,
 ) -> dict[str, list[Row]]:
     """The rows of every part, by its name, with these seeds: where none are given, as many of the first as it says.
 
-    ``on_progress`` gets a part's name, how many of its tasks are done, and how many there are. Each process gets what
-    a part does with a task by its module and name, and the task by value. Raises ScenarioFailed for a scenario that
-    must pass and does not.
+    ``kept`` has the results that need not be run for, and gets each further one as it comes. Processes are forked, and
+    results come back as JSON. ``on_tick`` is called from time to time.
+
+    Raises ScenarioFailed for a scenario that must pass and does not, Lacks where a process dies.
     """
+    kept = kept or KeptResults()
     tables: dict[str, list[Row]] = {}
-    with Pool(processes) as pool:
-        for part in experiment.parts:
-            wanted = seeds.get(part.name, first_seeds(part.seeds))
-            tasks, results = part.tasks(wanted), []
-            for result in pool.imap(_work(part), tasks):
-                results.append(result)
-                on_progress(part.name, len(results), len(tasks))
-            tables[part.name] = list(part.rows(wanted, results))
+    for part in experiment.parts:
+        wanted = seeds.get(part.name, first_seeds(part.seeds))
+        workers = _Workers(processes, kept, on_progress, on_tick)
+        tables[part.name] = list(part.rows(wanted, _results(part, part.tasks(wanted), workers)))
     return tables
+
+
+class _Workers(Struct, frozen=True):
+    """What ``run_experiment`` was called with."""
+
+    processes: int
+    kept: KeptResults
+    on_progress: Callable[[PartProgress], None]
+    on_tick: Callable[[], None]
+
+
+def _results(part: Part, tasks: Sequence[Any], workers: _Workers) -> list[Any]:
+    """In the order of the tasks, which are made one at a time: all worlds of a large experiment fill the memory."""
+    work, kept = _work(part), workers.kept
+    names = [task_id(tasks[number]) for number in range(len(tasks))]
+    texts = [kept.find(part.name, name) for name in names]
+    left = [number for number, text in enumerate(texts) if text is None]
+    before = done = len(tasks) - len(left)
+    workers.on_progress(PartProgress(part.name, done, before, len(tasks)))
+
+    def call(index: int) -> _TaskEnd:
+        return _TaskEnd(left[index], json.dumps(work(tasks[left[index]])))
+
+    def keep(ended: _TaskEnd) -> None:
+        nonlocal done
+        done += 1
+        kept.add(part.name, names[ended.number], ended.result)
+        workers.on_progress(PartProgress(part.name, done, before, len(tasks)))
+
+    def lost(index: int, reason: str) -> _TaskEnd:
+        raise Lacks(f"task {left[index] + 1} of {len(tasks)} of {part.name}: {reason}")
+
+    pool = WorkerPool(call, jobs=workers.processes, lost=lost, on_result=keep, on_tick=workers.on_tick)
+    for ended in pool.run(len(left)):
+        texts[ended.number] = ended.result
+    # Read back also what was never in a file, so that a tuple is a list in both.
+    return [json.loads(text) for text in texts if text is not None]
 
 
 def _work(part: Part) -> Callable[[Any], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -47,9 +47,13 @@ class ProgressBar:
         self._done += 1
         self._show(self._name)
 
-    def reached(self, done: int) -> None:
-        """So many ended."""
+    def reached(self, done: int, total: int | None = None) -> None:
+        """So many ended, of another total where one is given."""
         self._done = done
+        if total is not None and total != self._total:
+            self._total = total
+            if self._bar is not None:
+                self._bar[0].update(self._bar[1], total=total)
         self._show(self._name)
 
     def refresh(self) -> None:
@@ -79,6 +83,27 @@ class ProgressBar:
         bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=self._threads)
         bar.start()
         return bar, bar.add_task("", total=self._total)
+
+
+class Pace:
+    """How fast work goes, and how long what is left takes if it goes on like that."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._of = ""
+        self._began_s = now_s()
+
+    def text(self, of: str, done: int, left: int) -> str:
+        """To be put behind a name; "" before anything is ``done``. Each ``of`` begins anew."""
+        now_s = self._now_s()
+        if of != self._of:
+            self._of, self._began_s = of, now_s
+        span_s = now_s - self._began_s
+        if not done or span_s <= 0:
+            return ""
+        left_s = round(left * span_s / done)
+        shown = f"{left_s} s" if left_s < 120 else f"{left_s // 60} min"
+        return f", {done / span_s:.3g}/s, {shown} left"
 
 
 @contextmanager

@@ -24,8 +24,9 @@ def first_seeds(count: int) -> range:
 
 class ExperimentPart(Struct, frozen=True):
     """One table of an experiment. ``tasks(seeds)`` says what is to be run for these seeds (by default the first
-    ``seeds``): values that can be pickled, since they run in processes of their own. ``run(task)`` is pure: the same
-    result for the same task, to be pickled too. ``rows(seeds, results)`` gets the results in the order of the tasks."""
+    ``seeds``): JSON-serialisable values and functions, which run in processes of their own. ``run(task)`` is pure: the
+    same result for the same task, as JSON, since it may be kept in a file. ``rows(seeds, results)`` gets the results in
+    the order of the tasks."""
 
     name: str
     summary: str

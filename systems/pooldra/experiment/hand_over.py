@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import fmean
-from typing import Any
+from typing import Any, overload
 
 from msgspec import to_builtins
 
@@ -36,15 +36,35 @@ Cell = tuple[str, float, str]
 CELLS: tuple[Cell, ...] = tuple((way, load, faults) for faults in ("off", "on") for load in LOADS for way in HAND_OVERS)
 
 
-def tasks(seeds: range) -> list[ScenarioTask]:
+def tasks(seeds: range) -> Sequence[ScenarioTask]:
     """Every cell with every seed: the three ways get the same pods and the same faults."""
-    found = []
-    for way, load, faults in CELLS:
-        for seed in seeds:
-            about = {"hand_over": way, "load": load, "faults": faults, "seed": seed}
-            world = scenario(way, load, with_faults=faults == "on", seed=seed)
-            found.append(ScenarioTask(world, seed, about=about))
-    return found
+    return _Worlds(seeds)
+
+
+class _Worlds(Sequence[ScenarioTask]):
+    """All cells of the first seed, then of the next: what has run by some time is as much of each cell. A world is made
+    when it is asked for, since ten thousand of them fill the memory."""
+
+    def __init__(self, seeds: range) -> None:
+        self._seeds = seeds
+
+    def __len__(self) -> int:
+        return len(self._seeds) * len(CELLS)
+
+    @overload
+    def __getitem__(self, number: int) -> ScenarioTask: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[ScenarioTask]: ...
+
+    def __getitem__(self, number: int | slice) -> ScenarioTask | Sequence[ScenarioTask]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        round_, cell = divmod(range(len(self))[number], len(CELLS))
+        way, load, faults = CELLS[cell]
+        seed = self._seeds[round_]
+        about = {"hand_over": way, "load": load, "faults": faults, "seed": seed}
+        return ScenarioTask(scenario(way, load, with_faults=faults == "on", seed=seed), seed, about=about)
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:

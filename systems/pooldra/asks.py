@@ -25,6 +25,8 @@ class Asks:
         self._standing: dict[str, dict[str, str]] = {}
         self._pools: dict[str, dict[str, tuple[str, ...]]] = {}
         self._lock = asyncio.Lock()
+        self._texts: dict[str, tuple[NodeRequests, str]] = {}
+        """Node -> what was last to be said, and its text."""
 
     def of(self, node: str) -> Mapping[str, str]:
         """UUID -> request."""
@@ -54,9 +56,15 @@ class Asks:
             found = self._nodes.get(node)
             if found is None or not self.is_known(node):
                 return
-            text = annotation(NodeRequests(self._pool_of(node, found), self.of(node)))
+            text = self._text(node, NodeRequests(self._pool_of(node, found), self.of(node)))
             if _annotated(found) != text:
                 await self._kube.patch(NODES, node, {"metadata": {"annotations": {REQUESTS: text}}})
+
+    def _text(self, node: str, said: NodeRequests) -> str:
+        known = self._texts.get(node)
+        if known is None or known[0] != said:
+            known = self._texts[node] = said, annotation(said)
+        return known[1]
 
     def _pool_of(self, node: str, found: Object) -> tuple[str, ...]:
         """Until each of the node's chassis was read, what an earlier incarnation knew stays."""

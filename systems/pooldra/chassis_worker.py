@@ -107,10 +107,11 @@ class ChassisWorker:
             offered, until_s = self._slice_writer.offered(), self._now() + self._config.chassis_timeout_s
             for each in situations:
                 policy.recall(self._memory(each), each, offered, until_s)
+        now_s = self._now()
         for each in situations:
-            policy.remember(self._memory(each), each, self._now())
+            policy.remember(self._memory(each), each, now_s)
         self._list_pool(situations)
-        decisions = [(each, self._decide(each)) for each in situations]
+        decisions = [(each, self._decide(each, now_s)) for each in situations]
         unready = policy.unready(decisions)
         # Slices first: a device that a claim is said to have on its node is to be found there.
         await self._slice_writer.write(situations, self._memories, self._now())
@@ -130,13 +131,16 @@ class ChassisWorker:
         for node in self._chassis.ports:
             self._asks.known(node, self._chassis.pool, uuids)
 
-    def _decide(self, situation: Situation) -> Decision:
+    def _decide(self, situation: Situation, now_s: float) -> Decision:
         if self._moving is not None and self._moving[0] == situation.slot.device:
             return policy.NOTHING
-        return policy.decide(situation, self._memory(situation), self._limits, self._now())
+        return policy.decide(situation, self._memory(situation), self._limits, now_s)
 
     def _memory(self, situation: Situation) -> Memory:
-        return self._memories.setdefault(situation.slot.device, Memory())
+        found = self._memories.get(situation.slot.device)
+        if found is None:
+            found = self._memories[situation.slot.device] = Memory()
+        return found
 
     # What is said
 

@@ -37,8 +37,12 @@ class Use(Struct, frozen=True):
 
 def uses_of(claims: Iterable[Object]) -> list[Use]:
     """All devices of ours that claims have, those of the earliest allocation first."""
-    found = [use for claim in claims for use in _uses(claim)]
-    return sorted(found, key=lambda use: (use.admin, use.since, use.claim, use.device))
+    return in_order(use for claim in claims for use in _uses(claim))
+
+
+def in_order(uses: Iterable[Use]) -> list[Use]:
+    """Those of the earliest allocation first."""
+    return sorted(uses, key=lambda use: (use.admin, use.since, use.claim, use.device))
 
 
 def _uses(claim: Object) -> Iterator[Use]:

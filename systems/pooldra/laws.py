@@ -253,16 +253,25 @@ class ComesBack(_PoolLaw):
         bound_s = state.bound_s("returned_s")
         if bound_s is None:
             return
+        # Every line of a run comes here: what has not been on its host for so long cannot be late.
+        late_s = t - bound_s - self._config.keep_s
+        old = [
+            (uuid, gpu, gpu.attached)
+            for uuid, gpu in self._model.gpus.items()
+            if gpu.attached is not None and gpu.attached.t < late_s and gpu.host
+        ]
+        if not old:
+            return
         restarted_s = self._model.restarted.t if self._model.restarted else 0.0
         used = self._model.used()
-        for uuid, gpu in self._model.gpus.items():
-            if gpu.attached is None or not gpu.host or uuid in used:
+        for uuid, gpu, attached in old:
+            if uuid in used:
                 continue
-            freed = self._model.freed.get(uuid, gpu.attached)
-            since_s = state.clock_from(self.number, max(gpu.attached.t, freed.t, restarted_s))
+            freed = self._model.freed.get(uuid, attached)
+            since_s = state.clock_from(self.number, max(attached.t, freed.t, restarted_s))
             if t - since_s > bound_s + self._config.keep_s:
                 what = f"{uuid} is on {gpu.host}, and no claim has had it for {t - since_s:.0f} s"
-                yield Breach((uuid, str(freed.number)), what, gpu.attached, after=freed)
+                yield Breach((uuid, str(freed.number)), what, attached, after=freed)
 
 
 _LAWS = (BoundOnceShown, LetGoFirst, OneClaimPerGpu, OfferedOnce, ComesBack)

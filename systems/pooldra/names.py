@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 
 DOMAIN = "pooldra.mews.dev"
 ATTACHED = f"{DOMAIN}/Attached"
@@ -31,6 +32,7 @@ def pool_name(index: int) -> str:
     return f"chassis-{index}"
 
 
+@lru_cache(maxsize=4096)
 def device_name(uuid: str) -> str:
     """The pool's device with that UUID. The name alone tells a node's driver which GPU of NVML it is."""
     return uuid.lower()

@@ -7,7 +7,7 @@ devices move between slices, those on a node are in a slice of that node, withou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -49,14 +49,18 @@ def own_slice_name(chassis: PoolChassis) -> str:
 
 
 def slices_of(
-    chassis: PoolChassis, pool: Sequence[Slot], nodes: Mapping[str, Sequence[Slot]], attributes: Mapping[str, str]
+    chassis: PoolChassis,
+    pool: Sequence[Slot],
+    nodes: Mapping[str, Sequence[Slot]],
+    device: Callable[[Slot, bool], Device],
 ) -> list[OfferedSlice]:
-    """The pool's own slice, and one for each node that has any."""
+    """The pool's own slice, and one for each node that has any. ``device`` makes a device on a node or on none
+    (``device_of``)."""
     # Within a pool slices are tried by name: what is on the node already comes before what must be attached.
-    own = tuple(device_of(slot, chassis, attributes, on_node=False) for slot in pool)
+    own = tuple(device(slot, False) for slot in pool)
     made = [OfferedSlice(own_slice_name(chassis), "", own)]
     for node, slots in sorted(nodes.items()):
-        devices = tuple(device_of(slot, chassis, attributes, on_node=True) for slot in slots)
+        devices = tuple(device(slot, True) for slot in slots)
         made.append(OfferedSlice(f"pooldra-{chassis.pool}-node-{node}", node, devices))
     return made
 

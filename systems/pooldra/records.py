@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -47,8 +48,14 @@ def annotation(value: NodeRequests | PoolNodeReport) -> str:
 
 def _read(node: Object | None, name: str, kind: type[RecordT]) -> RecordT | None:
     text = ((node or {}).get("metadata", {}).get("annotations") or {}).get(name)
+    return _decoded(str(text), kind) if text else None
+
+
+@lru_cache(maxsize=1024)
+def _decoded(text: str, kind: type[RecordT]) -> RecordT | None:
+    """Texts are read more often than they change; who reads one must not change it."""
     try:
-        return msgspec.json.decode(text, type=kind) if text else None
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:
         return None  # Somebody else wrote there; its owner writes again.
 

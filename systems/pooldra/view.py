@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from mews.kube.api.objects import Object, condition_of
+from mews.kube.api.objects import Object, condition_of, uid_of
 from mews.kube.client.informer import Informer
 from mews.systems.pooldra.asks import Asks
-from mews.systems.pooldra.claims import Use, uses_of
+from mews.systems.pooldra.claims import Use, in_order, uses_of
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.names import HandOver
 from mews.systems.pooldra.policy import NodeView, Situation, Slot
@@ -23,12 +23,19 @@ class KnownUses:
     def __init__(self, claims: Informer) -> None:
         self._claims = claims
         self._read: list[Use] | None = None
+        self._of_claims: dict[str, tuple[Object, list[Use]]] = {}
         claims.on_change(self._changed)
 
     def all(self) -> Sequence[Use]:
         """Those of the earliest allocation first."""
         if self._read is None:
-            self._read = uses_of(self._claims.items())
+            before, self._of_claims = self._of_claims, {}
+            for claim in self._claims.items():
+                known = before.get(uid_of(claim))
+                # A claim that has not changed is the object that it was.
+                kept = known if known is not None and known[0] is claim else (claim, uses_of([claim]))
+                self._of_claims[uid_of(claim)] = kept
+            self._read = in_order(use for _, uses in self._of_claims.values() for use in uses)
         return self._read
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
@@ -57,6 +64,12 @@ class ChassisView:
         self._away_since_s: dict[str, float] = {}
         self._uuids: dict[str, str] = {}
         self._hosts = {port: node for node, port in chassis.ports.items()}
+        self._ports = tuple(chassis.ports)
+        self._pool = chassis.pool
+        self._slots: tuple[int, list[Slot]] = (-1, [])
+        """Those of the table's changes so far."""
+        self._taken: tuple[Sequence[Use], Mapping[tuple[str, str], str], Mapping[str, Use]] = ((), {}, {})
+        """Uses, the claims that have a device by its pool and name, and the first use of each device of this pool."""
 
     def dues(self, now_s: float) -> Iterator[float]:
         """When nodes that are not ready will count as lost."""
@@ -66,18 +79,18 @@ class ChassisView:
 
     def is_ours(self, use: Use) -> bool:
         """Whether the device is of this chassis' pool."""
-        return use.pool == self._chassis.pool
+        return use.pool == self._pool
 
     def situations(self, uses: Sequence[Use], now_s: float) -> list[Situation]:
         """Of each device, in order of ID."""
         reports = {name: report_of(self._nodes.get(name)) or PoolNodeReport() for name in self._chassis.ports}
         nodes = {name: self._node(name, report, now_s) for name, report in reports.items()}
-        users = {(use.pool, use.device): use.claim for use in reversed(uses)}
-        wanted: dict[str, Use] = {}
-        for use in uses:
-            if self.is_ours(use) and not use.has_failed:
-                wanted.setdefault(use.device, use)
-        return [self._situation(slot, wanted, users, nodes, reports) for slot in self._slots()]
+        if self._taken[0] is not uses:
+            users = {(use.pool, use.device): use.claim for use in reversed(uses)}
+            wanted = {use.device: use for use in reversed(uses) if self.is_ours(use) and not use.has_failed}
+            self._taken = uses, users, wanted
+        _, users, wanted = self._taken
+        return [self._situation(slot, wanted, users, nodes, reports) for slot in self._known_slots()]
 
     def _situation(
         self,
@@ -89,10 +102,15 @@ class ChassisView:
     ) -> Situation:
         shown = reports[slot.node].shown.get(slot.uuid, "") if slot.node else ""
         user = users.get((slot.node, shown), "") if shown else ""
-        return Situation(slot, wanted.get(slot.name), user, nodes, tuple(self._chassis.ports), self._config.hand_over)
+        return Situation(slot, wanted.get(slot.name), user, nodes, self._ports, self._config.hand_over)
 
-    def _slots(self) -> list[Slot]:
+    def _known_slots(self) -> list[Slot]:
         """A device that has lost its UUID on the way is known by the one that it had."""
+        if self._slots[0] != self._table.changes:
+            self._slots = self._table.changes, self._made_slots()
+        return self._slots[1]
+
+    def _made_slots(self) -> list[Slot]:
         made = []
         for device, found in sorted(self._table.devices.items()):
             uuid = self._uuids.setdefault(device, found.uuid) if found.uuid else self._uuids.get(device, "")

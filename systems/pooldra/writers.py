@@ -14,7 +14,7 @@ from mews.systems.pooldra import policy
 from mews.systems.pooldra.claims import ClaimCondition, with_condition
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.errors import PoolDraError
-from mews.systems.pooldra.offers import OfferedSlice, lost_fields, own_slice_name, plan, slices_of
+from mews.systems.pooldra.offers import Device, OfferedSlice, device_of, lost_fields, own_slice_name, plan, slices_of
 from mews.systems.pooldra.policy import Memory, Situation, Slot
 
 
@@ -61,6 +61,7 @@ class PoolSliceWriter:
         self._written: dict[str, Object] = {}
         """Slices as they were answered, until the informer has them: a plan from what was before would undo itself."""
         self._deleted: set[str] = set()
+        self._devices: dict[tuple[Slot, bool], Device] = {}
         slices.on_change(self._seen)
 
     def _seen(self, old: Object | None, new: Object | None) -> None:
@@ -108,7 +109,16 @@ class PoolSliceWriter:
                 nodes.setdefault(each.slot.node, []).append(each.slot)
             elif policy.is_offered(each, memory, now_s):
                 pool.append(each.slot)
-        return slices_of(self._chassis, pool, nodes, self._config.attributes)
+        return slices_of(self._chassis, pool, nodes, self._device_of)
+
+    def _device_of(self, slot: Slot, on_node: bool) -> Device:
+        """Made once: whether a slice is as it should be is asked more often than it changes."""
+        key = Slot(slot.device, slot.uuid), on_node
+        found = self._devices.get(key)
+        if found is None:
+            found = device_of(slot, self._chassis, self._config.attributes, on_node=on_node)
+            self._devices[key] = found
+        return found
 
     async def _put(self, body: Object, is_there: bool) -> None:
         kube = self._context.kube

@@ -1,5 +1,5 @@
 from mews.systems.pooldra.config import PoolChassis
-from mews.systems.pooldra.offers import lost_fields, plan, slices_of
+from mews.systems.pooldra.offers import device_of, lost_fields, plan, slices_of
 from mews.systems.pooldra.policy import Slot
 
 CHASSIS = PoolChassis("A", 0, {"a": "1", "b": "2"})
@@ -7,7 +7,10 @@ ONE, TWO = Slot("1", "GPU-A"), Slot("2", "GPU-B")
 
 
 def wanted(pool, **nodes):
-    return slices_of(CHASSIS, pool, nodes, {"productName": "V100"})
+    def made(slot, on_node):
+        return device_of(slot, CHASSIS, {"productName": "V100"}, on_node=on_node)
+
+    return slices_of(CHASSIS, pool, nodes, made)
 
 
 def stored(there, found):

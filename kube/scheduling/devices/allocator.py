@@ -32,12 +32,12 @@ from mews.kube.scheduling.devices.inventory import (
     OfferedDevice,
     Pool,
     chosen,
-    refuse_invalid,
 )
 from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec, claim_key, requests_of
 from mews.kube.scheduling.devices.results import Granted
 from mews.kube.scheduling.devices.selectors import holds, worded
 from mews.kube.scheduling.devices.taints import untolerated
+from mews.kube.scheduling.devices.walk import DeviceWalk, devices_of
 
 STEPS_PER_S = 100_000
 """Devices that a search may try for each second of the filter timeout: virtual time stands still while it runs."""
@@ -133,6 +133,7 @@ class _Search:
         self._counters = Counters(by_pool=self._features.settled, is_taken=self._is_held)
         self._steps = 0
         self._orders = 0
+        self._walk = DeviceWalk(self._pools, settled=self._features.settled)
 
     def run(self) -> list[dict[str, Any]] | None:
         for claim in self._claims:
@@ -220,7 +221,7 @@ class _Search:
                 raise AllocationError(f"{where} {pool.id} is currently being updated")
             if pool.invalid:
                 raise AllocationError(f"{where} {pool.id} is currently invalid")
-            for device in _devices(pool):
+            for device in devices_of(pool):
                 if self._is_selected(claim, request, device) and self._has_room(request, device):
                     yield pool, device
 
@@ -264,19 +265,13 @@ class _Search:
 
         Before 1.36 all permutations were tried: ``orders`` steps, where one device more can stand in one place more.
         """
-        place, orders = 0, 0
-        for pool in self._pools:
-            if self._is_passed_over(pool):
-                continue
-            for device in _devices(pool):
-                place += 1
-                if place <= start:
-                    continue
-                self._steps += 1
-                self._orders = 0
-                if self._fits(at, request, device) and self._try(at, sought, pool, device, place):
-                    return True
-                orders += 1 + self._orders * (at.device + 1)
+        orders = 0
+        for place, pool, device in self._walk.after(start):
+            self._steps += 1
+            self._orders = 0
+            if self._fits(at, request, device) and self._try(at, sought, pool, device, place):
+                return True
+            orders += 1 + self._orders * (at.device + 1)
         self._orders = orders
         if not at.device and not self._features.settled and orders > self._allocator.most_steps:
             raise SearchTimeoutError(_TIMED_OUT)
@@ -296,12 +291,6 @@ class _Search:
                 return True
         if too_many:
             raise _TooManyError
-        return False
-
-    def _is_passed_over(self, pool: Pool) -> bool:
-        if self._features.settled:
-            return pool.incomplete or bool(pool.invalid)
-        refuse_invalid(pool)
         return False
 
     def _fits(self, at: _At, request: ClaimedRequest, device: OfferedDevice) -> bool:
@@ -427,23 +416,18 @@ class _Search:
             return False
         of_class = request.device_class["spec"].get("selectors") or ()
         return (
-            self._all_hold(f"class {name_of(request.device_class)}", of_class, device)
-            and self._all_hold(f"claim {claim_key(claim)}", request.selectors, device)
+            self._all_hold(lambda: f"class {name_of(request.device_class)}", of_class, device)
+            and self._all_hold(lambda: f"claim {claim_key(claim)}", request.selectors, device)
             and (not device.slice.per_device or chosen(device.spec, self._place))
         )
 
-    def _all_hold(self, whose: str, selectors: Sequence[Spec], device: OfferedDevice) -> bool:
+    def _all_hold(self, whose: Callable[[], str], selectors: Sequence[Spec], device: OfferedDevice) -> bool:
         for index, selector in enumerate(selectors):
             try:
                 if not holds(str(selector["cel"]["expression"]), device):
                     return False
             except SelectorError as failed:
                 raise AllocationError(
-                    worded(f"{whose}: selector #{index}", device, str(failed), self._features)
+                    worded(f"{whose()}: selector #{index}", device, str(failed), self._features)
                 ) from failed
         return True
-
-
-def _devices(pool: Pool) -> Iterator[OfferedDevice]:
-    for each in pool.slices:
-        yield from each.devices

@@ -16,6 +16,8 @@ Amounts = Mapping[str, Decimal]
 def consumed(request: ClaimedRequest, device: OfferedDevice) -> dict[str, Decimal] | None:
     """Of each capacity of the device how much the request takes; None where the device cannot give that."""
     capacities: Mapping[str, Spec] = device.spec.get("capacity") or {}
+    if not capacities and not request.capacity:
+        return {}
     if any(name not in capacities for name in request.capacity):
         return None
     taken: dict[str, Decimal] = {}
@@ -29,6 +31,8 @@ def consumed(request: ClaimedRequest, device: OfferedDevice) -> dict[str, Decima
 
 def is_left(taken: Amounts, device: OfferedDevice, used: Amounts) -> bool:
     """Whether the device has that much beside what is used of it."""
+    if not taken:
+        return True
     capacities: Mapping[str, Spec] = device.spec.get("capacity") or {}
     return all(
         amount + used.get(name, Decimal(0)) <= parse(capacities[name]["value"]) for name, amount in taken.items()

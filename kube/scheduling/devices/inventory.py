@@ -47,7 +47,7 @@ class NodePlace(NamedTuple):
 class OfferedDevice:
     """One device of a slice, and what selectors said of it."""
 
-    __slots__ = ("id", "matches", "slice", "spec", "variables")
+    __slots__ = ("counters", "id", "is_shared", "matches", "slice", "spec", "variables")
 
     def __init__(self, device_id: DeviceId, spec: Spec, of_slice: PoolSlice) -> None:
         self.id = device_id
@@ -55,22 +55,18 @@ class OfferedDevice:
         self.slice = of_slice
         self.matches: dict[str, bool] = {}
         self.variables: dict[str, Any] | None = None
-
-    @property
-    def is_shared(self) -> bool:
+        self.is_shared = bool(spec.get("allowMultipleAllocations"))
         """Whether it may be given several times."""
-        return bool(self.spec.get("allowMultipleAllocations"))
-
-    @property
-    def counters(self) -> Sequence[Spec]:
+        self.counters: Sequence[Spec] = spec.get("consumesCounters") or ()
         """What it takes of its pool's counter sets."""
-        return self.spec.get("consumesCounters") or ()
 
 
 class PoolSlice:
     """One resource slice."""
 
-    __slots__ = ("binds", "count", "counter_sets", "devices", "driver", "generation", "name", "pool", "spec")
+    __slots__ = (
+        *("binds", "count", "counter_sets", "devices", "driver", "generation", "name", "per_device", "pool", "spec"),
+    )
 
     def __init__(self, resource_slice: Object) -> None:
         spec = self.spec = resource_slice["spec"]
@@ -85,11 +81,8 @@ class PoolSlice:
             for device in spec.get("devices") or ()
         ]
         self.binds = any(device.spec.get("bindingConditions") is not None for device in self.devices)
-
-    @property
-    def per_device(self) -> bool:
+        self.per_device = bool(spec.get("perDeviceNodeSelection"))
         """Whether each of its devices chooses nodes for itself."""
-        return bool(self.spec.get("perDeviceNodeSelection"))
 
     def reaches(self, place: NodePlace) -> bool:
         """Whether the node can use any of its devices."""

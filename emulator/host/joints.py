@@ -63,7 +63,7 @@ def host_report(host: Host) -> dict[str, object]:
     }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _levels(addresses: tuple[PciAddress, ...]) -> Matrix:
     """Remembered, since a host's state is written far more often than its devices move."""
     return tuple(

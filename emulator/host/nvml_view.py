@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import Function
+from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.host.joints import joints, shown_gpus
-from mews.emulator.host.telemetry import computing_on, record_alone
+from mews.emulator.host.telemetry import computing_on, filled_alone, record_alone
 from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
 from mews.emulator.telemetry.record import BoardRecord
@@ -102,7 +103,8 @@ def processes_on(host: Host, function: Function) -> tuple[NvmlProcess, ...]:
     """The processes that work on a GPU, with its memory that they use."""
     if not computing_on(host, function):
         return ()
-    return _known(host, function, record_alone(host, function, ns(host.now_s)))[1]
+    holders = {f"{host.spec.name}/{holder.key}": holder for holder in computing_on(host, function)}
+    return _processes(holders, filled_alone(host, function))
 
 
 def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRecord, tuple[NvmlProcess, ...]]:
@@ -113,8 +115,12 @@ def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRe
     if len(kept) < len(record.processes):
         spans = tuple(replace(span, shares=tuple(span.shares[place] for place in kept)) for span in record.spans)
         record = replace(record, spans=spans, processes=tuple(record.processes[place] for place in kept))
+    return record, _processes(holders, record.processes)
+
+
+def _processes(holders: dict[str, Holder], filled: Iterable[tuple[str, int]]) -> tuple[NvmlProcess, ...]:
     shown = [
         NvmlProcess(holder.pid, holder.name, memory_mib)
-        for holder, memory_mib in ((holders.pop(key), memory_mib) for key, memory_mib in record.processes)
+        for holder, memory_mib in ((holders.pop(key), memory_mib) for key, memory_mib in filled)
     ]
-    return record, (*shown, *(NvmlProcess(holder.pid, holder.name) for holder in holders.values()))
+    return (*shown, *(NvmlProcess(holder.pid, holder.name) for holder in holders.values()))

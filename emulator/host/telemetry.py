@@ -9,7 +9,7 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.telemetry.chassis import BoardReport
-from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
+from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry, filled_mib
 from mews.emulator.telemetry.load import GpuLoad
 from mews.emulator.telemetry.record import BoardRecord
 
@@ -40,6 +40,12 @@ def _counts(function: Function) -> DriverCounts:
     ecc = function.ecc
     before = f"{ecc.total_corrected - ecc.corrected}.{ecc.total_uncorrected - ecc.uncorrected}"
     return DriverCounts(f"{function.number}.{function.loads}+{before}", ecc.corrected, ecc.uncorrected)
+
+
+def filled_alone(host: Host, function: Function) -> list[tuple[str, int]]:
+    """The processes of ``record_alone``, with the memory that each uses, in MiB: all that many readers ask of it."""
+    filled = filled_mib(gpu_profile(function.device.model), _loads(host, function))
+    return [(f"{host.spec.name}/{key}", memory_mib) for key, memory_mib in filled.items()]
 
 
 def record_alone(host: Host, function: Function, at_ns: int) -> BoardRecord:

@@ -9,6 +9,7 @@ outputs of such boards show them. Where boards of one model differ, one of them 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -382,6 +383,7 @@ def is_known(model: str) -> bool:
     return _key(model) in PROFILES
 
 
+@lru_cache(maxsize=256)
 def _key(model: str) -> str:
     wanted = model.strip().upper()
     for maker in MAKERS:

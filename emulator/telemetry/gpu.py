@@ -50,6 +50,16 @@ class RunningLoad(Struct, frozen=True):
     levels: LoadLevels
 
 
+def filled_mib(profile: GpuProfile, loads: Mapping[str, GpuLoad]) -> dict[str, int]:
+    """What each process fills; those that name nothing share what a load fills."""
+    sharing = sum(load.memory_mib is None for load in loads.values())
+    most = profile.memory_mib - profile.reserved_mib
+    return {
+        key: physics.filled_mib(profile) // sharing if load.memory_mib is None else min(load.memory_mib, most)
+        for key, load in loads.items()
+    }
+
+
 class GpuTelemetry:
     """One board. All methods take ``at_ns``, which never goes back between changes; reading changes nothing."""
 
@@ -91,17 +101,9 @@ class GpuTelemetry:
             pcie_replays=replays,
         )
 
-    def memory_mib(self, key: str) -> int:
-        """What a process fills; those that name nothing share what a load fills."""
-        own = self._loads[key].load.memory_mib
-        if own is not None:
-            return min(own, self.profile.memory_mib - self.profile.reserved_mib)
-        sharing = sum(running.load.memory_mib is None for running in self._loads.values())
-        return physics.filled_mib(self.profile) // sharing
-
     def record(self, at_ns: int, limit: int = 1) -> BoardRecord:
         """All that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
-        processes = tuple((key, self.memory_mib(key)) for key in self._loads)
+        processes = tuple(filled_mib(self.profile, self.loads()).items())
         spans = self._timeline.ahead(at_ns, limit)
         ecc = (self.ecc.current, self.ecc.pending)
         return BoardRecord(self.uuid, spans, processes, self.counters, self.controls.power_limit_mw, ecc)

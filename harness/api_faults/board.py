@@ -152,10 +152,16 @@ class ApiFaultBoard:
                 if plan.failure is None and fires(armed, now_s):
                     plan = plan.joined(armed.fault.strike(request))
                     self._fired(armed, request)
-            elif isinstance(armed.fault, ShowsThePast) and request.verb in ("get", "list") and fires(armed, now_s):
+            elif isinstance(armed.fault, ShowsThePast) and _reads(request) and fires(armed, now_s):
                 plan = plan.joined(armed.fault.read(armed.version))
                 self._fired(armed, request)
         return plan
+
+    def holds(self, component: str, request: ApiRequest, now_s: float) -> bool:
+        """Whether a fault holds such a request as long as it is there."""
+        armed = self._of(request, component, now_s)
+        faults = [each.fault for each in armed if isinstance(each.fault, StrikesRequests)]
+        return any(fault.strike(request).hold_s == float("inf") for fault in faults)
 
     def opened(self) -> int:
         """A number for a watch that begins."""
@@ -196,3 +202,7 @@ class ApiFaultBoard:
     def _fired(self, armed: ArmedApiFault, request: ApiRequest) -> None:
         armed.when.fired += 1
         self._on_fired(armed, request)
+
+
+def _reads(request: ApiRequest) -> bool:
+    return request.verb in ("get", "list") or request.shows_all

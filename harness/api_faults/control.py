@@ -30,6 +30,10 @@ class ApiFaults:
         self._endings: dict[str, asyncio.TimerHandle] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
+    def stand_between(self, component: str) -> None:
+        """From now on that component may have faults: a proxy stands between it and the API."""
+        self._clients.add(component)
+
     def around(self, component: str, kube: KubeApi) -> KubeApi:
         """The API as that component sees it."""
         self._clients.add(component)
@@ -90,6 +94,14 @@ class ApiFaults:
         if not plan.hold_s:
             return plan
         return RequestPlan(self._pace.loop_s(plan.hold_s), plan.is_forwarded, plan.failure, plan.version)
+
+    async def hold(self, component: str, request: ApiRequest, hold_s: float) -> None:
+        """Hold a request so long, in seconds of the loop; infinite: until what holds it ends."""
+        if hold_s < float("inf"):
+            await asyncio.sleep(hold_s)
+            return
+        while self._board.holds(component, request, self._pace.now()):
+            await self._change(hold_s)
 
     def opened(self) -> int:
         """A number for a watch that begins."""

@@ -2,56 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, EventPlan, RequestPlan
-from mews.kube.api.errors import ApiError, Gone, NotFound, Unavailable, from_status
+from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, RequestPlan
+from mews.harness.api_faults.struck_events import ComponentFaults, struck_events
+from mews.harness.api_faults.wire import status_of
+from mews.kube.api.errors import ApiError, NotFound, Unavailable, from_status
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.patience import patiently
 from mews.kube.client.port import DeleteOptions, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
 
 T = TypeVar("T")
-BROKEN = "the watch's connection broke"
-EXPIRED = "too old resource version"
-
-
-class ComponentFaults(Protocol):
-    """What a component's client asks (``control.ApiFaults``); times are those of the loop."""
-
-    def strikes(self, component: str) -> bool:
-        """Whether any fault is in place there."""
-        ...
-
-    def on_request(self, component: str, request: ApiRequest) -> RequestPlan:
-        """What becomes of a request."""
-        ...
-
-    def opened(self) -> int:
-        """A number for a watch that begins."""
-        ...
-
-    def on_event(self, component: str, request: ApiRequest, watch: int) -> EventPlan:
-        """What becomes of an event that is due."""
-        ...
-
-    async def release(self, component: str, request: ApiRequest, watch: int, arrived_s: float) -> None:
-        """Wait until an event that arrived then may go on."""
-        ...
 
 
 def error_of(failure: ApiFailure) -> ApiError | Unavailable:
     """A failure as the port raises it."""
     if failure.code == NO_ANSWER:
         return Unavailable(failure.message)
-    status: dict[str, Any] = {"code": failure.code, "reason": failure.reason, "message": failure.message}
-    if failure.retry_after_s is not None:
-        status["details"] = {"retryAfterSeconds": failure.retry_after_s}
-    return from_status(status)
+    return from_status(status_of(failure))
 
 
 class FaultyKube:
@@ -72,22 +43,22 @@ class FaultyKube:
 
         def once() -> Awaitable[T]:
             plan = self._faults.on_request(self._component, request)
-            return self._struck(plan, lambda: call(plan.version))
+            return self._struck(request, plan, lambda: call(plan.version))
 
         return patiently(once)
 
-    async def _struck(self, plan: RequestPlan, call: Callable[[], Awaitable[T]]) -> T:
+    async def _struck(self, request: ApiRequest, plan: RequestPlan, call: Callable[[], Awaitable[T]]) -> T:
         """A request as it is planned; where it is refused all the same, the server's own error is what comes back."""
         held_last = plan.is_forwarded and plan.failure is not None
         if plan.hold_s and not held_last:
-            await asyncio.sleep(plan.hold_s)
+            await self._faults.hold(self._component, request, plan.hold_s)
         if not plan.is_forwarded:
             assert plan.failure is not None
             raise error_of(plan.failure)
         answer = await call()
         if plan.failure is not None:
             if plan.hold_s:
-                await asyncio.sleep(plan.hold_s)
+                await self._faults.hold(self._component, request, plan.hold_s)
             raise error_of(plan.failure)
         return answer
 
@@ -171,7 +142,7 @@ class FaultyKube:
         try:
             async for event in stream:
                 if faults.strikes(component):
-                    async with contextlib.aclosing(self._late(request, event, stream)) as late:
+                    async with contextlib.aclosing(struck_events(faults, component, request, event, stream)) as late:
                         async for each in late:
                             yield each
                     return
@@ -180,28 +151,6 @@ class FaultyKube:
             closing = getattr(stream, "aclose", None)
             if closing is not None:
                 await closing()
-
-    async def _late(
-        self, request: ApiRequest, first: WatchEvent, stream: AsyncIterator[WatchEvent]
-    ) -> AsyncGenerator[WatchEvent]:
-        """The first event that came under a fault, and all after it."""
-        faults, component, watch = self._faults, self._component, self._faults.opened()
-        arriving = _Arriving(stream, first)
-        try:
-            while (arrived := await arriving.next()) is not None:
-                event, at_s = arrived
-                if faults.strikes(component):
-                    await faults.release(component, request, watch, at_s)
-                    plan = faults.on_event(component, request, watch)
-                    if plan.ends == "closed":
-                        return
-                    if plan.ends:
-                        raise Gone(EXPIRED) if plan.ends == "gone" else Unavailable(BROKEN)
-                    for _ in range(plan.copies):
-                        yield event
-                yield event
-        finally:
-            await arriving.close()
 
     def create(
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
@@ -333,43 +282,3 @@ class FaultyKube:
 
 async def _nothing(version: str) -> None:
     """A watch is opened."""
-
-
-class _Arriving:
-    """The events of a watch with the times of the loop at which they came, read on while those before them wait."""
-
-    def __init__(self, stream: AsyncIterator[WatchEvent], first: WatchEvent) -> None:
-        self._come = deque([(first, asyncio.get_running_loop().time())])
-        self._more = asyncio.Event()
-        self._ended: BaseException | None = None
-        self._reading = asyncio.create_task(self._read(stream))
-
-    async def _read(self, stream: AsyncIterator[WatchEvent]) -> None:
-        try:
-            async for event in stream:
-                self._come.append((event, asyncio.get_running_loop().time()))
-                self._more.set()
-            self._ended = StopAsyncIteration()
-        except (ApiError, Unavailable) as error:
-            self._ended = error
-        self._more.set()
-
-    async def next(self) -> tuple[WatchEvent, float] | None:
-        """The next event and when it came, None at the end.
-
-        Raises what the watch ended with.
-        """
-        while not self._come:
-            if isinstance(self._ended, StopAsyncIteration):
-                return None
-            if self._ended is not None:
-                raise self._ended
-            self._more.clear()
-            await self._more.wait()
-        return self._come.popleft()
-
-    async def close(self) -> None:
-        """Read no more."""
-        self._reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reading

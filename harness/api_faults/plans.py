@@ -15,6 +15,8 @@ class ApiRequest(Struct, frozen=True):
     resource: str
     name: str = ""
     subresource: str = ""
+    shows_all: bool = False
+    """Of a watch: it begins with all that is there, and stands for a list."""
 
     def is_of(self, resource: str | None) -> bool:
         """Whether it is about that resource (``pods``, with all below it; ``pods/binding``); None: any."""
@@ -32,7 +34,8 @@ class ApiFailure(Struct, frozen=True):
 
 
 class RequestPlan(Struct, frozen=True):
-    """What becomes of a request. ``hold_s``: so long it is held before anything else; ``is_forwarded``: the server gets
+    """What becomes of a request. ``hold_s``: so long it is held before anything else,
+    infinite: as long as the fault is there; ``is_forwarded``: the server gets
     it, and its effect takes place; ``failure``: what the client gets then; ``version``: a read shows that version."""
 
     hold_s: float = 0.0

@@ -20,6 +20,7 @@ OURS: Mapping[str, str] = {
     "lost-answer": "mews.harness.api_faults.requests:LostAnswer",
     "request-timeout": "mews.harness.api_faults.requests:RequestTimeout",
     "slow-request": "mews.harness.api_faults.requests:SlowRequest",
+    "frozen-api": "mews.harness.api_faults.requests:FrozenApi",
     "expired-token": "mews.harness.api_faults.requests:ExpiredToken",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -155,3 +156,25 @@ class ExpiredToken:
     def strike(self, request: ApiRequest) -> RequestPlan:
         """Refuse it; nothing is changed."""
         return RequestPlan(is_forwarded=False, failure=ApiFailure(401, "Unauthorized", "Unauthorized"))
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenApi:
+    """Nothing is answered and no event comes until the fault ends; then all of it goes on. A client that gives up
+    before takes its request with it."""
+
+    resource: str | None = None
+
+    kind: ClassVar[str] = "frozen-api"
+    on: ClassVar[tuple[str, ...]] = VERBS
+    count: ClassVar[int | None] = None
+    may_break: ClassVar[tuple[int, ...]] = ()
+    grace_s: ClassVar[float] = RECOVERY_S
+
+    def strike(self, request: ApiRequest) -> RequestPlan:
+        """Hold it as long as the fault is there."""
+        return RequestPlan(hold_s=float("inf"))
+
+    def lag_s(self, rng: random.Random) -> float:
+        """As long as it is there."""
+        return float("inf")

@@ -31,6 +31,7 @@ from mews.kube.system.nvml import NvmlPort
 from mews.kube.system.services import ServicePort, ServiceReply
 
 if TYPE_CHECKING:
+    from mews.certificates import Certificates
     from mews.harness.clusters.programs.control_plane import Program
 
 
@@ -232,9 +233,20 @@ class ProcessesPort(Protocol):
         ...
 
     def program(
-        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+        self,
+        component: str,
+        options: Mapping[str, Any],
+        *,
+        extenders: Sequence[Mapping[str, Any]] = (),
+        kubeconfig: Path | None = None,
     ) -> Program | None:
-        """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any."""
+        """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any;
+        ``kubeconfig``: another than the administrator's, which is there when it starts."""
+        ...
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """Those that the run's own servers show; None where they serve plain HTTP."""
         ...
 
     def authority(self) -> str | None:
@@ -264,10 +276,19 @@ class ClusterPorts(Struct, frozen=True):
     """None in virtual time, where nothing is started and nothing written."""
 
     def program(
-        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+        self,
+        component: str,
+        options: Mapping[str, Any],
+        *,
+        extenders: Sequence[Mapping[str, Any]] = (),
+        kubeconfig: Path | None = None,
     ) -> Program | None:
         """The real program in a component's place; None where ours runs."""
-        return None if self.processes is None else self.processes.program(component, options, extenders=extenders)
+        return (
+            None
+            if self.processes is None
+            else self.processes.program(component, options, extenders=extenders, kubeconfig=kubeconfig)
+        )
 
     def needed_processes(self) -> ProcessesPort:
         """The processes, for what is only asked for in wall-clock time.

@@ -10,7 +10,7 @@ from mews.harness.api_faults.registry import API_FAULTS
 
 API_KINDS = API_FAULTS.ours()
 """All that come with Mews."""
-LASTING = ("lagging-watch", "unordered-watches", "repeated-events", "stale-reads", "expired-token")
+LASTING = ("lagging-watch", "unordered-watches", "repeated-events", "stale-reads", "frozen-api", "expired-token")
 """Those that are drawn with a time; the others with a count."""
 SHORT = ("broken-watch", "conflict", "too-many-requests", "server-error", "lost-answer")
 """Those that hold nothing up themselves."""

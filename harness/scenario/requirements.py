@@ -71,8 +71,8 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
             return (
                 f"{place}: needs --cluster embedded or control-plane: of {cluster} no component's requests can be had"
             )
-        if stands_outside(scenario, component):
-            return f"{place}: {component} is a program of its own, whose requests go past Mews"
+        if comes_in_pods(scenario, component):
+            return f"{place}: {component} comes in pods of a manifest, whose requests go past Mews"
     for kind in _faults(scenario):
         if cluster in ("kind", "kubeconfig") and not _is_shipped(kind):
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
@@ -107,12 +107,15 @@ def _api_faults(scenario: Scenario) -> list[tuple[str, str]]:
     ]
 
 
-def stands_outside(scenario: Scenario, component: str) -> bool:
-    """Whether a process, image or manifest of the user's is in that component's place."""
-    stack = scenario.stack.replace
-    yours = stack.get(component.partition("/")[0])
-    theirs = component in programs_of(scenario.stack.systems)
-    return theirs if yours is None else yours.outside is not None
+def components_struck(scenario: Scenario) -> frozenset[str]:
+    """The components between which and the API its steps add faults."""
+    return frozenset(component for _, component in _api_faults(scenario))
+
+
+def comes_in_pods(scenario: Scenario, component: str) -> bool:
+    """Whether a manifest of the user's is in that component's place."""
+    yours = scenario.stack.replace.get(component.partition("/")[0])
+    return yours is not None and yours.outside == "manifest"
 
 
 def _is_shipped(fault: str) -> bool:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from mews.kube.api.errors import ApiError, Unavailable, from_status
 from mews.kube.client.json_text import parse
@@ -95,6 +96,25 @@ class ApiConnection:
                 if response.status >= 400:
                     _content(response.status, await response.read())
                 yield response.content.iter_any()
+        except _BROKEN as error:
+            raise self._unavailable(error) from error
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes = b""
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A request as somebody else made it: ``target`` is path and query as they came; the credentials are this
+        connection's. Whatever the answer is, it is not looked at.
+
+        Raises ``Unavailable`` when the connection breaks.
+        """
+        own = {"Accept-Encoding": "identity", **await self._authorization()}
+        url = URL(self.base_url + target, encoded=True)
+        try:
+            async with self._stream_session().request(
+                method, url, headers={**headers, **own}, data=body or None, allow_redirects=False
+            ) as response:
+                yield response
         except _BROKEN as error:
             raise self._unavailable(error) from error
 

@@ -100,12 +100,21 @@ class KubernetesControlPlane:
         return None if self._kubelets is None else self._kubelets.address(host)
 
     def program(
-        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+        self,
+        component: str,
+        options: Mapping[str, Any],
+        *,
+        extenders: Sequence[Mapping[str, Any]] = (),
+        kubeconfig: Path | None = None,
     ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
         if component == "default-scheduler" and options.get("program") != "ours" and options.keys() <= _OF_SCHEDULER:
             return kube_scheduler(
-                self._folder, self._admin, extenders=extenders, release=self._release, options=options
+                self._folder,
+                kubeconfig or self._admin,
+                extenders=extenders,
+                release=self._release,
+                options=options,
             )
         if component != "controller-manager" or options.get("program") == "ours":
             return None
@@ -113,7 +122,7 @@ class KubernetesControlPlane:
         run = [*options.get("run", ("*",)), *(f"-{name}" for name in _OF_ENDPOINTS)]
         key = f"--service-account-private-key-file={self._servers.identity.key}"
         return kube_controller_manager(
-            self._folder, self._admin, run=run, speed=self._speed, flags=(key,), release=self._release
+            self._folder, kubeconfig or self._admin, run=run, speed=self._speed, flags=(key,), release=self._release
         )
 
     async def close(self) -> None:

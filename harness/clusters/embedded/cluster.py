@@ -18,15 +18,17 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.first_objects import make_first_objects
 from mews.harness.clusters.embedded.host_power import PoweredHosts
 from mews.harness.clusters.embedded.late_measures import LateMeasures
+from mews.harness.clusters.embedded.node_runtimes import NodeRuntimes
+from mews.harness.clusters.embedded.program_proxies import ProgramProxies
 from mews.harness.clusters.embedded.readiness import default_account_made, nodes_ready, while_they_run
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.exposition import merged
-from mews.harness.clusters.ports import ClusterPorts, ProcessesPort
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
 from mews.harness.journal import LINES_KEPT
-from mews.harness.ports.cluster import DEVICE_ENV, ComponentsCrashed
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.run_context import RunContext
@@ -34,21 +36,19 @@ from mews.harness.scenario.brought import BroughtPrograms
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.requirements import components_struck
 from mews.harness.scenario.stack import INSTANT
 from mews.harness.systems import find_profile, find_program, images_of, watched_by
 from mews.kube.api.resources import PODS
 from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
-from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
-from mews.kube.emulated.kubelet.runtime import EnginePort, Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.emulated.kubelet.users import ReportingRuntime
 from mews.kube.system.configured import ConfiguredSystem, provider_id_of
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
@@ -99,14 +99,17 @@ class EmbeddedCluster:
         self._measures = {
             each.system.name: self._exposed.get(each.system.name) or each.system.measures() for each in self.systems
         }
+        self.kube = ports.kube("admin")
+        self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"))
+        struck = components_struck(scenario)
+        self._proxies = ProgramProxies(self.api_faults, ports.processes, lambda name: monitored or name in struck)
         self._replacements = ReplacementProcesses(
             scenario,
             ports,
+            self._proxies,
             dialect=run.dialect,
             facility=lambda urls, ca_file: facility(endpoints=urls, ca_file=ca_file),
         )
-        self.kube = ports.kube("admin")
-        self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"))
         self._stack = StackUnits(
             scenario,
             hardware,
@@ -115,6 +118,7 @@ class EmbeddedCluster:
             systems=self.systems,
             replacements=self._replacements,
             faults=self.api_faults,
+            proxies=self._proxies,
             measures=self._measures,
             folders=scenario.stack.storage == "folder" and name == DEFAULT_BACKEND,
             environments=lambda host: self._machines[host].containerd.environments(),
@@ -125,6 +129,7 @@ class EmbeddedCluster:
         self._images = load_images(
             further=images_of(self.systems), own=scenario.images, unknown=scenario.unknown_images or "fail"
         )
+        self._runtimes = NodeRuntimes(ports, self.systems, scenario.folder)
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -141,6 +146,7 @@ class EmbeddedCluster:
         """Start everything, wait until every node is Ready and shows the devices that are on its ports; without
         ``devices`` the nodes alone: schedulers and systems start with ``announced``."""
         self._logs.begin()
+        await self._proxies.open()
         for each in self.systems:
             for definition in each.system.kinds():
                 await install_kind(self.kube, definition)
@@ -222,6 +228,7 @@ class EmbeddedCluster:
             await asyncio.gather(self._recording, return_exceptions=True)
         for machine in self._machines.values():
             await machine.containerd.close()
+        await self._proxies.close()
         await self.ports.close()
         self._logs.end()
 
@@ -380,9 +387,9 @@ class EmbeddedCluster:
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=self._reporting(SimulatedRuntime(self.pace, self._programs), host.name),
-            processes=None if processes is None else self._prepared(processes, host.name),
-            engine=None if processes is None else self._engine(processes, host.name),
+            simulated=self._runtimes.reporting(SimulatedRuntime(self.pace, self._programs), host.name),
+            processes=None if processes is None else self._runtimes.prepared(processes, host.name),
+            engine=None if processes is None else self._runtimes.engine(processes, host.name),
             network=self.ports.kubelets.network(number + 1),
         )
         kubelets = self.ports.kubelets
@@ -390,45 +397,15 @@ class EmbeddedCluster:
             spec=self._node_spec(number, host), containerd=containerd, folder=kubelets.folder(host.name),
             checkpoint=JournaledCheckpoint(kubelets.checkpoint(host.name), note), dra=kubelets.dra(host.name),
             dra_state=kubelets.dra_state(host.name), dra_health_state=kubelets.dra_health_state(host.name), note=note,
-            images=self._images, pace=self.pace, overhead=self._overhead(host.name), hooks=self._hooks(host.name),
-            faults=self._scenario.stack.kubelet.faults, gates=self._scenario.stack.release.gates,
+            images=self._images, pace=self.pace, overhead=self._overhead(host.name),
+            hooks=self._runtimes.hooks(host.name), faults=self._scenario.stack.kubelet.faults,
+            gates=self._scenario.stack.release.gates,
         )  # fmt: skip
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
         version, known = self._scenario.stack.git_version, provider_id_of(host.name, self.systems)
         return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=version, provider_id=known)
-
-    def _prepared(self, processes: ProcessesPort, host: str) -> Runtime:
-        reporting, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)
-        if root is None:
-            return reporting
-        from mews.kube.emulated.kubelet.oci import node_driver, runtime
-
-        return runtime.OciRuntime(reporting, node_driver.NodeDriver(root), processes.scratch / "containers" / host)
-
-    def _engine(self, processes: ProcessesPort, host: str) -> EnginePort | None:
-        """What runs real images on that host, None where no image asks for it."""
-        found, root = processes.engine(host), self.ports.hosts.driver_root(host)
-        if found is None:
-            return None
-        from mews.kube.emulated.kubelet.oci import node_driver, runtime
-
-        node = None if root is None else node_driver.NodeDriver(root)
-        return EnginePort(runtime.EditingRuntime(self._reporting(found.runtime, host), node), found.store)
-
-    def _reporting(self, runtime: Runtime, host: str) -> Runtime:
-        pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
-        envs = tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,)
-        return ReportingRuntime(runtime, self.ports.hosts.users(host), envs, self._scenario.folder)
-
-    def _hooks(self, host: str) -> ContainerHooks | None:
-        """In the place of a CRI proxy, where a system of the stack answers it."""
-        for each in self.systems:
-            policy = each.system.runtime_hooks(each.configuration).get(host)
-            if policy is not None:
-                return ContainerHooks(self.ports.kubelets.hooks(host), policy)
-        return None
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile

@@ -120,19 +120,24 @@ class EmbeddedControlPlane:
         return None
 
     def program(
-        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+        self,
+        component: str,
+        options: Mapping[str, Any],
+        *,
+        extenders: Sequence[Mapping[str, Any]] = (),
+        kubeconfig: Path | None = None,
     ) -> Program | None:
         """All of it is ours, but for a scheduler with extenders, and what is asked for by the program's name: those are
         Kubernetes' own where they are found."""
-        kubeconfig = self._folder / "admin.kubeconfig"
+        own = self._folder / "admin.kubeconfig"
         asked_for = options.get("program")
         if component == "default-scheduler" and asked_for != "ours" and (extenders or asked_for == "kube-scheduler"):
             from mews.harness.clusters.programs.scheduler import kube_scheduler
 
-            self.write_kubeconfig(kubeconfig)
+            self.write_kubeconfig(own)
             return kube_scheduler(
                 self._folder,
-                kubeconfig,
+                kubeconfig or own,
                 extenders=extenders,
                 content_type=_JSON,
                 release=self._release,
@@ -141,10 +146,10 @@ class EmbeddedControlPlane:
         if component == "controller-manager" and asked_for == "kube-controller-manager":
             from mews.harness.clusters.programs.controllers import kube_controller_manager
 
-            self.write_kubeconfig(kubeconfig)
+            self.write_kubeconfig(own)
             form = f"--kube-api-content-type={_JSON}"
             return kube_controller_manager(
-                self._folder, kubeconfig, run=options.get("run", ("*",)), flags=(form,), release=self._release
+                self._folder, kubeconfig or own, run=options.get("run", ("*",)), flags=(form,), release=self._release
             )
         return None
 

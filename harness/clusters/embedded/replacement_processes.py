@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mews
+from mews.harness.clusters.embedded.program_proxies import ProgramProxies
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
@@ -55,8 +56,11 @@ class ReplacementProcesses:
     Raises ScenarioError for what cannot be used.
     """
 
-    def __init__(self, scenario: Scenario, ports: ClusterPorts, *, dialect: str, facility: FacilityAt) -> None:
+    def __init__(
+        self, scenario: Scenario, ports: ClusterPorts, proxies: ProgramProxies, *, dialect: str, facility: FacilityAt
+    ) -> None:
         self._scenario = scenario
+        self._proxies = proxies
         self._stack = scenario.stack
         self._loaded = LoadedReplacements(scenario)
         self._ports = ports
@@ -81,14 +85,13 @@ class ReplacementProcesses:
         if serves:
             places["port"] = str(self.port(component))
         name = f"yours-{component}{f'-{host}' if host else ''}"
-        env = {"KUBECONFIG": places["kubeconfig"], **yours.env}
-        return self._process(argv, env, places, name, host=host, yours=yours)
+        unit = f"{component}/{host}" if host else component
+        return self._process(unit, argv, yours.env, places, name, host=host, yours=yours)
 
     def foreign(self, component: str, given: ForeignProgram) -> Program:
         """The program that a component of a system is."""
         places = {**self._places(None), **self._faces()}
-        env = {"KUBECONFIG": places["kubeconfig"], **given.env}
-        return self._process(given.argv, env, places, f"theirs-{component}")
+        return self._process(component, given.argv, given.env, places, f"theirs-{component}")
 
     def first_objects(self, systems: Sequence[ConfiguredSystem]) -> list[dict[str, Any]]:
         """What the systems have applied as the cluster comes up, their texts filled in."""
@@ -110,6 +113,7 @@ class ReplacementProcesses:
 
     def _process(
         self,
+        unit: str,
         argv: Sequence[str],
         env: Mapping[str, str],
         places: Mapping[str, str],
@@ -124,11 +128,14 @@ class ReplacementProcesses:
         processes = self._ports.needed_processes()
         folder = processes.scratch / "programs" / name
         make_own_folder(folder)
-        view = program_view(processes.ready(), processes.authority(), folder / "account", host)
+        ready, authority = self._proxies.seen_by(unit)
+        places = {**places, "kubeconfig": str(ready["kubeconfig"])}
+        env = {"KUBECONFIG": places["kubeconfig"], **env}
+        view = program_view(ready, authority, folder / "account", host)
         mounts = [*view.mounts, *(own_mounts(yours, folder, lambda text: fill(text, places)) if yours else ())]
 
         filled = [fill(word, places) for word in argv]
-        account = processes.ready()["accounts"].get(self._dialect, {})
+        account = ready["accounts"].get(self._dialect, {})
         known = {_ACCOUNT[name]: str(value) for name, value in account.items() if name in _ACCOUNT}
         whole = {**os.environ, **known, **view.env, **{key: fill(value, places) for key, value in env.items()}}
         log = processes.scratch / f"{name}.log"
@@ -162,8 +169,7 @@ class ReplacementProcesses:
 
     def _extender(self, number: int, extender: Extender, argv: Sequence[str]) -> Program:
         places = {**self._places(None), "port": str(self.port(number))}
-        env = {"KUBECONFIG": places["kubeconfig"], **extender.env}
-        return self._process(argv, env, places, f"extender-{number + 1}")
+        return self._process(f"extender/{number + 1}", argv, extender.env, places, f"extender-{number + 1}")
 
     def port(self, whose: int | str) -> int:
         """A free port of loopback: an extender's, by its number, or that of a component with a service."""

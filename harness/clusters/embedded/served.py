@@ -185,10 +185,20 @@ class ServedPorts:
         return self._control_plane.kubelet_address(host)
 
     def program(
-        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+        self,
+        component: str,
+        options: Mapping[str, Any],
+        *,
+        extenders: Sequence[Mapping[str, Any]] = (),
+        kubeconfig: Path | None = None,
     ) -> Program | None:
         """The real program in a component's place."""
-        return self._control_plane.program(component, options, extenders=extenders)
+        return self._control_plane.program(component, options, extenders=extenders, kubeconfig=kubeconfig)
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """Those of the run's own servers."""
+        return self._trust.certificates
 
     def authority(self) -> str | None:
         """The certificates by which the API server is known."""

@@ -15,6 +15,7 @@ from mews.harness.api_faults.control import ApiFaults
 from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint
 from mews.harness.clusters.embedded.forwarding import ForwardedService
 from mews.harness.clusters.embedded.hook_sockets import NodeHookSocket
+from mews.harness.clusters.embedded.program_proxies import ProgramProxies
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.ports import ClusterPorts, KillableDraLink, ReleasedNvml
 from mews.harness.clusters.unit import Unit
@@ -83,6 +84,7 @@ class StackUnits:
     systems: Sequence[ConfiguredSystem]
     replacements: ReplacementProcesses
     faults: ApiFaults
+    proxies: ProgramProxies
     measures: Mapping[str, Any]
     folders: bool = False
     """Claims of the default class get folders as volumes."""
@@ -102,12 +104,22 @@ class StackUnits:
         Raises Lacks where it is wanted and not found.
         """
         wanted = self.scenario.stack.controllers
-        real = self.ports.program("controller-manager", wanted.model_dump())
+        real = self._real("controller-manager", wanted.model_dump())
         if real is None and wanted.program == "kube-controller-manager":
             raise Lacks(
                 "stack.controllers: need kube-controller-manager, in KUBEBUILDER_ASSETS or on PATH, and wall-clock time"
             )
         return Unit("controller-manager", self.run.journal, real or self._our_controllers)
+
+    def _real(
+        self, component: str, options: Mapping[str, Any], extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
+        """The program of Kubernetes in that component's place, behind a proxy where one is wanted."""
+        path = self.proxies.kubeconfig(component)
+        real = self.ports.program(component, options, extenders=extenders, kubeconfig=path)
+        if real is not None:
+            self.proxies.stand_between(component)
+        return real
 
     def _our_controllers(self, fence: Fence) -> Runnable:
         run = self.scenario.stack.controllers.run
@@ -262,7 +274,7 @@ class StackUnits:
         plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
         extenders = [*self._own_extenders(), *self.replacements.extenders()]
         if plugin is None:
-            real = self.ports.program(DEFAULT_SCHEDULER, options.for_program(), extenders=extenders)
+            real = self._real(DEFAULT_SCHEDULER, options.for_program(), extenders)
             if real is not None:
                 return Unit(DEFAULT_SCHEDULER, self.run.journal, real)
         if options.program == "kube-scheduler":

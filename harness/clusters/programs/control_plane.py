@@ -62,10 +62,16 @@ class ControlPlane(Protocol):
         ...
 
     def program(
-        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+        self,
+        component: str,
+        options: Mapping[str, Any],
+        *,
+        extenders: Sequence[Mapping[str, Any]] = (),
+        kubeconfig: Path | None = None,
     ) -> Program | None:
         """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``; None where
-        ours runs, also for options that the real one cannot be given. ``extenders`` are the scheduler's."""
+        ours runs, also for options that the real one cannot be given. ``extenders`` are the scheduler's;
+        ``kubeconfig`` is another one than the administrator's, written before the program starts."""
         ...
 
     async def close(self) -> None:

@@ -62,7 +62,7 @@ async def run_up(
         from mews.harness.live.serving import serve_session  # aiohttp with it: chassis and hosts started meanwhile
         from mews.harness.scenario.accounts.sessions import left_out_of_session
 
-        async with serve_session(name, scenario, cluster, folder, page) as server:
+        async with serve_session(name, scenario, cluster, folder, page) as (server, session):
             ready = {
                 **_with_kubeconfig_in(folder, cluster.ready()),
                 "session": server.ready(),
@@ -81,9 +81,9 @@ async def run_up(
                 publish()
             announced = asyncio.ensure_future(_announced(cluster))
             if await _unless(ended, announced):
-                server.session.announced()
+                session.announced()
                 if restored is not None:
-                    await _restore(server.session, restored)
+                    await _restore(session, restored)
                 ready["devices_s"] = round(age_s(), 2)
                 ready["services"] = cluster.ready().get("services", {})  # components have come up meanwhile
                 publish()

@@ -153,6 +153,7 @@ def known_listeners(ready):
     for field in ("control", "hosts", "session"):
         if field in ready:
             found[at(ready[field]["url"])] = field
+    found |= {at(url): "proxy" for url in ready.get("proxies", {}).values()}
     found |= {at(url): "services" for url in ready.get("services", {}).values()}
     if "api" in ready:
         found[at(ready["api"])] = "api"
@@ -220,6 +221,19 @@ def test_whatever_mews_serve_opens_is_known(tmp_path):
     for process in run_of(["serve", "--hardware", hardware, "--ready", str(ready)], tmp_path):
         seen = names_of(process.pid, json.loads(ready.read_text()))
     assert seen == {"h3api", "redfish", "control"}
+
+
+@pytest.mark.wall
+def test_whatever_mews_proxy_opens_is_known(tmp_path):
+    """The API server behind need not be there."""
+    server = {"clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}]}
+    context = {"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "current-context": "a"}
+    kubeconfig = tmp_path / "upstream"
+    kubeconfig.write_text(json.dumps({**server, **context, "users": [{"name": "a", "user": {}}]}))
+    for process in run_of(["proxy", "--kubeconfig", str(kubeconfig), "--json"], tmp_path):
+        ready = json.loads(process.first_line)
+        seen = names_of(process.pid, {"proxies": {"program": ready["api"]}, "session": ready["session"]})
+    assert seen == {"proxy", "session"}
 
 
 @pytest.mark.wall

@@ -15,6 +15,7 @@ from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.placed import chosen, described, ending, fires, parameters
 from mews.emulator.chassis.faults.spec import When
 from mews.harness.api_faults.plans import UNTOUCHED, ApiRequest, EventPlan, RequestPlan
+from mews.harness.api_faults.processes import FrozenProcess
 from mews.harness.api_faults.registry import parse_api_fault
 
 
@@ -133,6 +134,11 @@ class ApiFaultBoard:
             component: [{**described(each), "spec": parameters(each), **ending(each, now_s)} for each in armed]
             for component, armed in sorted(self._armed.items())
         }
+
+    def freezes(self, component: str, now_s: float) -> bool:
+        """Whether the component's process must be stopped now."""
+        armed = self._armed.get(component, ())
+        return any(isinstance(each.fault, FrozenProcess) and not each.is_over(now_s) for each in armed)
 
     def _all(self) -> Iterator[ArmedApiFault]:
         for armed in self._armed.values():

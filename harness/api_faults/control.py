@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from mews.emulator.chassis.faults.placed import declared, described
 from mews.harness.api_faults.board import ApiFaultBoard, ArmedApiFault
 from mews.harness.api_faults.faulty_kube import FaultyKube
 from mews.harness.api_faults.plans import ApiRequest, EventPlan, RequestPlan
+from mews.harness.api_faults.processes import FrozenProcess
+from mews.harness.api_faults.registry import parse_api_fault
 from mews.harness.journal import Journal
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
 from mews.names import must_be
 
+Freeze = Callable[[str, bool], bool]
+"""Stops a component's process, or lets it go on; False where it has none of its own."""
+
 
 class ApiFaults:
     """Those of one cluster, for the components whose API is ``around``; ``kube`` tells which version it is at."""
 
-    def __init__(self, kube: KubeApi, journal: Journal, pace: Pace, rng: random.Random) -> None:
+    def __init__(
+        self,
+        kube: KubeApi,
+        journal: Journal,
+        pace: Pace,
+        rng: random.Random,
+        freeze: Freeze = lambda component, frozen: False,
+    ) -> None:
+        self._freeze = freeze
         self._kube = kube
         self._journal = journal
         self._pace = pace
@@ -50,6 +63,10 @@ class ApiFaults:
         """
         if component not in self._clients:
             raise ValueError(f"component {component!r}: {must_be(component, self.clients())}")
+        if spec.get("kind") == FrozenProcess.kind:
+            parse_api_fault(spec)
+            if not self._freeze(component, True):
+                raise ValueError(f"fault {FrozenProcess.kind}: {component} is no program of its own that runs")
         version = (await self._kube.list(NAMESPACES, limit=1)).resource_version
         armed = self._board.add(component, spec, self._pace.now(), version)
         self._write(armed, "added", **declared(armed))
@@ -70,6 +87,8 @@ class ApiFaults:
             if ending is not None:
                 ending.cancel()
             self._write(armed, "cleared", fault=armed.id, kind=armed.fault.kind)
+            if isinstance(armed.fault, FrozenProcess) and not self._board.freezes(armed.component, self._pace.now()):
+                self._freeze(armed.component, False)
         self._changed()
 
     def listed(self) -> dict[str, list[dict[str, Any]]]:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from socket import socket
 from typing import Any
@@ -80,7 +80,8 @@ class _Asked(Struct, frozen=True):
 
 class ApiProxy:
     """Between one component and the API. ``held``: the bound socket that it will listen on; with ``certificates`` it
-    serves TLS, and lets in who bears ``token``. ``await open()``, ``await close()``."""
+    serves TLS, and lets in who bears ``token``; ``names`` are further ones of the server. ``await open()``,
+    ``await close()``."""
 
     def __init__(
         self,
@@ -89,6 +90,8 @@ class ApiProxy:
         upstream: ApiConnection,
         held: socket,
         certificates: Certificates | None = None,
+        *,
+        names: Sequence[str] = (),
     ) -> None:
         self._component = component
         self._faults = faults
@@ -100,7 +103,9 @@ class ApiProxy:
         self.url = f"{'http' if certificates is None else 'https'}://{host}:{port}"
         self._begun = set[int]()
         """Requests whose answers have begun: no other can take their place."""
-        self._listener = HttpListener(self._answer, refuse=_refused, admit=self._admit if self.token else None)
+        self._listener = HttpListener(
+            self._answer, refuse=_refused, admit=self._admit if self.token else None, names=names
+        )
 
     @property
     def authority(self) -> str | None:

@@ -52,6 +52,7 @@ class ProcessComponent:
         self._cwd = cwd
         self._process: asyncio.subprocess.Process | None = None
         fence.on_cut(self._kill)
+        fence.on_freeze(self._freeze)
 
     async def run(self) -> None:
         """Run it.
@@ -98,6 +99,11 @@ class ProcessComponent:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _freeze(self, frozen: bool) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGSTOP if frozen else signal.SIGCONT)
 
     def _last_lines(self) -> list[str]:
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -72,6 +72,10 @@ class Unit:
             self._fence.cut()
             self._journal.write("component", self.name, "killed")
 
+    def freeze(self, *, frozen: bool) -> bool:
+        """Stop its process, or let it go on; False where it has none that runs."""
+        return self._fence is not None and self._fence.freeze(frozen=frozen)
+
     async def kill(self) -> None:
         """Kill -9: fence, drop the tasks, let the machine close what the process had open."""
         self.cut()

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from mews.harness import terminal
 from mews.harness.commands.recording import RECORD
-from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, as_values, client_of
+from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, as_values, client_of, values_of
 from mews.harness.errors import BadInput
 from mews.harness.journal import LAYERS
 from mews.harness.live.client import line_of
@@ -116,7 +116,9 @@ def fault_add(words: Sequence[str], context: CommandContext) -> int:
     chosen = parser.parse_intermixed_args(as_values(words, ("--name", "--chassis", "--host", "--component")))
     named = {"chassis": chosen.chassis, "host": chosen.host, "component": chosen.component}
     place = {owner: name for owner, name in named.items() if name is not None} or {"chassis": "*"}
-    return _perform(chosen.name, {"fault": {**place, "add": {"kind": chosen.kind, **_values(chosen.values)}}}, context)
+    return _perform(
+        chosen.name, {"fault": {**place, "add": {"kind": chosen.kind, **values_of(chosen.values)}}}, context
+    )
 
 
 @answered
@@ -136,7 +138,7 @@ def host(words: Sequence[str], context: CommandContext) -> int:
     parser.add_argument("do", metavar="ACTION")
     parser.add_argument("values", nargs="*", metavar="NAME=VALUE")
     chosen = parser.parse_intermixed_args(as_values(words, ("--name",)))
-    return _perform(chosen.name, {"host": {"host": chosen.host, "do": chosen.do, **_values(chosen.values)}}, context)
+    return _perform(chosen.name, {"host": {"host": chosen.host, "do": chosen.do, **values_of(chosen.values)}}, context)
 
 
 @answered
@@ -188,20 +190,6 @@ def _perform(name: str, given: Mapping[str, Any], context: CommandContext) -> in
     answer = client_of(name).perform(given)
     context.write(f"failed: {answer.reason}\n" if answer.reason else answer.text or "done\n")
     return 1 if answer.reason else 0
-
-
-def _values(words: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE: a JSON value, else the text as it stands (000100 is a device's ID, and no number)."""
-    values: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name:
-            raise ValueError(f"{word!r}: must be NAME=VALUE")
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
-    return values
 
 
 @answered

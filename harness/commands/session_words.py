@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,23 @@ def as_values(words: Sequence[str], options: Collection[str]) -> list[str]:
         following = value if equals else next(rest, "")
         values.append(f"{name[2:].replace('-', '_')}={following}")
     return found + values
+
+
+def values_of(words: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE: a JSON value, else the text as it stands (000100 is a device's ID, and no number).
+
+    Raises ValueError.
+    """
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ValueError(f"{word!r}: must be NAME=VALUE")
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values
 
 
 def client_of(name: str) -> SessionClient:

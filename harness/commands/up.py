@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import json
 import os
-import re
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -20,24 +17,13 @@ from msgspec import Struct, field
 from mews.harness import terminal
 from mews.harness.backends import DEFAULT_BACKEND, backend_of
 from mews.harness.catalogue.files import existing_file, shipped
-from mews.harness.commands.down import clear, end
-from mews.harness.commands.instances import (
-    MARK,
-    UpInstance,
-    alive,
-    alone,
-    born,
-    forget,
-    offspring,
-    record,
-    recorded,
-    state_folder,
-)
+from mews.harness.commands.claims import claim, clean_up
+from mews.harness.commands.instances import MARK, born, forget
 from mews.harness.commands.kubernetes_options import KubernetesOptions, with_kubernetes
 from mews.harness.commands.logs import to_stderr
 from mews.harness.commands.serving import check_serves, warn_insecure, what_is_open
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.leftovers import end_own, sweep
+from mews.harness.leftovers import sweep
 from mews.harness.options import RunOptions, ServingOptions, check_choice
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import UNKNOWN, read_images
@@ -46,7 +32,6 @@ from mews.harness.scenario.requirements import check_images
 from mews.harness.scenario.system_needs import lacking
 from mews.harness.termination import PATIENCE_S, TerminationGuard
 from mews.harness.up import run_up
-from mews.own_files import make_own_folder
 from mews.registry import looking_in
 
 if TYPE_CHECKING:
@@ -56,7 +41,6 @@ _IN_DOCKER_S = 120.0
 """How long a cluster of containers may take to be deleted."""
 _MOST_CHASSIS = 2
 """So many are printed, so that what is printed fits in eight lines."""
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 
 
 class UpImages(Struct, frozen=True):
@@ -130,7 +114,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     if reason := lacking(scenario.stack.systems):
         raise Lacks(reason)
     backend.check_available()  # Last: what was given wrong is as wrong on a machine without Docker.
-    instance = _claim(arguments)
+    instance = claim(arguments.name, arguments.folder)
     sweep()
     options = RunOptions(
         arguments.cluster,
@@ -160,7 +144,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
         reported = True
 
     patience_s = _IN_DOCKER_S if backend.needs_session else PATIENCE_S
-    guard = TerminationGuard(f"mews up --name {instance.name}", lambda: _clean_up(instance), patience_s)
+    guard = TerminationGuard(f"mews up --name {instance.name}", lambda: clean_up(instance), patience_s)
     try:
         with looking_in(scenario.folder), guard:
             asyncio.run(
@@ -331,52 +315,6 @@ def with_images(scenario: Scenario, given: UpImages) -> Scenario:
 def age_s() -> float:
     """For how many seconds this process has been running."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(born(os.getpid())) / os.sysconf("SC_CLK_TCK")
-
-
-def _claim(arguments: UpArguments) -> UpInstance:
-    if not _NAME.fullmatch(arguments.name):
-        raise BadInput(
-            f"--name {arguments.name!r}: must be letters, digits, '.', '_' and '-', up to 63, no '.' in front"
-        )
-    folder = (arguments.folder or state_folder() / arguments.name).absolute()
-    try:
-        make_own_folder(folder)
-    except OSError as error:
-        raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadInput(f"--dir {folder}: cannot be written to")
-    taken = next((name for name in ("ready.json", "kubeconfig", "ca.crt") if (folder / name).is_dir()), None)
-    if taken is not None:
-        raise BadInput(f"--dir {folder}: {taken} in it is a folder; must be a file, or missing")
-    try:
-        with alone():
-            return _record(arguments.name, folder)
-    except OSError as error:
-        raise Lacks(f"{error.filename}: cannot be written: {error.strerror} (XDG_RUNTIME_DIR or HOME)") from error
-
-
-def _record(name: str, folder: Path) -> UpInstance:
-    for dead in [known for known in recorded() if not alive(known)]:
-        end(dead)  # what it left, and whoever it started
-    for known in filter(alive, recorded()):
-        ends = "mews down ends it" if known.name == "mews" else f"mews down --name {known.name} ends it"
-        if known.name == name:
-            raise BadInput(f"--name {name}: already runs (pid {known.pid}); {ends}")
-        if known.folder == str(folder):
-            raise BadInput(f"--dir {folder}: is used by {known.name} (pid {known.pid}); {ends}")
-    instance = UpInstance(name, os.getpid(), born(os.getpid()), str(folder))
-    record(instance)
-    return instance
-
-
-def _clean_up(instance: UpInstance) -> None:
-    """What is left to do for a process that could not end in good order."""
-    end_own()
-    for pid in list(offspring(instance.folder, instance.born)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-    clear(Path(instance.folder))
-    forget(instance.name)
 
 
 def _devices(ready: Mapping[str, Any]) -> str:

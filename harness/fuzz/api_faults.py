@@ -8,8 +8,8 @@ from typing import Any
 
 from mews.harness.api_faults.registry import API_FAULTS
 
-API_KINDS = API_FAULTS.ours()
-"""All that come with Mews."""
+API_KINDS = tuple(kind for kind in API_FAULTS.ours() if kind != "frozen-process")
+"""All that come with Mews, and that virtual time can play."""
 LASTING = ("lagging-watch", "unordered-watches", "repeated-events", "stale-reads", "frozen-api", "expired-token")
 """Those that are drawn with a time; the others with a count."""
 SHORT = ("broken-watch", "conflict", "too-many-requests", "server-error", "lost-answer")

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from mews.harness.journal import Line
 from mews.harness.live.explanation import pod_named
-from mews.harness.live.session import LiveSession
+from mews.harness.live.served_session import ServedSession
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.listening.connections import BodyError, begin_stream, whole_body
 from mews.listening.http import HttpListener
@@ -62,7 +62,7 @@ class SessionServer:
 
     def __init__(
         self,
-        session: LiveSession,
+        session: ServedSession,
         page: Callable[[str], tuple[str, str, str] | None] = lambda name: None,
         port: int = 0,
     ) -> None:

@@ -21,7 +21,7 @@ async def serve_session(
     cluster: ReachableCluster,
     folder: Path,
     page: Callable[[str], tuple[str, str, str] | None],
-) -> AsyncIterator[SessionServer]:
+) -> AsyncIterator[tuple[SessionServer, LiveSession]]:
     """Serve until the end of the block."""
     session = LiveSession(name, scenario, cluster)
     watching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -30,7 +30,7 @@ async def serve_session(
     try:
         await server.start()
         watching = asyncio.ensure_future(session.start())
-        yield server
+        yield server, session
     finally:
         watching.cancel()
         await server.close()

@@ -21,6 +21,7 @@ class Fence:
         self.is_cut = False
         """Whether the incarnation is dead."""
         self._on_cut: list[Callable[[], None]] = []
+        self._on_freeze: Callable[[bool], None] | None = None
 
     def cut(self) -> None:
         """Kill: nothing gets out any more."""
@@ -31,6 +32,17 @@ class Fence:
     def on_cut(self, act: Callable[[], None]) -> None:
         """Call this when the fence is cut: what is a process of its own is killed then. Must not wait."""
         self._on_cut.append(act)
+
+    def on_freeze(self, act: Callable[[bool], None]) -> None:
+        """Call this to stop what is a process of its own, and to let it go on."""
+        self._on_freeze = act
+
+    def freeze(self, *, frozen: bool) -> bool:
+        """Stop the process, or let it go on; False where there is none."""
+        if self._on_freeze is None or self.is_cut:
+            return False
+        self._on_freeze(frozen)
+        return True
 
     def around(self, port: P) -> P:
         """The same port, seen through the fence."""

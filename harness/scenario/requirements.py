@@ -66,7 +66,9 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         reason = _unplayed(scenario, cluster)
         if reason is not None:
             return reason
-    for place, component in _api_faults(scenario):
+    for place, component, kind in _api_faults(scenario):
+        if kind == "frozen-process" and time == "virtual":
+            return f"{place}: {kind} needs wall-clock time (--time wall) and a program of its own"
         if cluster not in EMULATED:
             return (
                 f"{place}: needs --cluster embedded or control-plane: of {cluster} no component's requests can be had"
@@ -96,11 +98,11 @@ def _script(scenario: Scenario) -> str | None:
     return None
 
 
-def _api_faults(scenario: Scenario) -> list[tuple[str, str]]:
-    """Where faults between a component and the API are added, and which component it is."""
+def _api_faults(scenario: Scenario) -> list[tuple[str, str, str]]:
+    """Where faults between a component and the API are added, which component it is, and of which kind they are."""
     steps = {"steps": scenario.steps, "disruptions": scenario.disruptions, "finally": scenario.finally_}
     return [
-        (f"{part}.{number}.fault", step.fault.component)
+        (f"{part}.{number}.fault", step.fault.component, str(step.fault.add["kind"]))
         for part, each in steps.items()
         for number, step in enumerate(each)
         if step.fault is not None and step.fault.component is not None and step.fault.add is not None
@@ -109,7 +111,7 @@ def _api_faults(scenario: Scenario) -> list[tuple[str, str]]:
 
 def components_struck(scenario: Scenario) -> frozenset[str]:
     """The components between which and the API its steps add faults."""
-    return frozenset(component for _, component in _api_faults(scenario))
+    return frozenset(component for _, component, _ in _api_faults(scenario))
 
 
 def comes_in_pods(scenario: Scenario, component: str) -> bool:

@@ -10,6 +10,7 @@ from tests.fuzz.faces import api, chassis
 from tests.fuzz.fm_faces import fabric
 from tests.fuzz.judge import Face
 from tests.fuzz.node_faces import agents, components, hosts, kubelets
+from tests.fuzz.proxy_faces import proxies
 from tests.fuzz.secure_faces import secure_api, secure_chassis
 from tests.fuzz.service_faces import recordings, services
 from tests.fuzz.session_faces import sessions
@@ -42,6 +43,7 @@ FACES: dict[Group, tuple[str, ...]] = {
         "control under TLS with the token",
         "control under TLS without it",
     ),
+    proxies: ("proxy under TLS with the token", "proxy under TLS without it"),
     secure_api: ("kubernetes under TLS with the token", "kubernetes under TLS without it"),
 }
 """The names of the faces that each group serves: to serve no more than is asked for."""

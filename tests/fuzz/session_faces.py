@@ -66,7 +66,7 @@ def session(token: str) -> list[Sent]:
 @contextmanager
 def sessions() -> Iterator[list[Face]]:
     """A session beside its cluster, as ``mews up --web`` has one."""
-    with on_a_loop(_open, _close) as server:
+    with on_a_loop(_open, _close) as (server, _):
         address = address_of(server.url)
         yield [
             Face("session with the token", address, session(server.token)),
@@ -75,17 +75,18 @@ def sessions() -> Iterator[list[Face]]:
         ]
 
 
-async def _open() -> SessionServer:
+async def _open() -> tuple[SessionServer, LiveSession]:
     scenario = parse_scenario(SCENARIO, shipped("hardware", "demo").parent / "live.yaml")
     cluster = await open_cluster(scenario, seed=1)
     session = LiveSession("live", scenario, cluster)
     await session.start()
     server = SessionServer(session, live_file)
     await server.start()
-    return server
+    return server, session
 
 
-async def _close(server: SessionServer) -> None:
+async def _close(opened: tuple[SessionServer, LiveSession]) -> None:
+    server, session = opened
     await server.close()
-    await server.session.close()
-    await server.session.cluster.close()
+    await session.close()
+    await session.cluster.close()

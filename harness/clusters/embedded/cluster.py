@@ -100,7 +100,7 @@ class EmbeddedCluster:
             each.system.name: self._exposed.get(each.system.name) or each.system.measures() for each in self.systems
         }
         self.kube = ports.kube("admin")
-        self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"))
+        self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"), self._freeze)
         struck = components_struck(scenario)
         self._proxies = ProgramProxies(self.api_faults, ports.processes, lambda name: monitored or name in struck)
         self._replacements = ReplacementProcesses(
@@ -297,6 +297,9 @@ class EmbeddedCluster:
         await self.ports.chassis.kill(chassis)
         self.journal.write("component", component, "killed")
 
+    def _freeze(self, component: str, frozen: bool) -> bool:
+        return component in self._units and self._units[component].freeze(frozen=frozen)
+
     async def start(self, component: str) -> None:
         """Start a killed component anew; one that runs stays. Raises ValueError as ``kill``, or if its host is off."""
         self._power.check_on(component)
@@ -363,7 +366,8 @@ class EmbeddedCluster:
 
         Raises RuntimeError in virtual time, where nothing can be reached.
         """
-        return self.ports.needed_processes().ready()
+        ready = self.ports.needed_processes().ready()
+        return {**ready, "proxies": found} if (found := self._proxies.ready()) else ready
 
     def stalled(self, since_line: int) -> bool:
         """Whether only rests are pending, and all that were when the journal last grew have gone round since."""

@@ -61,6 +61,10 @@ class ProgramProxies:
             return ready, authority
         return {**ready, "api": proxy.url, "kubeconfig": str(self.kubeconfig(component))}, proxy.authority
 
+    def ready(self) -> dict[str, str]:
+        """Component -> where its proxy listens."""
+        return {component: proxy.url for component, proxy in self._proxies.items()}
+
     async def open(self) -> None:
         """Listen."""
         for proxy in self._proxies.values():

@@ -7,10 +7,19 @@ import socket
 LOOPBACK = "127.0.0.1"
 
 
-def held_port(host: str = LOOPBACK) -> socket.socket:
-    """A socket with a port that nobody else gets while it is open; it listens once it is given to a server."""
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.bind((host, 0))
+def held_port(host: str = LOOPBACK, port: int = 0) -> socket.socket:
+    """A socket with a port that nobody else gets while it is open, 0 for a free one; it listens once it is given to a
+    server.
+
+    Raises OSError where the port is taken.
+    """
+    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
+        held.bind((host, port))
+    except OSError:
+        held.close()
+        raise
     return held
 
 

@@ -1,0 +1,90 @@
+"""What the server of a session asks: a cluster's session answers all of it, a proxy's what there is of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mews.harness.journal import Journal
+from mews.harness.live.standing import StandingFault
+from mews.harness.live.step_answer import StepAnswer
+
+
+class AsDict(Protocol):
+    """What is shown as a JSON object."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object."""
+        ...
+
+
+class Exposing(Protocol):
+    """What measures itself for Prometheus."""
+
+    def exposing(self) -> Sequence[str]:
+        """The systems whose measures ``exposition`` has."""
+        ...
+
+    async def exposition(self, system: str) -> bytes:
+        """What the components of a system measure of themselves.
+
+        Raises ValueError, ConnectionError.
+        """
+        ...
+
+
+class ServedSession(Protocol):
+    """``mews.harness.live.session.LiveSession`` says what each of it is; ValueError, in one line, says what there is
+    not."""
+
+    name: str
+
+    @property
+    def journal(self) -> Journal:
+        """Its timeline."""
+        ...
+
+    @property
+    def cluster(self) -> Exposing:
+        """Whose measures it serves."""
+        ...
+
+    async def perform(self, given: Mapping[str, Any]) -> StepAnswer:
+        """Do one step."""
+        ...
+
+    async def snapshot(self, name: str) -> dict[str, Any]:
+        """All of it, to be restored."""
+        ...
+
+    async def restore(self, document: Any) -> list[str]:
+        """Make it so; what is not as it was."""
+        ...
+
+    async def explain(self, namespace: str, name: str) -> AsDict:
+        """Why a pod waits."""
+        ...
+
+    def record(self, name: str) -> str:
+        """A scenario of what was done."""
+        ...
+
+    async def judged(self) -> AsDict:
+        """What the invariants say."""
+        ...
+
+    async def hardware(self) -> dict[str, Any]:
+        """Tables and hosts."""
+        ...
+
+    async def status(self) -> dict[str, Any]:
+        """What is up, down and wrong."""
+        ...
+
+    async def faults(self) -> list[StandingFault]:
+        """Those that were added and not cleared."""
+        ...
+
+    def about(self) -> dict[str, Any]:
+        """What it is, and what can be done to it."""
+        ...

@@ -126,6 +126,8 @@ class Queued(Invariant[ObservedState]):
             if oldest is None:
                 continue
             last_s = max(oldest.begun.t, box.finished.t if box.finished is not None else 0.0)
+            if t - last_s <= UNFINISHED_S:
+                continue  # no window lets the clock start earlier
             since_s = max(state.windows.clock_from(UNATTACHED, last_s, each) for each in (None, _gpuid(oldest.begun)))
             if t - since_s > UNFINISHED_S:
                 what = f"{name}: {oldest.kind} of {oldest.device} is not finished after {t - oldest.begun.t:.1f} s"

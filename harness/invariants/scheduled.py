@@ -45,6 +45,8 @@ class Scheduled(Invariant[ObservedState]):
         self._schedulers = schedulers
         self._fits_since: dict[str, float] = {}
         self._born_s: dict[str, float] = {}
+        self._judged: dict[str, tuple[Object, bool]] = {}
+        """By their keys, the pods of the last look and whether they wait."""
         self._looked = 0.0
         self._created: dict[str, Line] = {}
         self._refused: dict[str, Line] = {}
@@ -67,7 +69,7 @@ class Scheduled(Invariant[ObservedState]):
         bound_s = state.bounds.scheduled_s
         if bound_s is None:
             return
-        pending = [pod for pod in objects.pods.values() if self._old(pod, objects, bound_s / 2)]
+        pending = [pod for pod in self._waiting(objects) if self._old(pod, objects, bound_s / 2)]
         free = free_amounts(objects, state) if pending else {}
         still: dict[str, float] = {}
         for pod in pending:
@@ -85,9 +87,18 @@ class Scheduled(Invariant[ObservedState]):
                 yield Breach((uid,), what, self._refused.get(actor, created), after=created)
         self._fits_since, self._looked = still, t
 
+    def _waiting(self, objects: ClusterObjects) -> Iterator[Object]:
+        """Those that wait for a node. There are many looks at one pod, which is one object until it changes."""
+        before, self._judged = self._judged, {}
+        for key, pod in objects.pods.items():
+            known = before.get(key)
+            if known is None or known[0] is not pod:
+                known = pod, is_waiting(pod, self._schedulers)
+            self._judged[key] = known
+            if known[1]:
+                yield pod
+
     def _old(self, pod: Object, objects: ClusterObjects, age_s: float) -> bool:
-        if not is_waiting(pod, self._schedulers):
-            return False
         uid = uid_of(pod)
         if uid not in self._born_s:
             self._born_s[uid] = seconds(pod["metadata"]["creationTimestamp"])

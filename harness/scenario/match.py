@@ -65,11 +65,11 @@ def show(value: Any, limit: int = 160) -> str:
 
 def match(pattern: Any, actual: Any, path: str = "") -> Mismatch | None:
     """None when the value matches, else the first place where it does not."""
-    if isinstance(pattern, Mapping):
+    if isinstance(pattern, (dict, Mapping)):  # a dict is known for one without asking what a Mapping is
         operators = [key for key in pattern if str(key).startswith("$")]
         if operators:
             return _first(_OPERATORS[key](pattern[key], actual, path) for key in operators)
-        if not isinstance(actual, Mapping):
+        if not isinstance(actual, (dict, Mapping)):
             return Mismatch(path, show(pattern), show(actual))
         return _first(
             match(value, actual.get(key, MISSING), f"{path}.{key}" if path else str(key))

@@ -287,7 +287,7 @@ def conversion_fault(value: Any, type_: str) -> str:
         return next((fault for item in value.values() if (fault := conversion_fault(item, type_[2:]))), "")
     if type_ in SCALARS:
         return _scalar_fault(value, type_)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):
         return f"cannot restore struct from: {_kind(value)}"
     fields = struct(type_).fields
     found = (conversion_fault(item, fields[name].type) for name, item in value.items() if name in fields)
@@ -300,9 +300,9 @@ def _kind(value: Any) -> str:
         return "bool"
     if isinstance(value, (int, float)):
         return "int64" if isinstance(value, int) else "float64"
-    if isinstance(value, Mapping):
-        return "map"
-    return "string" if isinstance(value, str) else "slice"
+    if isinstance(value, str):
+        return "string"
+    return "map" if isinstance(value, Mapping) else "slice"
 
 
 def _scalar_fault(value: Any, type_: str) -> str:

@@ -91,8 +91,11 @@ def clock_share(profile: GpuProfile, demand: BoardDemand) -> float:
     """The part of its own clock that a busy board reaches under its power limit and its locked clocks; 1 for all."""
     if not demand.busy:
         return 1.0
-    wanted = 1.0 if demand.sm_mhz is None else min(1.0, demand.sm_mhz[1] / profile.sm_clock_mhz)
-    return min(wanted, _power_share(profile, demand))
+    return min(_locked_share(profile, demand), _power_share(profile, demand))
+
+
+def _locked_share(profile: GpuProfile, demand: BoardDemand) -> float:
+    return 1.0 if demand.sm_mhz is None else min(1.0, demand.sm_mhz[1] / profile.sm_clock_mhz)
 
 
 def _power_share(profile: GpuProfile, demand: BoardDemand) -> float:
@@ -147,9 +150,10 @@ def throttle_reasons(profile: GpuProfile, demand: BoardDemand) -> ThrottleReason
     reasons = ThrottleReason.NONE if demand.busy else ThrottleReason.IDLE
     if demand.slowed:
         reasons |= ThrottleReason.HW_SLOWDOWN | ThrottleReason.HW_THERMAL
-    if power_mw(profile, demand) >= profile.power_limit_mw or (demand.busy and _power_share(profile, demand) < 1):
+    locked, limited = _locked_share(profile, demand), _power_share(profile, demand)
+    if power_mw(profile, demand) >= profile.power_limit_mw or (demand.busy and limited < locked):
         reasons |= ThrottleReason.POWER_CAP
-    if demand.busy and demand.sm_mhz is not None and demand.sm_mhz[1] < profile.sm_clock_mhz:
+    if demand.busy and locked < 1:
         reasons |= ThrottleReason.CLOCKS_SETTING
     return reasons
 

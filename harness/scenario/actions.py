@@ -14,6 +14,7 @@ from pydantic import (
 from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
 
 from mews.emulator.host.act import TAKEN, Do
+from mews.emulator.host.control import SETTERS
 from mews.emulator.host.errors import REFUSALS
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
@@ -135,16 +136,20 @@ class HostAction(Model):
     path: str | None = Field(default=None, description="of a write; {bdf}, {slot} and {bridge} are the device's")
     text: str = "1"
     key: str = "process"
+    setting: str | None = Field(default=None, description="of set-gpu: power-limit, gpu-clocks, memory-clocks, …")
+    values: int | tuple[int, ...] = Field(default=(), description="its numbers; without them the default is restored")
     result: str = "done"
     within: Seconds = 60.0
 
     @model_validator(mode="after")
     def _takes(self) -> Self:
         needs, takes = TAKEN[self.do]
-        for name in ("device", "driver", "on", "path", "text", "key"):
+        for name in ("device", "driver", "on", "path", "text", "key", "setting", "values"):
             if name in self.model_fields_set and name not in (*needs, *takes):
                 there = ", ".join((*needs, *takes)) or "nothing else"
                 raise ValueError(f"{name}: {self.do} does not use it; it takes {there}")
+        if self.setting is not None and self.setting not in SETTERS:
+            raise ValueError(f"setting {self.setting!r}: {must_be(self.setting, SETTERS)}")
         if self.result not in _RESULTS:
             raise ValueError(f"result {self.result!r}: {must_be(self.result, _RESULTS)}")
         for name in needs:

@@ -249,6 +249,8 @@ async def _host(stage: StepContext, step: Step) -> None:
         fields |= {"path": action.path or "", "text": action.text}
     if action.do in ("hold", "release"):
         fields["key"] = action.key
+    if action.do == "set-gpu":
+        fields |= {"setting": action.setting, "values": action.values}
     fields |= {name: value for name in ("device", "driver") if (value := getattr(action, name)) is not None}
     try:
         since = len(stage.cluster.journal)

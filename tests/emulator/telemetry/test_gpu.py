@@ -292,6 +292,12 @@ def test_the_lower_of_limit_and_locked_clocks_counts():
     assert reading.throttle_reasons == ThrottleReason.POWER_CAP | ThrottleReason.CLOCKS_SETTING
 
 
+def test_a_limit_above_what_locked_clocks_need_is_no_reason():
+    reading = controlled(gpu_clocks=(600, 690), power_limit_mw=150_000).reading(ns(20))
+    assert (reading.sm_clock_mhz, reading.power_mw) == (690, 100_000)
+    assert reading.throttle_reasons == ThrottleReason.CLOCKS_SETTING
+
+
 def test_the_same_controls_again_are_no_news():
     gpu = controlled(power_limit_mw=150_000)
     assert not gpu.control(BoardControls(power_limit_mw=150_000), ns(20))

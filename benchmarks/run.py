@@ -20,6 +20,7 @@ BENCHES = (
     "bind_rate",
     "dra_binds",
     "dra_pods",
+    "prebind",
     "worlds",
     "pool_scale",
     "phases",

@@ -42,6 +42,8 @@ def play(keep: Callable[[ScenarioTask, PlayedScenario], Any], task: ScenarioTask
 
 
 def _run(scenario: Scenario, task: ScenarioTask) -> tuple[Run, Mapping[str, Sequence[float]]]:
+    if task.speed is not None:
+        return Engine(RunOptions(time="wall", speed=task.speed)).run(scenario, task.seed), {}
     if task.cpu_every_s is None:
         return Engine(RunOptions()).run(scenario, task.seed), {}
     with accounted(task.cpu_every_s) as account:

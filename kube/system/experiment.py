@@ -40,13 +40,15 @@ class ScenarioTask(Struct, frozen=True):
     """A scenario that the harness is to play once, in virtual time. ``scenario`` is the name of one that is shipped
     (``testbed/w1-pool``) or a whole one as its file has it; ``overrides`` are values by their dotted path; ``about``
     tells ``keep`` and ``rows`` which of the part's tasks this is. ``cpu_every_s``: it is played in wall-clock time
-    instead, and the CPU time of each component measured in intervals of so many seconds."""
+    instead, and the CPU time of each component measured in intervals of so many seconds. ``speed``: it is played in
+    wall-clock time at that speed, as a program of somebody else needs."""
 
     scenario: str | Mapping[str, Any]
     seed: int
     overrides: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     cpu_every_s: float | None = None
+    speed: float | None = None
 
 
 class PlayedScenario(Struct, frozen=True):

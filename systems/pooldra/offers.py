@@ -1,8 +1,8 @@
 """The slices of one pool, as they should be. Pure.
 
 A pool is the devices of one chassis. All that are on no node are in one slice for the nodes that are cabled to it; each
-binds to the node for which it is allocated, and has conditions that must be true before a pod is bound to it. Where
-devices move between slices, those on a node are in a slice of that node, without conditions.
+binds to the node for which it is allocated. Where devices move between slices, those on a node are in a slice of that
+node. All have conditions that must be true before a pod is bound to it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def device_of(slot: Slot, chassis: PoolChassis, attributes: Mapping[str, str], *
     """A device as a slice has it; its attributes are named as those of the node's driver are."""
     strings = {**attributes, "type": "gpu", "uuid": slot.uuid, f"{DOMAIN}/chassis": chassis.name}
     strings[f"{DOMAIN}/slot"] = slot.device
-    made: Device = {"name": slot.name, "attributes": {name: {"string": text} for name, text in strings.items()}}
-    if not on_node:
-        made |= {
-            "bindsToNode": True,
-            "bindingConditions": [ATTACHED],
-            "bindingFailureConditions": [ATTACH_FAILED, REALLOCATE],
-        }
-    return made
+    # On a node, too: its host may let go of the device while a scheduler still allocates it from an older slice.
+    made: Device = {
+        "name": slot.name,
+        "attributes": {name: {"string": text} for name, text in strings.items()},
+        "bindingConditions": [ATTACHED],
+        "bindingFailureConditions": [ATTACH_FAILED, REALLOCATE],
+    }
+    return made if on_node else {**made, "bindsToNode": True}
 
 
 def own_slice_name(chassis: PoolChassis) -> str:

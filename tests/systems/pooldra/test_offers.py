@@ -57,7 +57,7 @@ def test_what_a_node_has_is_tried_before_what_must_be_attached_to_it():
     names = [each.name for each in wanted([ONE], a=[TWO])]
     assert sorted(names) == ["pooldra-chassis-0-node-a", "pooldra-chassis-0-pool"]
     (device,) = wanted([ONE], a=[TWO])[1].devices
-    assert device.keys() == {"name", "attributes"}
+    assert device.keys() == {"name", "attributes", "bindingConditions", "bindingFailureConditions"}
 
 
 def test_a_change_that_needs_one_write_keeps_the_generation():

@@ -36,12 +36,15 @@ class ExperimentPart(Struct, frozen=True):
     rows: Callable[[range, Sequence[Any]], Sequence[Row]]
 
 
-class ScenarioTask(Struct, frozen=True):
+class ScenarioTask(Struct, frozen=True, omit_defaults=True):
     """A scenario that the harness is to play once, in virtual time. ``scenario`` is the name of one that is shipped
     (``testbed/w1-pool``) or a whole one as its file has it; ``overrides`` are values by their dotted path; ``about``
     tells ``keep`` and ``rows`` which of the part's tasks this is. ``cpu_every_s``: it is played in wall-clock time
     instead, and the CPU time of each component measured in intervals of so many seconds. ``speed``: it is played in
-    wall-clock time at that speed, as a program of somebody else needs."""
+    wall-clock time at that speed, as a program of somebody else needs.
+
+    Kept results name a task by its values, and a field that has its default is none of them: one more field does not
+    make older results those of another task."""
 
     scenario: str | Mapping[str, Any]
     seed: int

@@ -86,9 +86,9 @@ class ChassisView:
         reports = {name: report_of(self._nodes.get(name)) or PoolNodeReport() for name in self._chassis.ports}
         nodes = {name: self._node(name, report, now_s) for name, report in reports.items()}
         if self._taken[0] is not uses:
-            users = {(use.pool, use.device): use.claim for use in reversed(uses)}
-            wanted = {use.device: use for use in reversed(uses) if self.is_ours(use) and not use.has_failed}
-            self._taken = uses, users, wanted
+            by_device = {(use.pool, use.device): use.claim for use in reversed(uses)}
+            first = {use.device: use for use in reversed(uses) if self.is_ours(use) and not use.has_failed}
+            self._taken = uses, by_device, first
         _, users, wanted = self._taken
         return [self._situation(slot, wanted, users, nodes, reports) for slot in self._known_slots()]
 

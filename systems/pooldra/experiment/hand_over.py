@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from statistics import fmean
 from typing import Any, overload
 
 from msgspec import to_builtins
@@ -25,6 +24,7 @@ from mews.kube.system.experiment import (
 )
 from mews.kube.system.statistics import interval
 from mews.systems.pooldra.experiment.measures import measured
+from mews.systems.pooldra.experiment.report import report
 from mews.systems.pooldra.experiment.world import COUNTED_POD, HAND_OVERS, LOADS, scenario
 
 SEEDS = 400
@@ -162,36 +162,12 @@ def _series(cells: Sequence[Row], way: str, key: str) -> Series:
     return Series(way, tuple(row[key] for row in cells), spread, tuple(row["load"] for row in cells))
 
 
-def found(tables: Tables, seeds: Mapping[str, int]) -> list[str]:
-    """What came out, in a sentence."""
-    table = tables["cells"]
-    lost = ", ".join(
-        f"{way} {fmean(row['lost_per_1000_pods'] for row in picked(table, hand_over=way)):.3g}" for way in HAND_OVERS
-    )
-    doubled = ", ".join(f"{way} {sum(row['doubled'] for row in picked(table, hand_over=way))}" for way in HAND_OVERS)
-    failed = sum(row["failed"] for row in table)
-    return [
-        f"Claims whose GPU went to another claim after it had been attached for them, per 1000 pods: {lost}. "
-        f"GPUs given twice: {doubled}. Runs that broke a law or did not end: {failed}."
-    ]
-
-
-NOTES = (
-    "Eight hosts, two on each of four chassis of 16 GPUs; operations take as long as on the measured Falcon 4005. Pods "
-    "ask for 1, 2, 4 or 8 GPUs (30, 25, 25, 20 %) and run for 450 s on average. The pods that fill the pool at first "
-    "are not counted; 12 more arrive as a Poisson process.",
-    "Each run with faults has four: HTTP errors of a chassis, connections that drop before or after their effect, "
-    "GPUs that never train, the pool driver or a node's driver restarted.",
-    "{cells} seeds a cell; the three ways get the same pods and the same faults.",
-)
-
 ATTACH_BEFORE_BIND = Experiment(
     name="attach-before-bind",
     summary="three ways to hand a GPU over to the node it was attached to: waits, lost claims, moves in vain",
     parts=(ScenarioPart("cells", "every way, load and setting of faults", SEEDS, tasks, keep, rows, True),),
     title="Attach before bind: what becomes of the claim after the attach",
-    notes=NOTES,
-    found=found,
+    own_report=report,
     figures=figures,
     comparisons=comparisons,
 )

@@ -67,13 +67,11 @@ class Asks:
         return known[1]
 
     def _pool_of(self, node: str, found: Object) -> tuple[str, ...]:
-        """Until each of the node's chassis was read, what an earlier incarnation knew stays."""
-        pools = self._pools.get(node, {})
-        known = {uuid for each in pools.values() for uuid in each}
+        """What was known once stays: a device whose link is down is in no listing, and once the link is up again its
+        host may show the device before the chassis is read. Its node must not offer it as its own then."""
         before = requests_of(found)
-        if before is not None and len(pools) < len(self._config.chassis_of(node)):
-            known |= set(before.pool)
-        return tuple(sorted(known))
+        known = {uuid for each in self._pools.get(node, {}).values() for uuid in each}
+        return tuple(sorted(known | set(before.pool if before is not None else ())))
 
     def is_known(self, node: str) -> bool:
         """Whether all devices that may come to the node are known, now or from an earlier incarnation."""

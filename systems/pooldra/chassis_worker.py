@@ -118,8 +118,10 @@ class ChassisWorker:
         for situation, decision in decisions:
             if not (self._is_released(decision) and decision.use and decision.use.uid in unready):
                 await self._report(situation, decision)
-        ours = [use for use in uses if self._view.is_ours(use)] if self._table.is_sure else []
-        for decision in policy.gone(ours, [each.slot for each in situations]):
+        ours = [use for use in uses if self._view.is_ours(use)]
+        for decision in policy.taken(ours, situations):
+            await self._fail(decision)
+        for decision in policy.gone(ours, [each.slot for each in situations]) if self._table.is_sure else ():
             await self._fail(decision)
         for node in self._chassis.ports:
             await self._asks.write(node)

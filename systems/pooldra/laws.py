@@ -18,12 +18,16 @@ from mews.systems.pooldra.names import HandOver
 
 
 class _Gpu(Struct):
-    """A device: the host that it is on, whether it was shown there, and whether that host has let go of it since."""
+    """A device: the host that it is on, whether it was shown there, and whether that host has let go of it since;
+    ``is_down``: it has no link, so that no listing has it, and nobody can detach it; ``up``: since when it has one
+    again."""
 
     host: str = ""
     attached: Line | None = None
     shown: Line | None = None
     let_go: Line | None = None
+    is_down: bool = False
+    up: Line | None = None
 
 
 class _Claim(Struct):
@@ -106,6 +110,8 @@ class PoolModel:
             gpu.host, gpu.attached, gpu.shown, gpu.let_go = str(line.fields["host"] or ""), None, None, None
         elif line.event == "nvml-visible":
             gpu.shown = line
+        elif line.layer == "chassis" and line.event in ("link-down", "link-up"):
+            gpu.is_down, gpu.up = line.event == "link-down", line
 
     def _claim(self, line: Line) -> None:
         uid = str(line.fields["uid"])
@@ -258,7 +264,7 @@ class ComesBack(_PoolLaw):
         old = [
             (uuid, gpu, gpu.attached)
             for uuid, gpu in self._model.gpus.items()
-            if gpu.attached is not None and gpu.attached.t < late_s and gpu.host
+            if gpu.attached is not None and gpu.attached.t < late_s and gpu.host and not gpu.is_down
         ]
         if not old:
             return
@@ -268,7 +274,8 @@ class ComesBack(_PoolLaw):
             if uuid in used:
                 continue
             freed = self._model.freed.get(uuid, attached)
-            since_s = state.clock_from(self.number, max(attached.t, freed.t, restarted_s))
+            up_s = gpu.up.t if gpu.up else 0.0
+            since_s = state.clock_from(self.number, max(attached.t, freed.t, up_s, restarted_s))
             if t - since_s > bound_s + self._config.keep_s:
                 what = f"{uuid} is on {gpu.host}, and no claim has had it for {t - since_s:.0f} s"
                 yield Breach((uuid, str(freed.number)), what, attached, after=freed)

@@ -234,6 +234,19 @@ def gone(uses: Iterable[Use], slots: Collection[Slot]) -> list[Decision]:
     return [_failed(use, GONE, message) for use in lost]
 
 
+def taken(uses: Iterable[Use], situations: Iterable[Situation]) -> list[Decision]:
+    """The claims that were given a device of the pool which another claim has: two schedulers do not know of each
+    other's allocations. They fail at once, so that their pods need not wait until the binding takes too long."""
+    holders = {each.slot.name: each.wanted for each in situations if each.wanted is not None}
+    lost = [
+        (use, holder)
+        for use in uses
+        if (holder := holders.get(use.device)) is not None and holder.uid != use.uid
+        if not use.admin and not use.has_failed and ATTACHED not in use.true
+    ]
+    return [_failed(use, LOST, f"claim {holder.claim} has it") for use, holder in lost]
+
+
 def _failed(use: Use, reason: str, message: str) -> Decision:
     return Decision(Act.FAIL, use.node, use, reason, message)
 

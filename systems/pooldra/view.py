@@ -11,7 +11,7 @@ from mews.kube.client.informer import Informer
 from mews.systems.pooldra.asks import Asks
 from mews.systems.pooldra.claims import Use, in_order, uses_of
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
-from mews.systems.pooldra.names import HandOver
+from mews.systems.pooldra.names import ATTACHED, HandOver
 from mews.systems.pooldra.policy import NodeView, Situation, Slot
 from mews.systems.pooldra.records import PoolNodeReport, report_of
 from mews.systems.pooldra.table import BelievedTable
@@ -87,7 +87,9 @@ class ChassisView:
         nodes = {name: self._node(name, report, now_s) for name, report in reports.items()}
         if self._taken[0] is not uses:
             by_device = {(use.pool, use.device): use.claim for use in reversed(uses)}
-            first = {use.device: use for use in reversed(uses) if self.is_ours(use) and not use.has_failed}
+            # A pod may be running with what its claim was told to have: no claim of the same second comes before it.
+            ours = sorted(filter(self.is_ours, uses), key=lambda use: ATTACHED not in use.true)
+            first = {use.device: use for use in reversed(ours) if not use.has_failed}
             self._taken = uses, by_device, first
         _, users, wanted = self._taken
         return [self._situation(slot, wanted, users, nodes, reports) for slot in self._known_slots()]

@@ -103,7 +103,10 @@ def test_a_system_that_is_none_is_one_line_and_exit_code_2():
     command = [sys.executable, "-m", "tests.crash_points", "--system", "nope"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=SCENARIOS.parent, check=False)
     assert done.returncode == 2
-    assert done.stderr == "--system 'nope': must be one of kubecomp, gpushare, koordinator, remediation, kod2, mixed\n"
+    assert (
+        done.stderr
+        == "--system 'nope': must be one of kubecomp, gpushare, koordinator, remediation, kod2, pooldra, mixed\n"
+    )
 
 
 def test_an_incident_whose_line_never_comes_happens_once_everything_rests(among):

@@ -21,7 +21,7 @@ from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects, do
 from mews.kube.api.objects import Object, condition_of, is_deleting, is_terminal, name_of, phase_of, uid_of
-from mews.kube.api.resources import EVENTS, PODS
+from mews.kube.api.resources import EVENTS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
 from tests.oracle.play import disturbed, down
 
@@ -131,6 +131,7 @@ class _Trial:
         self._point = point
         self._incidents = _Incidents(cluster, deque(point.incidents))
         self._pending = pending
+        self._by_claims = "pooldra" in scenario.stack.systems
         deadline_s = asyncio.get_running_loop().time() + scenario.timeout
         self._stage = StepContext(scenario, cluster, deadline_s, first_line=len(cluster.journal))
 
@@ -153,10 +154,13 @@ class _Trial:
         for step in self._scenario.finally_:
             await self._do(step)
         await self._rest(self._unattached(free))
+        if self._by_claims:
+            await self._rest(self._kept(free))
         stop()
         last = len(cluster.journal)
         problems += [f"GPU {gpuid} is lost: it is on no port" for gpuid in sorted(await self._free() - free)]
         problems += [f"GPU {gpuid} is gone" for gpuid in sorted(devices - await self._devices())]
+        problems += await self._stranded(free) if self._by_claims else ()
         problems += [f"pod {name} is Terminating for ever" for name in await self._terminating()]
         problems += lingering(cluster.journal.lines(), sum(each.after_s or 0.0 for each in self._point.incidents))
         problems += [f"{crash} crashed by itself" for crash in cluster.crashes()]
@@ -188,6 +192,25 @@ class _Trial:
             return bool(await self._free() - before) or any(pod["metadata"].get("deletionTimestamp") for pod in pods)
 
         return look
+
+    def _kept(self, before: frozenset[str]) -> Callable[[], Any]:
+        async def look() -> bool:
+            return bool(await self._stranded(before))
+
+        return look
+
+    async def _stranded(self, before: frozenset[str]) -> list[str]:
+        """GPUs that claims brought to a host and that stay there once the claims are gone, claims that stay without
+        their pods, and GPUs that are free and that the pool does not offer."""
+        claims = [name_of(claim) for claim in (await self._cluster.kube.list(RESOURCE_CLAIMS)).items]
+        free = await self._free()
+        slices = (await self._cluster.kube.list(RESOURCE_SLICES)).items
+        offered = [device["name"] for each in slices for device in each["spec"].get("devices") or ()]
+        found = [f"claim {name} is left" for name in sorted(claims)]
+        found += [f"GPU {gpuid} is stranded on a host" for gpuid in sorted(before - free)]
+        if sorted(set(offered)) != sorted(offered) or len(offered) != len(before):
+            found.append(f"{len(before)} GPUs are free, offered: {', '.join(sorted(offered)) or 'none'}")
+        return found
 
     async def _free(self) -> frozenset[str]:
         table = await self._table()

@@ -55,6 +55,7 @@ SURPRISES = {
     "dra/22-evicted-by-a-rule.yaml",
     "dra/23-xid-taints-a-gpu.yaml",
     "fabric/14-dies-on-its-way.yaml",
+    "fabric/18-link-comes-back.yaml",
     "remediation/01-xid-is-mended.yaml",
     "remediation/02-lost-board.yaml",
     "remediation/03-shared-gpu.yaml",

@@ -126,4 +126,8 @@ def test_a_device_that_no_claim_has_comes_back_in_time():
     assert found(94, idle, at_s=74) == ["GPU-A is on a, and no claim has had it for 71 s"]
     assert found(94, idle[:3], at_s=900) == []
     assert found(94, [*idle, DETACHED], at_s=900) == []
+    down, up = (("chassis", "chassis/A", event, {"uuid": GPU, "host": "a"}) for event in ("link-down", "link-up"))
+    assert found(94, [*idle, down], at_s=900) == []
+    assert found(94, [*idle, down, up], at_s=75) == []
+    assert found(94, [*idle, down, up], at_s=76) == ["GPU-A is on a, and no claim has had it for 71 s"]
     assert found(94, [*idle, *[POOL] * 6, ("component", "pool-driver", "started", {})], at_s=79) == []

@@ -53,6 +53,20 @@ def test_a_claim_fails_whose_device_cannot_come_to_its_node():
     assert decided(at(ELSEWHERE)) == policy.NOTHING
 
 
+def test_a_claim_fails_whose_device_another_one_was_given_before():
+    second = replace(USE, claim="default/d", uid="u2")
+    (failed,) = policy.taken([USE, second], [at(FREE, USE)])
+    assert (failed.act, failed.use, failed.reason) == (Act.FAIL, second, policy.LOST)
+    assert failed.message == "claim default/c has it"
+    for spared in (
+        replace(second, true=frozenset({ATTACH_FAILED})),
+        replace(second, true=frozenset({ATTACHED})),
+        replace(second, admin=True),
+    ):
+        assert policy.taken([USE, spared], [at(FREE, USE)]) == []
+    assert policy.taken([second], [at(FREE)]) == []
+
+
 def test_a_device_is_ready_once_its_host_shows_it():
     assert decided(at(ON_A, USE)) == policy.NOTHING
     assert decided(at(ON_A, USE, a=SHOWN)).act is Act.READY

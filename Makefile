@@ -9,7 +9,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 export MEWS_NIGHTLY
 
 .PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
-  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra test-upstream test-upstream-sample lint dist release image sizes docs bench clean
+  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra cohdi-programs test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
 # of the time that `mews up` takes.
@@ -76,6 +76,15 @@ test-kind-koordinator: $(BIN)/.installed
 # second one Go and a C compiler
 test-kind-dra: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m kind tests/kind/test_dra.py --durations=0
+
+# CoHDI's three programs, from checkouts of its repositories in SOURCES, into TO: for MEWS_COHDI_PROGRAMS (needs Go)
+cohdi-programs: TO ?= cohdi
+cohdi-programs:
+	@test -n "$(SOURCES)" || { echo "make cohdi-programs: SOURCES: must be a folder with checkouts of composable-dra-driver, composable-resource-operator and dynamic-device-scaler" >&2; exit 2; }
+	mkdir -p "$(TO)"
+	cd "$(SOURCES)/composable-dra-driver" && CGO_ENABLED=0 go build -trimpath -o "$(abspath $(TO))/cdd" .
+	cd "$(SOURCES)/composable-resource-operator" && CGO_ENABLED=0 go build -trimpath -o "$(abspath $(TO))/cro-manager" ./cmd
+	cd "$(SOURCES)/dynamic-device-scaler" && CGO_ENABLED=0 go build -trimpath -o "$(abspath $(TO))/dds-manager" ./cmd
 
 # Upstream's own judges, built from their Go modules where Go is there: every listed spec of Kubernetes' conformance suite
 # before `mews up`, controller-runtime's suites, an operator's and helm before `mews envtest` (half an hour)

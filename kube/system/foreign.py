@@ -12,8 +12,8 @@ from mews.kube.system.ports import Ports
 
 class ForeignProgram(Struct, frozen=True):
     """A program that is started in wall-clock time. In ``argv`` and ``env`` these are filled in: ``{kubeconfig}``,
-    ``{ca}`` (the file with the chassis' certificate authority), ``{chassis:NAME:DIALECT}`` (base URL) and
-    ``{address:NAME:DIALECT}`` (the same without its scheme)."""
+    ``{ca}`` (the file with the chassis' certificate authority), ``{chassis:NAME:DIALECT}`` (base URL),
+    ``{address:NAME:DIALECT}`` (the same without its scheme), ``{host:NAME:DIALECT}`` and ``{port:NAME:DIALECT}``."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)

@@ -20,17 +20,23 @@ DRA_NAMESPACE = "composable-dra"
 OPERATOR_NAMESPACE = "composable-resource-operator-system"
 GPU_NAMESPACE = "gpu-operator"
 
+FM, CDIM = "fm", "cdim"
+"""Dialects that the operator speaks; CDD speaks the first alone."""
+
 
 class CohdiConfig(Struct, frozen=True):
     """``programs``: the folder that they lie in. ``chassis``: whose fabric manager they speak to; ``models``: of the
-    GPUs in it; ``tenant``: whose it is. ``machines``: node -> the UUID by which the fabric manager knows it. Times are
-    real seconds."""
+    GPUs in it; ``tenant``: whose it is. ``machines``: node -> the UUID by which the fabric manager knows it.
+    ``operator``: the dialect that the operator speaks; with ``cdim``, it takes every GPU for the one with the UUID
+    ``provisional_gpu``. Times are real seconds."""
 
     programs: str = ""
     chassis: str = ""
     tenant: str = ""
     models: tuple[str, ...] = ()
     machines: Mapping[str, str] = field(default_factory=dict)
+    operator: str = FM
+    provisional_gpu: str = ""
     scan_s: int = 5
     no_removal_s: int = 20
     no_allocation_s: int = 10

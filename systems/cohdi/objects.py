@@ -8,18 +8,26 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.dra.gpus import DRIVER
-from mews.systems.cohdi.config import DRA_NAMESPACE, GPU_NAMESPACE, LABEL_PREFIX, OPERATOR_NAMESPACE, CohdiConfig
+from mews.systems.cohdi.config import (
+    CDIM,
+    DRA_NAMESPACE,
+    FM,
+    GPU_NAMESPACE,
+    LABEL_PREFIX,
+    OPERATOR_NAMESPACE,
+    CohdiConfig,
+)
 from mews.yaml_text import written_yaml
 
 DRIVER_IMAGE = "mews/nvidia-driver"
 """Stands for the container in which a GPU operator runs NVIDIA's driver."""
 _SCHEME = "fsas-cdi"
-"""CDD takes what stands behind the last slash of a providerID, CRO what stands behind this scheme."""
+"""CDD takes what stands behind the last slash of a providerID, CRO what stands behind this scheme, or all of it."""
 
 
-def provider_id(machine: str) -> str:
-    """How a node names the machine that it is."""
-    return f"{_SCHEME}://{machine}"
+def provider_id(machine: str, operator: str = FM) -> str:
+    """How a node names the machine that it is; ``operator``: the dialect in which it is looked for."""
+    return machine if operator == CDIM else f"{_SCHEME}://{machine}"
 
 
 def objects(config: CohdiConfig) -> Sequence[Object]:

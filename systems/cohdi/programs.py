@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from mews.kube.system.foreign import ForeignProgram
-from mews.systems.cohdi.config import CDD, CRO, DDS, GPU_NAMESPACE, PROGRAMS, CohdiConfig
+from mews.systems.cohdi.config import CDD, CDIM, CRO, DDS, FM, GPU_NAMESPACE, PROGRAMS, CohdiConfig
 from mews.systems.cohdi.options import CohdiOptions
 
 FOLDER = "MEWS_COHDI_PROGRAMS"
@@ -41,16 +42,13 @@ def composable_dra_driver(config: CohdiConfig) -> ForeignProgram:
 
 
 def composable_resource_operator(config: CohdiConfig) -> ForeignProgram:
-    """CRO in its mode for Fujitsu's fabric manager and DRA, without its webhook."""
+    """CRO for DRA, in its mode for Fujitsu's fabric manager or for NEC's CDIM, without its webhook."""
     flags = ("--kubeconfig", "{kubeconfig}", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
     return ForeignProgram(
         (_file(CRO, config), *flags),
         {
             "DEVICE_RESOURCE_TYPE": "DRA",
-            "CDI_PROVIDER_TYPE": "FTI_CDI",
-            "FTI_CDI_API_TYPE": "FM",
-            "FTI_CDI_ENDPOINT": _face("address", config),
-            "FTI_CDI_TENANT_ID": config.tenant,
+            **(_of_nec(config) if config.operator == CDIM else _of_fujitsu(config)),
             "NVIDIA_GPU_OPERATOR_NAMESPACE": GPU_NAMESPACE,
             "ENABLE_WEBHOOKS": "false",
             "SSL_CERT_FILE": "{ca}",
@@ -74,5 +72,26 @@ def _file(name: str, config: CohdiConfig) -> str:
     return str(Path(config.programs).absolute() / name)
 
 
-def _face(word: str, config: CohdiConfig) -> str:
-    return f"{{{word}:{config.chassis}:fm}}"
+def _of_fujitsu(config: CohdiConfig) -> Mapping[str, str]:
+    return {
+        "CDI_PROVIDER_TYPE": "FTI_CDI",
+        "FTI_CDI_API_TYPE": "FM",
+        "FTI_CDI_ENDPOINT": _face("address", config),
+        "FTI_CDI_TENANT_ID": config.tenant,
+    }
+
+
+def _of_nec(config: CohdiConfig) -> Mapping[str, str]:
+    """Both services are one here; their replies name no GPU by its UUID, so the operator is given one."""
+    port = _face("port", config, CDIM)
+    return {
+        "CDI_PROVIDER_TYPE": "NEC",
+        "NEC_CDIM_IP": _face("host", config, CDIM),
+        "LAYOUT_APPLY_PORT": port,
+        "CONFIGURATION_MANAGER_PORT": port,
+        "NEC_PROVISIONAL_GPU_UUID": config.provisional_gpu,
+    }
+
+
+def _face(word: str, config: CohdiConfig, dialect: str = FM) -> str:
+    return f"{{{word}:{config.chassis}:{dialect}}}"

@@ -14,7 +14,7 @@ from mews.kube.system.foreign import KubernetesNeeds, only_as_program
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import EDIT_TABLES, SERVE_GPU_CLAIMS, Component, System, Watched
 from mews.names import must_be
-from mews.systems.cohdi.config import CohdiConfig
+from mews.systems.cohdi.config import CDIM, CohdiConfig
 from mews.systems.cohdi.options import CohdiOptions
 from mews.systems.cohdi.programs import (
     composable_dra_driver,
@@ -37,6 +37,9 @@ def configure(options: CohdiOptions, facility: Facility) -> CohdiConfig:
     Raises ValueError for a chassis that there is not.
     """
     given = options.given()
+    if (options.operator == CDIM) != (options.provisional_gpu is not None):
+        wanted = "must be given with operator: cdim" if options.operator == CDIM else "needs operator: cdim"
+        raise ValueError(f"provisionalGpu: {wanted}: CDIM knows no UUIDs of GPUs")
     known = {each.name: each for each in facility.chassis}
     wanted = given.pop("chassis", None)
     if known and wanted is not None and wanted not in known:
@@ -86,7 +89,7 @@ def _objects(config: CohdiConfig) -> Sequence[Object]:
 def _provider_ids(config: CohdiConfig) -> Mapping[str, str]:
     from mews.systems.cohdi.objects import provider_id
 
-    return {node: provider_id(machine) for node, machine in config.machines.items()}
+    return {node: provider_id(machine, config.operator) for node, machine in config.machines.items()}
 
 
 def _document(config: CohdiConfig) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import mews
 from mews.harness.clusters.embedded.program_proxies import ProgramProxies
@@ -108,6 +109,8 @@ class ReplacementProcesses:
             "ca-text": Path(ready["ca"]).read_text(encoding="ascii") if ready.get("ca") else "",
             **{f"chassis:{at}": url for at, url in urls.items()},
             **{f"address:{at}": url.partition("://")[2] for at, url in urls.items()},
+            **{f"host:{at}": urlsplit(url).hostname or "" for at, url in urls.items()},
+            **{f"port:{at}": str(urlsplit(url).port) for at, url in urls.items()},
             **{f"{word}:{face}": str(each[word]) for face, each in accounts.items() for word in ("user", "password")},
         }
 

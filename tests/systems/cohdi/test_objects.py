@@ -1,6 +1,7 @@
 """The objects that CoHDI's programs look for, and the lines that the operator's own objects make. Pure."""
 
 import yaml
+from msgspec.structs import replace
 
 from mews.harness.scenario.replacement import filled
 from mews.kube.api.objects import name_of
@@ -87,6 +88,17 @@ def test_the_programs_are_given_the_fabric_manager_of_the_chassis():
     assert operator.env["SSL_CERT_FILE"] == "{ca}"
     assert scaler.argv[0] == "/opt/cohdi/dds-manager"
     assert (scaler.env["SCAN_INTERVAL"], scaler.env["DEVICE_NO_REMOVAL_DURATION"]) == ("7", "20")
+
+
+def test_an_operator_for_cdim_is_given_host_and_port_of_that_face():
+    config = replace(CONFIG, operator="cdim", provisional_gpu="GPU-1")
+    operator = composable_resource_operator(config)
+    assert operator.env["CDI_PROVIDER_TYPE"] == "NEC"
+    assert operator.env["NEC_CDIM_IP"] == "{host:A:cdim}"
+    assert {operator.env[f"{name}_PORT"] for name in ("LAYOUT_APPLY", "CONFIGURATION_MANAGER")} == {"{port:A:cdim}"}
+    assert operator.env["NEC_PROVISIONAL_GPU_UUID"] == "GPU-1"
+    assert not [name for name in operator.env if name.startswith("FTI")]
+    assert composable_dra_driver(config).argv == composable_dra_driver(CONFIG).argv
 
 
 def test_a_resource_makes_lines_for_its_state_its_device_and_its_error():

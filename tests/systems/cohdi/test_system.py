@@ -1,5 +1,7 @@
 """How CoHDI becomes part of a stack: its chassis, its programs, what it needs of Kubernetes."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,17 @@ def test_a_chassis_that_is_not_there_is_refused_with_those_that_are():
         configure(CohdiOptions(chassis="C"), FACILITY)
 
 
+def test_an_operator_that_speaks_cdim_is_told_a_gpu_and_finds_nodes_by_their_whole_id():
+    gpu = "GPU-9b342b50-cd03-5f52-f5e9-8e307c1554d2"
+    made = configure(CohdiOptions(operator="cdim", provisional_gpu=gpu), FACILITY)
+    assert (made.operator, made.provisional_gpu) == ("cdim", gpu)
+    assert SYSTEM.provider_ids(made) == {"host-1": "m-1"}
+    with pytest.raises(ValueError, match=r"^provisionalGpu: must be given with operator: cdim: [^\n]*$"):
+        configure(CohdiOptions(operator="cdim"), FACILITY)
+    with pytest.raises(ValueError, match=r"^provisionalGpu: needs operator: cdim: [^\n]*$"):
+        configure(CohdiOptions(provisional_gpu=gpu), FACILITY)
+
+
 def test_each_thing_that_keeps_the_programs_from_starting_is_told(tmp_path, monkeypatch):
     monkeypatch.delenv("MEWS_COHDI_PROGRAMS", raising=False)
     assert "MEWS_COHDI_PROGRAMS is not set" in lacking(CohdiOptions())
@@ -92,6 +105,21 @@ def test_a_release_that_cannot_serve_it_is_refused_in_one_line(monkeypatch):
         BadInput, match=r"^--kubernetes: 1\.36: does not have what cohdi needs: resource\.k8s\.io/v9: [^\n]*$"
     ):
         with_kubernetes(asking, KubernetesOptions(release="1.36"))
+
+
+def test_make_builds_each_program_under_its_name_and_says_what_it_lacks(tmp_path):
+    root = Path(__file__).parents[3]
+    bare = subprocess.run(["make", "cohdi-programs"], cwd=root, capture_output=True, text=True, check=False)
+    assert bare.returncode == 2
+    assert bare.stderr.startswith("make cohdi-programs: SOURCES: must be a folder with checkouts of composable-")
+    for repository in PROGRAMS.values():
+        (tmp_path / repository).mkdir()
+    (tmp_path / "go").write_text('#!/bin/sh\n[ "$1 $2 $3" = "build -trimpath -o" ] && basename "$PWD" > "$4"\n')
+    (tmp_path / "go").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["make", "cohdi-programs", f"SOURCES={tmp_path}", f"TO={tmp_path / 'to'}"]
+    subprocess.run(command, cwd=root, env=env, capture_output=True, check=True)
+    assert {path.name: path.read_text().strip() for path in (tmp_path / "to").iterdir()} == PROGRAMS
 
 
 def test_its_programs_are_nothing_that_runs_in_this_process():

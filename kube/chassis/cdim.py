@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.chassis.detaching import detach_placed
 from mews.kube.chassis.parsed import ParsedBodies
+from mews.kube.chassis.placed import attach_placed, detach_placed
 from mews.kube.chassis.port import (
     ChassisApi,
     ChassisError,
@@ -80,19 +80,15 @@ class CdimClient:
 
     async def attach(self, device: str, port: str) -> ChassisReply:
         """Connect a free device to the node on a host port."""
-        try:
-            if device not in self._known.ids or port not in self._known.nodes:
-                await self.resources()
-        except ChassisError as error:
-            return ChassisReply(ReplyOutcome.FAILED, str(error))
-        known, node = self._known.ids.get(device, ""), self._known.nodes.get(port, "")
-        if not known or not node:
-            missing = f"device {device}" if not known else f"a node on host port {port}"
-            return ChassisReply(ReplyOutcome.FAILED, f"{missing}: not listed")
-        reply = await self._move("connect", node, known)
-        if reply.outcome is ReplyOutcome.DONE:
-            self._places[device] = node
-        return reply
+        return await attach_placed(
+            device,
+            port,
+            lambda: self._places,
+            read=self.resources,
+            find=lambda: (device in self._known.ids, self._known.nodes.get(port, "")),
+            attach=lambda node: self._move("connect", node, self._known.ids[device]),
+            noun="node",
+        )
 
     async def detach(self, device: str) -> ChassisReply:
         """Disconnect a device from the node that it was last in; if that is unknown or wrong, it is looked for."""

@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from mews.kube.chassis.detaching import detach_placed
 from mews.kube.chassis.parsed import ParsedBodies
+from mews.kube.chassis.placed import attach_placed, detach_placed
 from mews.kube.chassis.port import (
     ChassisApi,
     ChassisError,
@@ -106,21 +106,15 @@ class FmClient:
 
     async def attach(self, device: str, port: str) -> ChassisReply:
         """Put a free device into the machine on a host port, a decimal number as in the listing."""
-        try:
-            known = await self._knowing(device, port)
-        except ChassisError as error:
-            return ChassisReply(ReplyOutcome.FAILED, str(error))
-        uuid, kind = known.resources.get(device, ("", ""))
-        machine = known.machines.get(port, "")
-        if not uuid or not machine:
-            missing = f"device {device}" if not uuid else f"a machine on host port {port}"
-            return ChassisReply(ReplyOutcome.FAILED, f"{missing}: not listed")
-        condition = {"column": "res_uuid", "operator": "eq", "value": uuid}
-        spec = {"res_type": kind, "res_spec": {"condition": [condition]}, "res_num": 1}
-        reply = await self._update("PATCH", machine, spec)
-        if reply.outcome is ReplyOutcome.DONE:
-            self._places[device] = machine
-        return reply
+        return await attach_placed(
+            device,
+            port,
+            lambda: self._places,
+            read=self.resources,
+            find=lambda: (device in self._known.resources, self._known.machines.get(port, "")),
+            attach=lambda machine: self._put_in(device, machine),
+            noun="machine",
+        )
 
     async def detach(self, device: str) -> ChassisReply:
         """Take a device out of the machine that it was last in; where that is not known, or wrong, it is looked for."""
@@ -133,15 +127,15 @@ class FmClient:
             elsewhere=GONE,
         )
 
+    async def _put_in(self, device: str, machine: str) -> ChassisReply:
+        uuid, kind = self._known.resources[device]
+        condition = {"column": "res_uuid", "operator": "eq", "value": uuid}
+        spec = {"res_type": kind, "res_spec": {"condition": [condition]}, "res_num": 1}
+        return await self._update("PATCH", machine, spec)
+
     async def _take_out(self, device: str, machine: str) -> ChassisReply:
         uuid, kind = self._known.resources[device]
         return await self._update("DELETE", machine, {"res_type": kind, "res_uuid": uuid, "res_num": 1})
-
-    async def _knowing(self, device: str, port: str) -> _Placed:
-        """What was listed last, or now where that lacks one of them."""
-        if device not in self._known.resources or port not in self._known.machines:
-            await self.resources()
-        return self._known
 
     async def _update(self, method: str, machine: str, spec: Mapping[str, Any]) -> ChassisReply:
         """200 and 204 are done, 4xx a refusal; after a 5xx, and a 401, it may or may not have happened."""

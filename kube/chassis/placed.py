@@ -1,10 +1,40 @@
-"""Detaching where a request must name the machine that has the device (dialects ``fm`` and ``cdim``)."""
+"""Moves where a request must name the machine that gets or has the device (dialects ``fm`` and ``cdim``)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 
 from mews.kube.chassis.port import ChassisError, ChassisReply, ReplyOutcome
+
+
+async def attach_placed(
+    device: str,
+    port: str,
+    places: Callable[[], MutableMapping[str, str]],
+    *,
+    read: Callable[[], Awaitable[object]],
+    find: Callable[[], tuple[bool, str]],
+    attach: Callable[[str], Awaitable[ChassisReply]],
+    noun: str,
+) -> ChassisReply:
+    """Attach a device to the machine on a host port; if one of them is not known, the chassis is read first.
+
+    ``find()``: whether the device is listed, and the machine, "" for none; ``attach(machine)`` sends the request;
+    ``noun``: what the dialect calls a machine. ``places`` and ``read`` as in ``detach_placed``.
+    """
+    if not all(find()):
+        try:
+            await read()
+        except ChassisError as error:
+            return ChassisReply(ReplyOutcome.FAILED, str(error))
+    is_listed, machine = find()
+    if not is_listed or not machine:
+        missing = f"a {noun} on host port {port}" if is_listed else f"device {device}"
+        return ChassisReply(ReplyOutcome.FAILED, f"{missing}: not listed")
+    reply = await attach(machine)
+    if reply.outcome is ReplyOutcome.DONE:
+        places()[device] = machine
+    return reply
 
 
 async def detach_placed(

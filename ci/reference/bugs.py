@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ci.reference.markdown import code, paragraphs, table
 from mews.harness.museum.bug import WORLD, Bug, BugSwitch
 from mews.harness.museum.museum import all_bugs
+from mews.harness.museum.programs import BugProgram
 
 
 def page() -> str:
@@ -72,6 +73,14 @@ def _switch(bug: Bug) -> Iterator[str]:
         yield "## The remedy"
         yield "Our component has the same bug as the published one. This change takes it away:"
         yield _diff(bug.remedy)
+    elif bug.program is not None:
+        yield from _program(bug.program)
+
+
+def _program(program: BugProgram) -> Iterator[str]:
+    yield "## The program"
+    named = f"{program.module or 'Kubernetes'}: {program.name}"
+    yield f"{named}, unmodified, at {program.bad.version} with the bug and at {program.good.version} without."
 
 
 def _diff(switch: BugSwitch) -> str:

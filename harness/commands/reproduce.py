@@ -26,7 +26,8 @@ USAGE = "[NAME]… [--list] [--jobs N] [--out DIR] [--json [FILE|-]] | NAME --wi
 
 
 def run(words: Sequence[str], context: CommandContext) -> int:
-    """Reproduce the named bugs, or all; 1 where one is not reproduced. With a command: its exit code.
+    """Reproduce the named bugs, or all; 1 where one is not reproduced, though its programs are there. With a command:
+    its exit code.
 
     Raises BadInput; ValueError for bad arguments.
     """
@@ -95,12 +96,16 @@ def _reproduce(bugs: Sequence[Bug], given: Any, *, quiet: bool) -> int:
     if given.json is not None:
         write_output("--json", given.json, json.dumps([_document(each) for each in ended], indent=1) + "\n")
     if not quiet and len(ended) > 1:
-        terminal.out(f"{len(ended) - failed} of {len(ended)} reproduced\n")
+        skipped = sum(bool(each.skipped) for each in ended)
+        more = f", {skipped} skipped" if skipped else ""
+        terminal.out(f"{len(ended) - failed - skipped} of {len(ended)} reproduced{more}\n")
     return 1 if failed else 0
 
 
 def _text(found: Reproduction) -> str:
     bug = found.bug
+    if found.skipped:
+        return f"SKIPPED {bug.name}: {found.skipped}\n"
     if found.wrong:
         return f"NOT REPRODUCED {bug.name}: {found.wrong}\n"
     return f"REPRODUCED {bug.name}: {bug.title}\n    with the bug: {found.cited}\n    without: {bug.seen.otherwise}\n"
@@ -124,8 +129,8 @@ def _document(found: Reproduction) -> dict[str, Any]:
     sides = {"with": found.with_bug, "without": found.without}
     return {
         **_described(found.bug),
-        "reproduced": not found.wrong,
-        "reason": found.wrong,
+        "reproduced": not found.wrong and not found.skipped,
+        "reason": found.skipped or found.wrong,
         **{side: {"verdict": run.verdict, "complaints": list(run.complaints)} for side, run in sides.items()},
     }
 

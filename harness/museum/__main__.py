@@ -3,18 +3,23 @@ without it. `mews reproduce` starts it: what is planted must be there before any
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from pathlib import Path
 
 from mews.harness.museum.bug import read_bug
 from mews.harness.museum.planting import plant
+from mews.harness.museum.programs import PROGRAM
 
 
 def main() -> None:
     """Plant the change of the bug, if it is one, and run the command."""
     folder, which, *words = sys.argv[1:]
-    change = read_bug(Path(folder)).switch(has_bug=which == "with").change
+    bug, has_bug = read_bug(Path(folder)), which == "with"
+    change = bug.switch(has_bug=has_bug).change
+    if bug.program is not None:
+        os.environ[PROGRAM] = str(bug.program.path(has_bug=has_bug))
     if change is not None:
         plant(change)
     sys.argv = ["mews", *words]

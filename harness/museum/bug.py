@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from mews.harness.errors import BadInput, unreadable
+from mews.harness.museum.programs import BugProgram
 
 FILE = "bug.yaml"
 WORLD = "scenario.yaml"
@@ -52,7 +53,7 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     ``scenario``: a shipped one that shows it, "" for the ``scenario.yaml`` beside the file.
 
     ``twin`` gives a component of ours the mistake. Where ours has it already, as the published program does,
-    ``remedy`` takes it away instead.
+    ``remedy`` takes it away instead. ``program``: upstream's own program shows it, at the version that has it.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     seed: int = 1
     twin: BugSwitch | None = None
     remedy: BugSwitch | None = None
+    program: BugProgram | None = None
     name: str = ""
     folder: Path = Path()
 
@@ -81,6 +83,8 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
     def switch(self, *, has_bug: bool) -> BugSwitch:
         """What the run with the bug, or the one without it, needs."""
+        if self.program is not None:
+            return BugSwitch(set=self.program.side(has_bug=has_bug).set)
         chosen = self.twin if has_bug else self.remedy
         return chosen or BugSwitch()
 
@@ -109,10 +113,10 @@ def read_bug(folder: Path) -> Bug:
 
 
 def _wrong(bug: Bug) -> str:
-    if (bug.twin is None) == (bug.remedy is None):
-        return "twin, remedy: needs one of them"
+    if sum(each is not None for each in (bug.twin, bug.remedy, bug.program)) != 1:
+        return "twin, remedy, program: needs one of them"
     switch = bug.twin or bug.remedy or BugSwitch()
-    if (switch.change is None) == (not switch.set):
+    if bug.program is None and (switch.change is None) == (not switch.set):
         return "change, set: needs one of them"
     if not bug.links or not all(link.startswith("https://") for link in bug.links):
         return "links: must be addresses that begin with https://, at least one"

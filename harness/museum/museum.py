@@ -19,7 +19,7 @@ from mews.harness.package import room
 from mews.names import did_you_mean
 
 PATIENCE_S = 300.0
-"""Wall-clock time for one run of a world, which takes about a second."""
+"""Wall-clock time for one run of a world, which takes about a second, or some with a program of others."""
 
 
 class Played(Struct, frozen=True):
@@ -29,12 +29,16 @@ class Played(Struct, frozen=True):
     complaints: tuple[str, ...]
 
 
+_NOT_PLAYED = Played("skipped", ())
+
+
 class Reproduction(Struct, frozen=True):
-    """Both runs of a bug's world."""
+    """Both runs of a bug's world. ``skipped``: why there are none."""
 
     bug: Bug
     with_bug: Played
     without: Played
+    skipped: str = ""
 
     @property
     def cited(self) -> str:
@@ -44,6 +48,8 @@ class Reproduction(Struct, frozen=True):
     @property
     def wrong(self) -> str:
         """Why the bug is not reproduced, "" where it is."""
+        if self.skipped:
+            return ""
         if self.with_bug.verdict != "failed":
             return f"with the bug: {self.with_bug.verdict}; it must fail: {self.bug.seen.bug}"
         if not self.cited:
@@ -100,6 +106,9 @@ def reproduce(
 
     def both(bug: Bug) -> Reproduction:
         begun(bug)
+        lacking = "" if bug.program is None else bug.program.lacking()
+        if lacking:
+            return Reproduction(bug, _NOT_PLAYED, _NOT_PLAYED, lacking)
         folder = None if artefacts is None else artefacts / bug.name
         return Reproduction(bug, _played(bug, folder, has_bug=True), _played(bug, folder, has_bug=False))
 
@@ -116,6 +125,8 @@ def command_of(bug: Bug, words: Sequence[str], *, has_bug: bool) -> list[str]:
 def words_of(bug: Bug, *, has_bug: bool) -> list[str]:
     """`run` and what follows, without what is written."""
     words = ["run", bug.world, "--seed", str(bug.seed)]
+    if bug.program is not None:
+        words += ["--time", "wall"]
     for key, value in bug.switch(has_bug=has_bug).set.items():
         words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return words

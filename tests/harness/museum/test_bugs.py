@@ -17,6 +17,8 @@ BUGS = {bug.name: bug for bug in all_bugs()}
 def test_a_bug_is_reproduced(bug: Bug):
     check_places([bug])
     (found,) = reproduce([bug], jobs=1, artefacts=None, begun=lambda _: None)
+    if found.skipped:
+        pytest.skip(found.skipped)
     assert found.wrong == ""
 
 
@@ -47,7 +49,7 @@ def test_a_page_has_what_the_data_says(bug: Bug):
 
 def test_a_change_is_of_one_component_and_never_of_what_judges():
     for bug in BUGS.values():
-        change = (bug.twin or bug.remedy).change  # type: ignore[union-attr]
+        change = bug.switch(has_bug=bug.remedy is None).change
         if change is not None:
             assert change.file.startswith(("systems/", "kube/", "emulator/"))
             assert not re.search(r"(invariants|laws|journal)\.py$", change.file)

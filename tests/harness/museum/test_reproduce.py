@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mews.harness.cli import exit_code
 from mews.harness.errors import BadInput
 from mews.harness.museum.bug import Bug, BugSigns, BugSwitch, SourceChange, read_bug
-from mews.harness.museum.museum import Played, Reproduction, bug_of, check_places
+from mews.harness.museum.museum import Played, Reproduction, bug_of, check_places, words_of
 from mews.harness.museum.planting import LostPlace, changed, plant_text
 
 BUG = """
@@ -28,6 +28,9 @@ seen: {bug: no, otherwise: it passes}
 TWIN = """
 twin:
   change: {file: kube/emulated/kubelet/devices/endpoint.py, source: 'GRACE_S = 300.0', planted: 'GRACE_S = 1.0'}
+"""
+PROGRAM = """
+program: {name: a, module: example.com/m, bad: {version: v1.1.0}, good: {version: v1.2.0, set: {seed: 7}}}
 """
 
 
@@ -61,8 +64,10 @@ def test_only_a_bug_that_shows_and_goes_is_reproduced(with_bug: Played, without:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (BUG, "twin, remedy: needs one of them"),
-        (BUG + TWIN + TWIN.replace("twin:", "remedy:"), "twin, remedy: needs one of them"),
+        (BUG, "twin, remedy, program: needs one of them"),
+        (BUG + TWIN + TWIN.replace("twin:", "remedy:"), "twin, remedy, program: needs one of them"),
+        (BUG + PROGRAM + TWIN, "twin, remedy, program: needs one of them"),
+        (BUG + PROGRAM.replace("bad:", "worse:"), "unknown field `worse`"),
         (BUG + "twin: {}\n", "change, set: needs one of them"),
         (BUG.replace("https://github.com/a/b/issues/1", "b#1") + TWIN, "links: must be addresses"),
         (BUG.replace("title: A bug", "titel: A bug") + TWIN, "unknown field `titel`"),
@@ -140,6 +145,44 @@ def test_a_folder_of_ones_own_is_reproduced_or_not(tmp_path: Path, capfd: pytest
     for side in ("with", "without"):
         assert (tmp_path / "out" / "mine" / side / "journal.jsonl").read_text().startswith("{")
         assert (tmp_path / "out" / "mine" / side / "report.html").is_file()
+
+
+def test_an_entry_whose_program_is_absent_is_skipped_with_the_line_that_builds_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = a_folder(tmp_path, BUG.replace("bug: no", "bug: 'no'") + PROGRAM)
+    assert exit_code(["reproduce", str(folder)]) == 0
+    built = tmp_path / "mews" / "programs"
+    said = capfd.readouterr().out
+    assert said.startswith(f"SKIPPED mine: {built}/a-v1.1.0 is missing; get it with: ")
+    assert f"GOBIN={built} go install example.com/m/cmd/a@v1.1.0 && mv {built}/a {built}/a-v1.1.0" in said
+    assert exit_code(["reproduce", str(folder), "--json"]) == 0
+    (found,) = json.loads(capfd.readouterr().out)
+    assert (found["reproduced"], found["with"]["verdict"]) == (False, "skipped")
+    assert "is missing" in found["reason"]
+
+
+def test_a_program_of_a_release_lies_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "v1.34.2"))
+    text = PROGRAM.replace("name: a, module: example.com/m", "name: kube-scheduler").replace("1.1.0", "1.34.2")
+    program = read_bug(a_folder(tmp_path, BUG.replace("bug: no", "bug: 'no'") + text)).program
+    assert program is not None
+    assert program.path(has_bug=True) == tmp_path / "v1.34.2" / "kube-scheduler"
+    assert "/v1.34.2/bin/linux/amd64/kube-scheduler && chmod +x" in program.build(has_bug=True)
+    for version in ("v1.34.2", "v1.2.0"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "kube-scheduler").touch(mode=0o755)
+    assert program.lacking() == ""
+    (tmp_path / "v1.2.0" / "kube-scheduler").chmod(0o644)
+    assert program.lacking().startswith(f"{tmp_path / 'v1.2.0' / 'kube-scheduler'} is missing")
+
+
+def test_each_side_runs_with_its_program_and_its_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    bug = read_bug(a_folder(tmp_path, BUG.replace("bug: no", "bug: 'no'") + PROGRAM))
+    assert words_of(bug, has_bug=True) == ["run", "demo", "--seed", "1", "--time", "wall"]
+    assert words_of(bug, has_bug=False)[-2:] == ["--set", "seed=7"]
 
 
 def test_the_list_is_a_line_each_or_json(capfd: pytest.CaptureFixture[str]):

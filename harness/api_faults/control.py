@@ -66,7 +66,7 @@ class ApiFaults:
         if spec.get("kind") == FrozenProcess.kind:
             parse_api_fault(spec)
             if not self._freeze(component, True):
-                raise ValueError(f"fault {FrozenProcess.kind}: {component} is no program of its own that runs")
+                raise ValueError(f"fault {FrozenProcess.kind}: {component} is not a running program")
         version = (await self._kube.list(NAMESPACES, limit=1)).resource_version
         armed = self._board.add(component, spec, self._pace.now(), version)
         self._write(armed, "added", **declared(armed))

@@ -11,7 +11,7 @@ from mews.harness.api_faults.bounds import RECOVERY_S
 @dataclass(frozen=True, slots=True)
 class FrozenProcess:
     """The component's process and those it started are stopped (SIGSTOP) until the fault ends (SIGCONT): it answers
-    nobody, and its connections stay open. Only for programs of their own, in wall-clock time."""
+    nobody, and its connections stay open. Only for programs in wall-clock time."""
 
     kind: ClassVar[str] = "frozen-process"
     on: ClassVar[tuple[str, ...]] = ()

@@ -125,13 +125,37 @@ def test_it_is_skipped_where_nobody_stands_between_a_component_and_the_api(writt
     assert reason.startswith("steps.1.fault: needs --cluster embedded or control-plane")
 
 
-def test_a_program_of_the_users_cannot_be_struck(written):
-    path = written(
-        fault("scheduler", kind="conflict"),
-        stack={"replace": {"kubecomp": {"scheduler": {"process": ["sleep", "1"]}}}},
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ({"process": ["sleep", "1"]}, None),
+        ({"manifest": "x.yaml"}, "steps.0.fault: scheduler comes in pods of a manifest, whose requests go past Mews"),
+    ],
+)
+def test_a_program_of_the_users_is_struck_and_pods_of_a_manifest_are_not(written, way, reason):
+    path = written(fault("scheduler", kind="conflict"), stack={"replace": {"kubecomp": {"scheduler": way}}})
+    scenario = load_scenario(path)
+    assert foreseen(scenario, cluster="embedded", time="wall", dialect="h3api") == reason
+
+
+def test_a_process_is_frozen_in_wall_clock_time_alone(written):
+    scenario = load_scenario(written(fault("default-scheduler", kind="frozen-process")))
+    assert foreseen(scenario, cluster="embedded", time="wall", dialect="h3api") is None
+    reason = foreseen(scenario, cluster="embedded", time="virtual", dialect="h3api")
+    assert reason == "steps.0.fault: frozen-process needs wall-clock time (--time wall) and a program of its own"
+
+
+def test_a_frozen_api_holds_a_component_until_it_is_thawed(written):
+    run = played(
+        written(
+            fault(kind="frozen-api"),
+            {"apply": POD},
+            {"hold": {"for": "90s", "check": {"pod": {"name": "trainer", "phase": "Pending"}}}},
+            {"fault": {"clear": "scheduler"}},
+            {"wait": {"pod": {"name": "trainer", "phase": "Running"}}, "timeout": "30s"},
+        )
     )
-    reason = foreseen(load_scenario(path), cluster="embedded", time="wall", dialect="h3api")
-    assert reason == "steps.0.fault: scheduler is a program of its own, whose requests go past Mews"
+    assert run.result.verdict == "passed", run.result.reason
 
 
 # Laws

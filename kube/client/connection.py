@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-from yarl import URL
 
 from mews.kube.api.errors import ApiError, Unavailable, from_status
 from mews.kube.client.json_text import parse
@@ -109,7 +108,7 @@ class ApiConnection:
         Raises ``Unavailable`` when the connection breaks.
         """
         own = {"Accept-Encoding": "identity", **await self._authorization()}
-        url = URL(self.base_url + target, encoded=True)
+        url = self.base_url + target
         try:
             async with self._stream_session().request(
                 method, url, headers={**headers, **own}, data=body or None, allow_redirects=False

@@ -96,6 +96,8 @@ def test_without_a_fault_all_of_it_goes_through(tmp_path):
             await bench.patched()
             assert await bench.names() == ["a"]
             assert await bench.component.discovery()
+            odd = {"label_selector": "a in (b,c),d!=e", "field_selector": "metadata.name==a"}
+            assert not (await bench.component.list(CONFIGMAPS, namespace="default", **odd)).items
             with pytest.raises(NotFound):
                 await bench.component.get(CONFIGMAPS, "b", namespace="default")
             await asyncio.sleep(0.5)
@@ -269,6 +271,8 @@ def test_a_frozen_api_answers_once_it_is_thawed(tmp_path):
             await bench.faults.add("c", {"kind": "frozen-api"})
             await bench.make("a")
             asking = asyncio.create_task(bench.names())
+            await asyncio.sleep(0.2)
+            await bench.faults.add("c", {"kind": "conflict"})  # another one that comes thaws nothing
             await asyncio.sleep(0.5)
             assert not asking.done()
             assert seen == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from ci.reference.markdown import code, paragraphs, table
@@ -63,18 +62,10 @@ def page() -> str:
         "# NVML and nvidia-smi",
         f"Of {len(states)} functions of NVML, {len(real)} are emulated. The others return `NVML_ERROR_NOT_SUPPORTED`. "
         "[NVML and nvidia-smi](../nvml.md) explains how to use them.",
-        "## Functions that change a GPU",
-        _listed(name for name, state in states.items() if state == "acts"),
-        "## Functions that answer",
-        _listed(name for name, state in states.items() if state == "answers"),
-        "## Functions that are not supported",
-        _listed(name for name, state in states.items() if state == "not supported"),
+        "Functions marked `acts` change something of a GPU; the others of them only answer.",
+        table(("function", "state"), [(code(name), state) for name, state in states.items()]),
         "## Options of nvidia-smi",
         "Refused options and commands change nothing, and exit with code 3.",
         table(("option", "state"), [(code(name), state) for name, state in switches.items()]),
-        f"Refused commands: {', '.join(map(code, refused_commands()))}.",
+        table(("command", "state"), [(code(name), "refused") for name in refused_commands()]),
     )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(code, names)) + "."

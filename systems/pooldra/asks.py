@@ -26,7 +26,7 @@ class Asks:
         self._pools: dict[str, dict[str, tuple[str, ...]]] = {}
         self._lock = asyncio.Lock()
         self._texts: dict[str, tuple[NodeRequests, str]] = {}
-        """Node -> what was last to be said, and its text."""
+        """Node -> what was last to be written, and its text."""
 
     def of(self, node: str) -> Mapping[str, str]:
         """UUID -> request."""
@@ -60,10 +60,10 @@ class Asks:
             if _annotated(found) != text:
                 await self._kube.patch(NODES, node, {"metadata": {"annotations": {REQUESTS: text}}})
 
-    def _text(self, node: str, said: NodeRequests) -> str:
+    def _text(self, node: str, wanted: NodeRequests) -> str:
         known = self._texts.get(node)
-        if known is None or known[0] != said:
-            known = self._texts[node] = said, annotation(said)
+        if known is None or known[0] != wanted:
+            known = self._texts[node] = wanted, annotation(wanted)
         return known[1]
 
     def _pool_of(self, node: str, found: Object) -> tuple[str, ...]:

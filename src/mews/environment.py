@@ -52,6 +52,7 @@ GIVEN: Mapping[str, str] = MappingProxyType(
         "MEWS_NVML_RIGHTS": "for containers: `none` where their processes may not set anything of GPUs",
         "MEWS_NVML_STATE": "for programs that load Mews's libnvidia-ml.so.1: the state of their host",
         "MEWS_OWNER": "marks what a run leaves on the machine, so that another can remove it once the run is dead",
+        "MEWS_PROGRAM": "for scripts and processes of a bug of `mews reproduce`: the published program",
         "MEWS_READY": "for scripts and the command of `mews envtest`: the file that names all addresses",
         "MEWS_SCENARIO": "for scripts of a scenario: its name",
         "MEWS_SERVICE_ACCOUNT": "for processes of pods: the folder for /var/run/secrets/kubernetes.io/serviceaccount",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from mews.kube.system.comparing import picked
 from mews.kube.system.experiment import Row, Tables
@@ -31,6 +32,8 @@ This experiment compares three ways to resolve this:
 - `reallocate`: a failure condition releases the claim, and it is allocated again from the node's slice. CoHDI does so.
 
 """
+_FEW = 30
+"""Below so many seeds redrawn runs say little of a quantile's interval."""
 _MEANING = {
     "lost_per_1000_pods": "lost",
     "in_vain_per_1000_moves": "in vain",
@@ -61,11 +64,11 @@ virtual time: API server, scheduler, controllers, kubelets, DRA drivers, hosts a
 - {HOSTS} hosts share {GPUS} GPUs on {CHASSIS} chassis. Two hosts are cabled to each chassis, and no GPU is attached at
   first. Operations take as long as on a measured Falcon 4005, and a chassis carries out one at a time.
 - Pods ask for 1, 2, 4 or 8 GPUs (30, 25, 25, 20 %) and run for {MEAN_S:g} s on average. The first pods create the load.
-  Then {COUNTED} pods arrive as a Poisson process. Waits are those of the {COUNTED} pods.
+  Then {COUNTED} pods arrive as a Poisson process. Only these {COUNTED} pods count for waits.
 - The pool driver reads a chassis at least every {POOL_POLL_S} s. The drivers of nodes are notified of new GPUs, and
   look at least every {POLL_S} s.
-- A run with faults has {FAULTS} of these: HTTP errors of a chassis, connections that are dropped before or after their
-  effect, GPUs that never train, and restarts of the pool driver or of a node's driver.
+- A run with faults has {FAULTS} of them. A chassis answers with HTTP errors, or drops connections before or after the
+  effect. A GPU never trains. The pool driver or a node's driver is restarted.
 - Laws judge each run. For example, no pod is bound before its host shows its GPUs, and no GPU is detached in use.
 """
 
@@ -88,7 +91,7 @@ def _results(cells: Sequence[Row], faults: str) -> str:
     heading = "Results without faults" if faults == "off" else "Results with faults"
     lines = [f"## {heading}", ""]
     if faults == "off":
-        lines += _legend()
+        lines += _legend(max(row["runs"] for row in cells))
     shown = ("hand-over", "load", *_MEANING.values(), "twice", "failed runs")
     lines += [f"| {' | '.join(shown)} |", f"|{'---|' * len(shown)}"]
     for load in LOADS:
@@ -100,9 +103,10 @@ def _results(cells: Sequence[Row], faults: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _legend() -> list[str]:
+def _legend(runs: int) -> list[str]:
+    few = " With so few seeds they are wide, and too narrow for p50 and p99." if runs < _FEW else ""
     return [
-        "Brackets hold 95 % intervals over seeds.",
+        f"Brackets hold 95 % intervals over seeds.{few}",
         "",
         "- lost: claims that were released after the attach and whose GPU another claim got, per 1,000 pods",
         "- in vain: GPUs that were detached without having been used, per 1,000 attached GPUs",
@@ -115,9 +119,13 @@ def _legend() -> list[str]:
 
 
 def _with_interval(row: Row, key: str) -> str:
-    value = f"{row[key]:.3g}"
     low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
-    return value if low is None or high is None or low == high else f"{value} [{low:.3g}, {high:.3g}]"
+    value = _shown(row[key])
+    return value if low is None or high is None or low == high else f"{value} [{_shown(low)}, {_shown(high)}]"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _what_it_means(cells: Sequence[Row]) -> str:
@@ -125,14 +133,15 @@ def _what_it_means(cells: Sequence[Row]) -> str:
     for way in HAND_OVERS:
         rows = picked(cells, hand_over=way)
         pods, moves = sum(row["pods"] for row in rows), sum(row["moves"] for row in rows)
-        lost = round(sum(row["lost_per_1000_pods"] * row["runs"] for row in rows) / sum(row["runs"] for row in rows), 1)
+        lost = round(sum(row["lost_per_1000_pods"] * row["runs"] for row in rows) / sum(row["runs"] for row in rows))
         vain = sum(row["in_vain_per_1000_moves"] * row["moves"] for row in rows) / max(moves, 1) / 10
         twice = sum(row["doubled"] for row in rows)
-        lines.append(
+        text = (
             f"- `{way}`: {pods} pods needed {moves} attached GPUs ({moves / max(pods, 1):.2g} per pod). {vain:.2g} % "
-            f"of these were detached unused. Of 1,000 pods {lost:g} lost a GPU to another claim after the attach. "
-            f"{twice} times a GPU was allocated twice."
+            f"of these were detached unused. Of 1,000 pods {lost} lost a GPU to another claim after the attach. "
+            f"A GPU was allocated twice {twice} times."
         )
+        lines += wrap(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     failed = sum(row["failed"] for row in cells)
     lines += [f"- {failed} of {sum(row['runs'] for row in cells)} runs broke a law or did not end.", "", _HAZARD]
     return "\n".join(lines) + "\n"
@@ -141,6 +150,6 @@ def _what_it_means(cells: Sequence[Row]) -> str:
 _HAZARD = """\
 While a claim is released and allocated again, the node's slice already offers its GPU. Any pending claim may get it.
 The claim that lost its GPU starts again, and a claim for several GPUs may lose them one after the other. The pool
-attaches further GPUs for it, while the first ones are idle on a host. Both other ways keep the allocation, so no other
+attaches more GPUs for it, while the first ones are idle on a host. Both other ways keep the allocation, so no other
 claim can get the GPU in between.
 """

@@ -69,7 +69,7 @@ def run(
     """
     from mews.harness.experiments.playing import ScenarioFailed
     from mews.harness.experiments.runner import PartProgress, run_experiment
-    from mews.harness.report.progress import Pace, progress_bar
+    from mews.harness.report.progress import WorkRate, progress_bar
 
     try:
         experiment = find_experiment(name)
@@ -85,11 +85,11 @@ def run(
         terminal.err(f"{name}: {experiment.stand_in}\n")
     try:
         with progress_bar(1, threads=False) as bar, ended_by_sigterm():
-            pace = Pace()
+            rate = WorkRate()
 
             def show(at: PartProgress) -> None:
                 bar.reached(at.done, at.tasks)
-                bar.begin(f"{name}: {at.part}{pace.text(at.part, at.done - at.kept, at.tasks - at.done)}")
+                bar.begin(f"{name}: {at.part}{rate.text(at.part, at.done - at.kept, at.tasks - at.done)}")
 
             tables = run_experiment(
                 experiment, wanted, processes=jobs, kept=kept, on_progress=show, on_tick=bar.refresh

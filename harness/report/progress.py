@@ -85,7 +85,7 @@ class ProgressBar:
         return bar, bar.add_task("", total=self._total)
 
 
-class Pace:
+class WorkRate:
     """How fast work goes, and how long what is left takes if it goes on like that."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:

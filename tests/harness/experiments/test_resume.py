@@ -13,7 +13,7 @@ from mews.harness.cli import exit_code
 from mews.harness.errors import BadInput
 from mews.harness.experiments.kept import KeptResults, task_id
 from mews.harness.experiments.runner import run_experiment
-from mews.harness.report.progress import Pace
+from mews.harness.report.progress import WorkRate
 from mews.kube.system.experiment import Experiment, ExperimentPart, first_seeds
 
 SLOW = """
@@ -157,11 +157,11 @@ def test_a_file_that_cannot_be_read_is_bad_input(tmp_path):
 
 def test_the_pace_is_that_of_what_ran_now():
     now_s = [0.0]
-    pace = Pace(lambda: now_s[0])
-    assert pace.text("cells", 0, 100) == ""
+    rate = WorkRate(lambda: now_s[0])
+    assert rate.text("cells", 0, 100) == ""
     now_s[0] = 10.0
-    assert pace.text("cells", 4, 20) == ", 0.4/s, 50 s left"
-    assert pace.text("cells", 5, 500) == ", 0.5/s, 16 min left"
-    assert pace.text("other", 0, 7) == ""
+    assert rate.text("cells", 4, 20) == ", 0.4/s, 50 s left"
+    assert rate.text("cells", 5, 500) == ", 0.5/s, 16 min left"
+    assert rate.text("other", 0, 7) == ""
     now_s[0] = 12.0
-    assert pace.text("other", 1, 6) == ", 0.5/s, 12 s left"
+    assert rate.text("other", 1, 6) == ", 0.5/s, 12 s left"

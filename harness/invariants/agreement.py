@@ -97,8 +97,8 @@ class Agreement(Invariant[ObservedState]):
         held = [h for h in state.world.all_holdings() if h.uid == uid and h.container in (container, "")]
         devices = state.world.devices
         gpuids = sorted({gpuid for h in held for gpuid in (*h.devices, *h.parts_of) if gpuid in devices})
-        uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
-        known = {*devices, *(device.uuid for device in devices.values())}
+        uuids = sorted(devices[gpuid].uuid_known for gpuid in gpuids)
+        known = {*devices, *(device.uuid_known for device in devices.values())}
         env = line.fields.get("env", {})
         lists = {name: list(state.world.named(value.split(","))) for name, value in env.items()}
         if DEVICE_ENV in lists:
@@ -113,14 +113,16 @@ class Agreement(Invariant[ObservedState]):
         claimed = self._number_claimed(host, line.fields["pod"])
         for name, ids in naming.items():
             if claimed:
-                here = {name for each in devices.values() if each.host == host for name in (each.gpuid, each.uuid)}
+                here = {
+                    name for each in devices.values() if each.host == host for name in (each.gpuid, each.uuid_known)
+                }
                 beside = [id_ for id_ in ids if id_ not in gpuids and id_ not in uuids]
                 if len(beside) <= claimed and here.issuperset(beside):
                     ids = [id_ for id_ in ids if id_ not in beside]
             if sorted(ids) not in (gpuids, uuids):
                 holds = ", ".join(gpuids) or "none"
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"
-                unnamed = [gpuid for gpuid in gpuids if gpuid not in ids and devices[gpuid].uuid not in ids]
+                unnamed = [gpuid for gpuid in gpuids if gpuid not in ids and devices[gpuid].uuid_known not in ids]
                 excusing: list[str | None] = [*unnamed] or [None]
                 for gpuid in excusing:
                     yield Breach((uid, container, "env", gpuid or ""), what, line, gpuid, known=by_design)

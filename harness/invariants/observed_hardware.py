@@ -16,7 +16,8 @@ Slot = tuple[str, str, str]
 
 
 class Device(Struct):
-    """One device of a chassis, where it is now and where it was before its last line."""
+    """One device of a chassis, where it is now and where it was before its last line. A chassis may lose its UUID:
+    ``uuid_known`` is the last that was told."""
 
     gpuid: str
     chassis: str
@@ -26,6 +27,7 @@ class Device(Struct):
     port_before: str | None
     host_before: str | None
     uuid_before: str
+    uuid_known: str
     changed: Line
     pending: bool = False
     present: bool = True
@@ -192,6 +194,7 @@ class ObservedHardware(Struct):
             port_before=known.port if known else port,
             host_before=known.host if known else row.get("host"),
             uuid_before=known.uuid if known else uuid,
+            uuid_known=uuid or (known.uuid_known if known else ""),
             changed=line,
             pending=known.pending if known else False,
             link=_link(known, line),

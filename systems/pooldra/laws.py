@@ -55,6 +55,8 @@ class PoolModel:
         self.freed: dict[str, Line] = {}
         """UUID -> when the last claim gave it back."""
         self._names: dict[str, str] = {}
+        self._uuids: dict[str, str] = {}
+        """By GPUID."""
         self._last = -1
 
     def take(self, line: Line) -> None:
@@ -82,6 +84,13 @@ class PoolModel:
             self.offers[line.actor] = line
             self._names |= {f"{line.fields['pool']}/{name}": uuid for name, uuid in line.fields["gpus"].items()}
 
+    def uuid_of(self, line: Line) -> str:
+        """The UUID of a line's device. A chassis may have lost it: then the last that was told counts."""
+        gpuid = str(line.fields.get("gpuid"))
+        if line.fields.get("uuid"):
+            self._uuids[gpuid] = str(line.fields["uuid"])
+        return self._uuids.get(gpuid, "")
+
     def gpu(self, uuid: str) -> _Gpu:
         """What is known of a device."""
         return self.gpus.setdefault(uuid, _Gpu())
@@ -101,9 +110,10 @@ class PoolModel:
         if line.event == "table":
             for row in line.fields["devices"].values() if line.layer == "chassis" else ():
                 if row.get("uuid"):
+                    self._uuids[row["gpuid"]] = row["uuid"]
                     self.gpus[row["uuid"]] = _Gpu(str(row.get("host") or ""), line if row.get("host") else None, line)
             return
-        gpu = self.gpu(str(line.fields.get("uuid")))
+        gpu = self.gpu(self.uuid_of(line))
         if line.event == "attached":
             gpu.host, gpu.attached, gpu.shown, gpu.let_go = str(line.fields["host"] or ""), line, None, None
         elif line.event in ("detached", "removed", "edited"):
@@ -192,7 +202,7 @@ class LetGoFirst(_PoolLaw):
     def _judge(self, line: Line) -> Iterator[Breach]:
         if line.layer != "chassis" or line.event != "detach-begun":
             return
-        uuid = str(line.fields["uuid"])
+        uuid = self._model.uuid_of(line)
         gpu = self._model.gpu(uuid)
         host = gpu.host
         if gpu.let_go is None and host not in self._model.lost_hosts:

@@ -92,6 +92,9 @@ INSTEAD = {
     "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
     # likewise, minutes each; smaller forms of all are in tests/systems
     "mews experiment attach-before-bind --out DIR": "mews experiment --list",
+    "mews experiment attach-before-bind-schedulers": "mews experiment --list",
+    # acts on a proxy that stands before somebody's own cluster
+    "mews fault add --name proxy frozen-api expires_s=30": "mews fault --help",
     "mews experiment kubecomp-fig8": "mews experiment --list",
     "mews experiment kubecomp-fig9": "mews experiment --list",
     "mews experiment kubecomp-fig10": "mews experiment --list",

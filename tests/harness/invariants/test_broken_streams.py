@@ -208,3 +208,12 @@ def test_a_container_that_starts_long_after_its_pod_was_deleted_has_none_of_its_
     env = {"DISAG_DEVICES": "0-a"}
     stream.kubelet("host-1", "container-started", pod="default/p", uid="p", container="main", env=env)
     assert [number for number in stream.numbers() if number == 6] == broken
+
+
+@pytest.mark.parametrize(("named", "broken"), [("GPU-a", []), ("GPU-b", [6])])
+def test_a_device_whose_chassis_has_lost_its_uuid_is_named_by_the_last_one(named, broken):
+    stream = Stream({"a": "1", "b": "1"})
+    for _ in range(2):
+        stream.journal.write("chassis", "chassis/A", "device-changed", **{**stream.row("a"), "uuid": ""}, device="a")
+    stream.run("host-1", "p", ["a"], env={"NVIDIA_VISIBLE_DEVICES": named})
+    assert [number for number in stream.numbers() if number == 6] == broken

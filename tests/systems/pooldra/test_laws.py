@@ -131,3 +131,10 @@ def test_a_device_that_no_claim_has_comes_back_in_time():
     assert found(94, [*idle, down, up], at_s=75) == []
     assert found(94, [*idle, down, up], at_s=76) == ["GPU-A is on a, and no claim has had it for 71 s"]
     assert found(94, [*idle, *[POOL] * 6, ("component", "pool-driver", "started", {})], at_s=79) == []
+
+
+def test_a_chassis_that_has_lost_a_uuid_does_not_hide_whose_device_it_detaches():
+    known = ("chassis", "chassis/A", "attached", {"uuid": GPU, "gpuid": "0-a", "host": "a"})
+    lost = ("chassis", "chassis/A", "detach-begun", {"uuid": "", "gpuid": "0-a", "host": None})
+    assert found(91, [known, SHOWN, LET_GO, lost]) == []
+    assert found(91, [known, SHOWN, lost]) == [2]

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from mews.emulator.host.function import Function
     from mews.emulator.host.host import Host
 
-COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
-"""nvmlComputeMode_t; the second one is not supported any more."""
-_EXCLUSIVE_THREAD = 1
+_COMPUTE_MODES, _EXCLUSIVE_THREAD = (0, 2, 3), 1
+"""nvmlComputeMode_t: default, prohibited, exclusive process; and the one that is not supported any more."""
 ARCH_VOLTA, ARCH_AMPERE = 5, 7
 SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors")
 """What can be set, by name."""
@@ -37,7 +36,7 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
     _is_supported(name, profile.architecture, has_fan=profile.fan, has_ecc=profile.ecc)
     try:
         match name, numbers:
-            case "compute-mode", [mode] if mode in (0, 2, 3):
+            case "compute-mode", [mode] if mode in _COMPUTE_MODES:
                 function.compute_mode = mode
             case "compute-mode", [mode] if mode == _EXCLUSIVE_THREAD:
                 raise NotSupported("compute mode exclusive-thread: is not supported any more")

@@ -121,3 +121,18 @@ def test_a_fan_turns_as_it_was_told_and_its_policy_says_so(host):
             )
             assert client.ask(policy) == told
         assert client.ask("p.nvmlDeviceGetFanSpeed_v2(kept['h'], 1)") == "70"
+
+
+def test_a_wrong_argument_is_looked_at_once_the_library_is_initialised(host):
+    host.show(gpu(0))
+    wrong = (
+        "SetPersistenceMode(kept['h'], 2)",
+        "SetFanSpeed_v2(kept['h'], 2, 50)",
+        "SetDefaultFanSpeed_v2(kept['h'], 9)",
+    )
+    with Driver(host) as driver, Client(host) as client:
+        client.ask(HANDLE)
+        assert {client.ask(f"p.nvmlDevice{call}") for call in wrong} == {"NVMLError_InvalidArgument"}
+        client.ask("p.nvmlShutdown()")
+        assert {client.ask(f"p.nvmlDevice{call}") for call in wrong} == {"NVMLError_Uninitialized"}
+    assert settings(driver) == []

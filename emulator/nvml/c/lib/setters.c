@@ -31,8 +31,16 @@ __attribute__((format(printf, 3, 4))) static Return ask(Device device, const cha
     return host_request(words);
 }
 
+/* For an argument that is wrong whatever the host says: a device that cannot be asked comes first. */
+static Return invalid(Device device) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    return result != OK ? result : session_leave(INVALID_ARGUMENT);
+}
+
 EXPORT Return nvmlDeviceSetPersistenceMode(Device device, unsigned mode) {
-    if (mode > 1) return INVALID_ARGUMENT;
+    if (mode > 1) return invalid(device);
     return ask(device, "persistence", "%u", mode);
 }
 
@@ -44,7 +52,7 @@ EXPORT Return nvmlDeviceSetPowerManagementLimit(Device device, unsigned limit) {
 
 EXPORT Return nvmlDeviceSetPowerManagementLimit_v2(Device device, const PowerValue *value) {
     enum { SCOPE_GPU = 0 };
-    if (value == NULL) return INVALID_ARGUMENT;
+    if (value == NULL) return invalid(device);
     if (value->version != STRUCT_VERSION(*value, 2)) return VERSION_MISMATCH;
     if (value->scope != SCOPE_GPU) return NOT_SUPPORTED;
     return ask(device, "set", "power-limit %u", value->milliwatts);
@@ -82,12 +90,12 @@ EXPORT Return nvmlDeviceClearEccErrorCounts(Device device, unsigned counter) {
 enum { FANS = 2, POLICY_AUTOMATIC = 0, POLICY_MANUAL = 1 };
 
 EXPORT Return nvmlDeviceSetFanSpeed_v2(Device device, unsigned fan, unsigned speed) {
-    if (fan >= FANS) return INVALID_ARGUMENT;
+    if (fan >= FANS) return invalid(device);
     return ask(device, "set", "fan %u", speed);
 }
 
 EXPORT Return nvmlDeviceSetDefaultFanSpeed_v2(Device device, unsigned fan) {
-    if (fan >= FANS) return INVALID_ARGUMENT;
+    if (fan >= FANS) return invalid(device);
     return ask(device, "set", "fan");
 }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import random
 import resource
 import subprocess
@@ -17,13 +16,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from benchmarks.common import ROOT, progress, report
-from mews.harness.clock import run_virtual, virtual_clock
+from benchmarks.schedulers import RUN, on_our_scheduler, on_the_real_scheduler
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.controllers import kube_controller_manager
 from mews.harness.clusters.programs.finding import CONTROLLERS, SCHEDULER, of_release
@@ -45,21 +45,10 @@ from mews.kube.api.resources import (
 )
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import DeleteOptions, KubeApi
-from mews.kube.clock import Clock, Pace, stream
-from mews.kube.component import Context, Runnable
-from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
-from mews.kube.emulated.controllers.manager import ControllerManager
+from mews.kube.component import Runnable
 from mews.kube.releases.cluster_release import ClusterRelease, cluster_release
-from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
-from mews.kube.scheduling.devices.gated_features import features_of
-from mews.kube.scheduling.plugins import default_plugins
-from mews.kube.scheduling.scheduler import Scheduler
 
 DRIVER, DEVICES = "test-driver.cdi.k8s.io", 10
-RUN = ("resourceclaim-controller",)
-JSON = "application/json"
 _AT_ONCE = 16
 _WAITING = 10
 _DEADLINE_S = 900.0
@@ -216,44 +205,12 @@ async def _rate(kube: KubeApi, parts: Sequence[Runnable], work: Workload) -> flo
 
 def ours(work: Workload, release: ClusterRelease) -> float:
     """Our scheduler and controller on our API, in virtual time."""
-
-    async def main() -> float:
-        clock = virtual_clock()
-        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True, release=release))
-
-        def context(name: str) -> Context:
-            return Context(kube, clock, stream(1, name), logging.getLogger(f"mews.bench.{name}"))
-
-        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(release)))
-        scheduler = Scheduler(context("scheduler"), SchedulerConfig((profile,)))
-        return await _rate(kube, [scheduler, _controllers(context("controllers"))], work)
-
-    return run_virtual(main)
-
-
-def _controllers(context: Context) -> ControllerManager:
-    return ControllerManager(context, Pace(), controllers=RUN)
+    return on_our_scheduler(partial(_rate, work=work), release)
 
 
 def mixed(work: Workload, release: ClusterRelease, folder: Path) -> float:
     """The real scheduler on our API over HTTP, with our controller."""
-
-    async def main() -> float:
-        clock = Clock.wall()
-        store = fresh_store(clock.now, random.Random(1), attended=True, release=release)
-        server = ApiServer(store)
-        await server.start()
-        kubeconfig = folder / "kubeconfig"
-        write_kubeconfig(kubeconfig, server={"server": server.url}, user={})
-        scheduler = kube_scheduler(folder, kubeconfig, content_type=JSON, release=release)
-        assert scheduler is not None
-        context = Context(InProcessKube(store), clock, stream(1, "controllers"), logging.getLogger("mews.bench"))
-        try:
-            return await _rate(InProcessKube(store), [scheduler(Fence()), _controllers(context)], work)
-        finally:
-            await server.stop()
-
-    return asyncio.run(main())
+    return on_the_real_scheduler(partial(_rate, work=work), release, folder)
 
 
 def theirs(work: Workload, release: ClusterRelease, folder: Path) -> float:

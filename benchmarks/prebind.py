@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from benchmarks.common import ROOT, progress, report
-from mews.harness.clock import run_virtual, virtual_clock
+from benchmarks.schedulers import on_our_scheduler, on_the_real_scheduler
 from mews.harness.clusters.programs.finding import SCHEDULER, of_release
-from mews.harness.clusters.programs.scheduler import kube_scheduler
-from mews.harness.kubeconfig_file import write_kubeconfig
-from mews.harness.ports.fence import Fence
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resource_claims import results_of
 from mews.kube.api.resources import (
@@ -41,17 +37,8 @@ from mews.kube.api.resources import (
 )
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock, Pace, stream
-from mews.kube.component import Context, Runnable
-from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
-from mews.kube.emulated.controllers.manager import ControllerManager
+from mews.kube.component import Runnable
 from mews.kube.releases.cluster_release import cluster_release
-from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
-from mews.kube.scheduling.devices.gated_features import features_of
-from mews.kube.scheduling.plugins import default_plugins
-from mews.kube.scheduling.scheduler import Scheduler
 
 RELEASE = "1.37"
 DRIVER, POOL, CONDITION = "pool.example.com", "pool", "example.com/attached"
@@ -59,7 +46,6 @@ NODES_COUNT, IN_A_SLICE = 8, 128
 PODS_COUNT = 1000
 MOST_MIB = 1024
 _NAMESPACE = "test"
-_JSON = "application/json"
 
 
 class Attaching(Struct, frozen=True):
@@ -193,47 +179,14 @@ async def _times(kube: KubeApi, parts: Sequence[Runnable], work: Attaching) -> P
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _controllers(context: Context) -> ControllerManager:
-    return ControllerManager(context, Pace(), controllers=("resourceclaim-controller",))
-
-
 def ours(work: Attaching, release: str = RELEASE) -> PreBindTimes:
     """Our scheduler and controller on our API, in virtual time."""
-
-    async def main() -> PreBindTimes:
-        clock, of = virtual_clock(), cluster_release(release)
-        kube = InProcessKube(fresh_store(clock.now, stream(1, "store"), attended=True, release=of))
-
-        def context(name: str) -> Context:
-            return Context(kube, clock, stream(1, name), logging.getLogger(f"mews.bench.{name}"))
-
-        profile = SchedulerProfile("default-scheduler", default_plugins(devices=features_of(of)))
-        scheduler = Scheduler(context("scheduler"), SchedulerConfig((profile,)))
-        return await _times(kube, [scheduler, _controllers(context("controllers"))], work)
-
-    return run_virtual(main)
+    return on_our_scheduler(partial(_times, work=work), cluster_release(release))
 
 
 def theirs(work: Attaching, folder: Path, release: str = RELEASE) -> PreBindTimes:
     """The real scheduler on our API over HTTP, with our controller, in wall-clock time."""
-
-    async def main() -> PreBindTimes:
-        clock, of = Clock.wall(), cluster_release(release)
-        store = fresh_store(clock.now, random.Random(1), attended=True, release=of)
-        server = ApiServer(store)
-        await server.start()
-        kubeconfig = folder / "kubeconfig"
-        write_kubeconfig(kubeconfig, server={"server": server.url}, user={})
-        scheduler = kube_scheduler(folder, kubeconfig, content_type=_JSON, release=of)
-        assert scheduler is not None, f"there is a kube-scheduler of {release}"
-        kube = InProcessKube(store)
-        context = Context(kube, clock, stream(1, "controllers"), logging.getLogger("mews.bench"))
-        try:
-            return await _times(kube, [scheduler(Fence()), _controllers(context)], work)
-        finally:
-            await server.stop()
-
-    return asyncio.run(main())
+    return on_the_real_scheduler(partial(_times, work=work), cluster_release(release), folder)
 
 
 def _apart(argument: str) -> dict[str, Any]:

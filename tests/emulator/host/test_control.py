@@ -6,7 +6,9 @@ from mews.emulator.host.act import begin
 from mews.emulator.host.errors import BadWrite, DeviceLost, NoSuchDevice, NotSupported
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
+from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
+from mews.emulator.telemetry.record import idle_record
 from tests.emulator.host.bench import Pair
 
 V100, A100, H100, T4 = "000004", "000001", "000002", "000003"
@@ -122,6 +124,14 @@ def test_an_ecc_mode_counts_from_the_next_reset_on(pair):
     pair.host.set_power(False, pair.t)
     pair.host.set_power(True, pair.t)
     assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (True, True)
+
+
+def test_a_wanted_ecc_mode_is_shown_before_the_chassis_has_heard_of_it(pair):
+    uuid = pair.device(V100).device.uuid
+    before = {uuid: idle_record(uuid, PROFILES["V100"])}
+    put(pair, V100, "ecc", 0)
+    gpu = next(gpu for gpu in nvml_host(pair.host, records=before).gpus if gpu.uuid == uuid)
+    assert (gpu.ecc_enabled, gpu.ecc_pending) == (None, False)
 
 
 def test_clearing_errors_keeps_those_of_the_boards_life(pair):

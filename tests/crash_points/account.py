@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mews.harness.commands.run import load
 from mews.harness.scenario.model import Scenario
-from mews.harness.worker_pool import WorkerPool
+from tests.crash_points.branches import branched
 from tests.crash_points.point import CrashPoint, once_each, pair, single_points
 from tests.crash_points.systems import SYSTEMS
 from tests.crash_points.trial import Outcome, try_point
@@ -123,28 +123,18 @@ def outcomes(
     seed: int = 1,
     on_tick: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[CrashPoint, Outcome]]:
-    """Try them all, in their order; ``on_tick`` is called with how many are done."""
-    known = {base.scenario.name: base for base in among}
-    done = 0
+    """Try them all, those of one scenario after those of another; ``on_tick`` is called with how many are done."""
+    found: dict[int, Outcome] = {}
+    for base in among:
+        own = [number for number, point in enumerate(points) if point.scenario == base.scenario.name]
 
-    def work(number: int) -> Outcome:
-        base = known[points[number].scenario]
-        outcome = try_point(base.scenario, points[number], pending=base.outcome.excused, seed=seed)
-        return replace(outcome, lines=(), idle=_idle(outcome))
+        def keep(place: int, outcome: Outcome, own: Sequence[int] = own) -> None:
+            found[own[place]] = replace(outcome, lines=(), idle=_idle(outcome))
+            on_tick(len(found))
 
-    def ended(_: Outcome) -> None:
-        nonlocal done
-        done += 1
-        on_tick(done)
-
-    if jobs == 1:
-        for number, point in enumerate(points):
-            outcome = work(number)
-            ended(outcome)
-            yield point, outcome
-        return
-    pool = WorkerPool(work, jobs=jobs, lost=_lost, on_result=ended)
-    yield from zip(points, pool.run(len(points)), strict=True)
+        own_points = [points[number] for number in own]
+        branched(base.scenario, own_points, pending=base.outcome.excused, seed=seed, jobs=jobs, on_result=keep)
+        yield from ((points[number], found[number]) for number in own)
 
 
 def _idle(outcome: Outcome) -> int:
@@ -152,10 +142,6 @@ def _idle(outcome: Outcome) -> int:
     faults = [line for line in outcome.lines if line.layer == "fault"]
     added = {(line.actor, line.fields["fault"]) for line in faults if line.event == "added"}
     return len(added - {(line.actor, line.fields["fault"]) for line in faults if line.event == "fired"})
-
-
-def _lost(_: int, reason: str) -> Outcome:
-    return Outcome((reason,), (), (), 0, (), 0, 0, ())
 
 
 class Clock:

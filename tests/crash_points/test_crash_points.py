@@ -1,5 +1,6 @@
 """A sample of what ``make crash-points`` tries in full, and that it notices what goes wrong."""
 
+import os
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from mews.harness.clusters.unit import Unit
 from mews.harness.commands.run import load
 from tests.crash_points.account import SCENARIOS, USUAL, Account, bases, outcomes, pairs, sample
+from tests.crash_points.branches import branched
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
 from tests.crash_points.systems import SYSTEMS, scenarios_of
 from tests.crash_points.trial import try_point
@@ -125,3 +127,21 @@ def test_a_fault_that_meets_no_operation_is_counted(among):
         account.add(point, outcome)
     assert account.idle == 1
     assert "1 faults met nothing" in str(account)
+
+
+def test_a_world_that_branches_off_goes_as_it_does_alone(among):
+    base = next(base for base in among if base.scenario.name == "demo")
+    last = base.outcome.last - base.outcome.first
+    points = [*sample(base.points(), 4, seed=7), CrashPoint.parse(f"demo {10 * last}:scheduler:0")]
+    found = {}
+    branched(base.scenario, points, pending=base.outcome.excused, seed=1, jobs=2, on_result=found.__setitem__)
+    alone = [try_point(base.scenario, point, pending=base.outcome.excused) for point in points]
+    assert [found[number] for number in range(len(points))] == alone
+
+
+def test_a_world_whose_process_dies_is_a_failure(among, monkeypatch):
+    base = next(base for base in among if base.scenario.name == "demo")
+    point = CrashPoint("demo", (Incident(base.outcome.first, "scheduler", 0.0),))
+    monkeypatch.setattr("tests.crash_points.trial._Incidents._next", lambda _: os._exit(1))
+    assert failures(among, [point]) == {str(point): ("its process ended before it did",)}
+    assert base.outcome.problems == ()

@@ -36,6 +36,10 @@ WITHOUT = ("assert", "exec", "hold", "sleep", "kill", "restart", "start")
 """Steps that a trial does not do: what a scenario expects where nothing crashes need not come off in it."""
 
 
+Branch = Callable[[int], CrashPoint | None]
+"""Asked at each line by its number; a point that it returns befalls the world from that line on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a trial: ``problems`` is empty where all is well; ``ran`` and ``excused`` are the pods that ran
@@ -55,17 +59,30 @@ class Outcome:
 
 
 def try_point(
-    scenario: Scenario, point: CrashPoint, *, pending: Sequence[str] = (), seed: int = 1, rest_s: float | None = None
+    scenario: Scenario,
+    point: CrashPoint,
+    *,
+    pending: Sequence[str] = (),
+    seed: int = 1,
+    rest_s: float | None = None,
+    branch: Branch | None = None,
 ) -> Outcome:
     """Play it in virtual time. ``pending``: pods that do not run even where nothing crashes."""
     at_most_s = REST_S if rest_s is None else rest_s
-    return in_own_loop(lambda: _trial(scenario, point, frozenset(pending), seed, at_most_s), virtual=True)
+    return in_own_loop(lambda: _trial(scenario, point, frozenset(pending), seed, at_most_s, branch), virtual=True)
 
 
-async def _trial(scenario: Scenario, point: CrashPoint, pending: frozenset[str], seed: int, rest_s: float) -> Outcome:
+async def _trial(
+    scenario: Scenario,
+    point: CrashPoint,
+    pending: frozenset[str],
+    seed: int,
+    rest_s: float,
+    branch: Branch | None,
+) -> Outcome:
     cluster = await open_cluster(scenario, seed=seed)
     try:
-        return await _Trial(scenario, cluster, point, pending, rest_s).run()
+        return await _Trial(scenario, cluster, point, pending, rest_s, branch).run()
     finally:
         await cluster.close()
 
@@ -75,19 +92,30 @@ class _Incidents:
     """Strikes while the lines are written, as a crash does."""
 
     cluster: Cluster
-    waiting: deque[Incident]
+    given: tuple[Incident, ...]
+    branch: Branch | None = None
+    waiting: deque[Incident] = field(init=False)
     reached: int = 0
     _since: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self.waiting = deque(self.given)
+
     def on_line(self, line: Line) -> None:
+        point = self.branch(line.number) if self.branch is not None else None
+        if point is not None:
+            self.branch = None
+            self.given = point.incidents
+            self.waiting.extend(point.incidents)
         while self.waiting and line.number >= self._since + self.waiting[0].line:
             self._since = line.number
             self._next()
 
-    def overdue(self) -> bool:
-        """Everything rests, and the line of the next incident does not come: it happens now; whether there was one."""
-        if not self.waiting:
+    def overdue(self, *, ends: bool) -> bool:
+        """Everything rests, and the line of the next incident does not come: it happens now; whether there was one. The
+        first one's line may yet come unless the world ends."""
+        if not self.waiting or not (ends or self.reached):
             return False
         self._since = len(self.cluster.journal)
         self._next()
@@ -123,13 +151,18 @@ class _Incidents:
 
 class _Trial:
     def __init__(
-        self, scenario: Scenario, cluster: Cluster, point: CrashPoint, pending: frozenset[str], rest_s: float
+        self,
+        scenario: Scenario,
+        cluster: Cluster,
+        point: CrashPoint,
+        pending: frozenset[str],
+        rest_s: float,
+        branch: Branch | None,
     ) -> None:
         self._rest_s = rest_s
         self._scenario = scenario
         self._cluster = cluster
-        self._point = point
-        self._incidents = _Incidents(cluster, deque(point.incidents))
+        self._incidents = _Incidents(cluster, point.incidents, branch)
         self._pending = pending
         self._by_claims = "pooldra" in scenario.stack.systems
         deadline_s = asyncio.get_running_loop().time() + scenario.timeout
@@ -153,16 +186,16 @@ class _Trial:
         ran, excused = await self._pods()
         for step in self._scenario.finally_:
             await self._do(step)
-        await self._rest(self._unattached(free))
+        await self._rest(self._unattached(free), ends=True)
         if self._by_claims:
-            await self._rest(self._kept(free))
+            await self._rest(self._kept(free), ends=True)
         stop()
         last = len(cluster.journal)
         problems += [f"GPU {gpuid} is lost: it is on no port" for gpuid in sorted(await self._free() - free)]
         problems += [f"GPU {gpuid} is gone" for gpuid in sorted(devices - await self._devices())]
         problems += await self._stranded(free) if self._by_claims else ()
         problems += [f"pod {name} is Terminating for ever" for name in await self._terminating()]
-        problems += lingering(cluster.journal.lines(), sum(each.after_s or 0.0 for each in self._point.incidents))
+        problems += lingering(cluster.journal.lines(), sum(each.after_s or 0.0 for each in self._incidents.given))
         problems += [f"{crash} crashed by itself" for crash in cluster.crashes()]
         problems += self._incidents.errors()
         for violation in await oracle.finish():
@@ -176,10 +209,12 @@ class _Trial:
         with contextlib.suppress(StepFailed):  # a pod may run elsewhere, or later; what counts is judged in the end
             await do(self._stage, step)
 
-    async def _rest(self, look: Callable[[], Any]) -> None:
+    async def _rest(self, look: Callable[[], Any], *, ends: bool = False) -> None:
         loop = asyncio.get_running_loop()
         incidents, deadline = self._incidents, loop.time() + self._rest_s
-        while (incidents.pending() or await look() or incidents.overdue()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
+        while incidents.pending() or await look() or incidents.overdue(ends=ends):
+            if loop.time() >= deadline:
+                return
             await asyncio.sleep(LOOK_S)
 
     async def _unsettled(self) -> bool:

@@ -167,7 +167,13 @@ class _Play:
         except (ValueError, LookupError, ApiError, Unavailable, StepFailed, ScenarioError) as error:
             self._unstruck[place] = action, f"{type(error).__name__}: {error}"
             if action.do in OF_HARDWARE and DOWN not in str(error):
-                self._cluster.journal.write("step", REFUSED, "failed", step=place, do=action.do, reason=str(error))
+                self._refused(place, action, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever else comes out of a component is a fault of it
+            self._unstruck[place] = action, f"{type(error).__name__}: {error}"
+            self._refused(place, action, self._unstruck[place][1])
+
+    def _refused(self, place: int, action: Action, reason: str) -> None:
+        self._cluster.journal.write("step", REFUSED, "failed", step=place, do=action.do, reason=reason)
 
     async def _until_up(self, component: str) -> None:
         """Whoever is down already is killed once it is back.

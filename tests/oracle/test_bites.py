@@ -72,6 +72,16 @@ def test_hardware_that_refuses_a_fault_which_is_right_is_a_finding(monkeypatch):
     assert "edit is required" in line.fields["reason"]
 
 
+def test_whatever_else_an_action_meets_in_a_component_is_a_finding(monkeypatch):
+    def stumbles(self, bench):
+        raise UnboundLocalError("values")
+
+    monkeypatch.setattr(ConcurrentEditor, "arm", stumbles)
+    edits = fault(5, kind="concurrent-editor", edit="000100", port=None)
+    (line,) = scene([edits], 10, 5, refused=1).wrongly_refused
+    assert line.fields["reason"] == "UnboundLocalError: values"
+
+
 def test_a_chassis_that_is_down_may_refuse_a_fault():
     down = [kill(3, "chassis/A", 20), fault(5, kind="lying-result")]
     assert not scene(down, 10, 30, refused=1).wrongly_refused

@@ -22,6 +22,7 @@ from mews.systems.kod2.laws.scaling import (
     RetriesBounded,
     WithinBounds,
 )
+from mews.systems.kod2.laws.services import ServicesGoWithTasks
 from mews.systems.kod2.laws.statuses import StatusesAgree
 from mews.systems.kod2.model import Mode
 
@@ -47,4 +48,5 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         StatusesAgree(jobs),
         Announced(),
         ExitsAreReported(jobs),
+        ServicesGoWithTasks(jobs),
     )

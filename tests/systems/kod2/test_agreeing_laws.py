@@ -170,3 +170,28 @@ def test_a_pods_end_that_is_told_or_that_nobody_can_tell_breaks_nothing(said: li
 def test_a_pods_end_that_nobody_tells_is_reported_with_its_phase() -> None:
     assert firsts(judged(78, [*GROWS, succeeds(90), LATER])) == [len(GROWS)]
     assert firsts(judged(78, [*GROWS, succeeds(90), job(91, "state", state="COMPLETED", workers=0)])) == [len(GROWS)]
+
+
+SERVED = [*GROWS, told(40, "SuccessfulCreateService", "Created service: a-worker-1")]
+SHRINKS = [*SERVED, placed(50, ps_0="n1", worker_0="n1"), told(50, "SuccessfulDeletePod", "Deleted pod: a-worker-1")]
+SERVICE_GOES = told(50, "SuccessfulDeleteService", "Deleted service: a-worker-1")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param([*SHRINKS, SERVICE_GOES, LATER], id="it goes"),
+        pytest.param([*SHRINKS, job(50, "state", state="COMPLETED", workers=0), LATER], id="its job ends"),
+        pytest.param([*SHRINKS, job(50, "deleted"), LATER], id="its job goes"),
+        pytest.param([*SHRINKS, (50.5, "operator", "killed", {}), LATER], id="nobody to delete it"),
+        pytest.param([*SHRINKS, told(50.5, "SuccessfulCreatePod", "Created pod: a-worker-1"), LATER], id="made anew"),
+        pytest.param([*SERVED, told(50, "SuccessfulDeletePod", "Deleted pod: a-worker-1"), LATER], id="still placed"),
+        pytest.param([*SHRINKS[len(SERVED) :], LATER], id="it had none"),
+    ],
+)
+def test_a_service_that_goes_with_its_task_or_that_is_still_used_breaks_nothing(said: list[Said]) -> None:
+    assert judged(59, said) == []
+
+
+def test_a_service_that_stays_without_its_task_is_reported_with_the_end_of_the_pod() -> None:
+    assert firsts(judged(59, [*SHRINKS, LATER])) == [len(SHRINKS) - 1]

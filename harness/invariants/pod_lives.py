@@ -16,6 +16,9 @@ START_S = 2.0
 """A kubelet that starts a container when its pod is deleted may finish that start: image, PreStartContainer and the
 start itself are not broken off."""
 
+TIDIES_UP_S = 10.0
+"""So long after the end of a pod its kubelet still has something of it to remove: one that dies then ends it again."""
+
 REMEMBERED = 1_000
 """Of so many pods that are gone a late start is still noticed."""
 
@@ -38,7 +41,8 @@ class _Life(Struct):
 class PodLives(Invariant[ObservedState]):
     """A pod, identified by its uid, is bound once. Its phase goes from Pending over Running to Succeeded or Failed, and
     never back. Containers start on the node to which the pod is bound, and not after the pod has ended, was rejected or
-    was deleted."""
+    was deleted. A kubelet that finds a pod ended (``UpdatePod`` of pkg/kubelet/pod_workers.go) does not end it
+    again."""
 
     number = 13
     name = "a pod is bound once, its phases go forward, and nothing starts for one that is over"
@@ -46,16 +50,20 @@ class PodLives(Invariant[ObservedState]):
         {
             *(("api", event) for event in ("created", "bound", "phase", "deleting", "deleted")),
             *(("kubelet", event) for event in ("container-started", "pod-ended", "rejected")),
+            *(("component", event) for event in ("killed", "crashed")),
         }
     )
 
     def __init__(self) -> None:
         self._lives: dict[str, _Life] = {}
         self._gone: dict[str, None] = {}
+        self._killed_s: dict[str, float] = {}
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge one step of a pod's life."""
         uid = line.fields.get("uid")
+        if line.layer == "component":
+            self._killed_s[line.actor] = line.t
         if uid is None:
             return
         if line.event == "created":
@@ -72,7 +80,7 @@ class PodLives(Invariant[ObservedState]):
                 is_behind = state.windows.excused(LATE, line.t)  # by what the kubelet has read, it is not deleted
                 yield from _started(life, line, math.inf if is_behind else START_S + state.bounds.lag_s)
             case "pod-ended" | "rejected":
-                life.over = life.over or line
+                yield from _ended(life, line, self._killed_s.get(line.actor, math.inf))
             case "deleting":
                 life.leaving = line
             case "deleted":
@@ -101,6 +109,13 @@ def _phase(life: _Life, line: Line) -> Iterator[Breach]:
             what = f"{life.pod} is {now} after it was {before}"
             yield Breach((line.fields["uid"], "phase", now), what, line, after=life.phased)
     life.phase, life.phased = now, line
+
+
+def _ended(life: _Life, line: Line, killed_s: float) -> Iterator[Breach]:
+    before, life.over = life.over, life.over or line
+    if before is not None and line.event == before.event == "pod-ended" and killed_s > before.t + TIDIES_UP_S:
+        uid = line.fields["uid"]
+        yield Breach((uid, "end"), f"{life.pod} is ended again", line, after=before)
 
 
 def _started(life: _Life, line: Line, start_s: float) -> Iterator[Breach]:

@@ -57,6 +57,8 @@ class SchedulerReports(Invariant[ObservedState]):
         """Pod -> the first line about it since one that is still to be reported: it came without the event."""
         self._reported: dict[tuple[str, str], Line] = {}
         self._down: set[str] = set()
+        self._back_s = -math.inf
+        """When somebody was started last: what had been asked of it fails, and is reported only then."""
         self._bound_s: dict[str, float] = {}
         """When each scheduler bound a pod last."""
         self._attaching: set[str] = set()
@@ -96,7 +98,11 @@ class SchedulerReports(Invariant[ObservedState]):
         if line.actor.startswith("kubelet/"):
             return  # of which no scheduler asks anything
         self._owed.clear()  # one that has died says nothing
-        self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
+        if line.event == "started":
+            self._down.discard(line.actor)
+            self._back_s = line.t
+        else:
+            self._down.add(line.actor)
 
     def _node(self, line: Line) -> None:
         self._before, self._nodes_changed_s = len(self._nodes), line.t
@@ -129,6 +135,8 @@ class SchedulerReports(Invariant[ObservedState]):
             elif reported is not None:
                 yield from _elsewhere(reported, fields["node"], line)
         elif fields.get("reason") == "SchedulerError" and not self._down and not state.bounds.lag_s:
+            if line.t - self._back_s <= SEEN_S:
+                return
             reported = self._reported.get((pod, "FailedScheduling"))
             cause = f": {reported.fields['message']}" if reported is not None else ""
             if reported is not None and _ATTACHING.match(reported.fields["message"]):

@@ -84,7 +84,8 @@ _LAYERS = frozenset(layer for layer, _ in WORDS)
 
 class Vocabulary(Invariant[ObservedState]):
     """Every reader of a journal, above all the laws, relies on these names. A reader would overlook an event with an
-    unknown name or without a field. A host's line about a device names the device and its address."""
+    unknown name or without a field. A host's line about a device names the device and its address. An event that a
+    component reports has a message."""
 
     number = 75
     name = "every line of hardware, kubelets and faults has a known name and all its fields"
@@ -93,6 +94,9 @@ class Vocabulary(Invariant[ObservedState]):
     def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
         """Judge one line; of all lines, so that most must cost nothing."""
         if line.layer not in _LAYERS:
+            if line.event == "event" and not line.fields["message"]:
+                what = f"{line.actor} reports {line.fields['reason']} of {line.fields['object']} without a word"
+                return (Breach((line.actor, line.fields["reason"], "message"), what, line),)
             return ()
         known = WORDS.get((line.layer, line.event))
         if known is None:

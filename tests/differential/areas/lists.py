@@ -3,6 +3,8 @@
 # One case a line.
 # ruff: noqa: E501
 
+import base64
+import json
 from urllib.parse import quote
 
 from tests.differential.areas.bodies import configmap, labelled, opened, place, pod
@@ -10,6 +12,14 @@ from tests.differential.model import MERGE, PARTIAL, PARTIALS, TABLE, YAML, Case
 
 N = place("lists")
 M = f"{N}/configmaps"
+V1 = "meta.k8s.io/v1"
+
+
+def _token(name: str, limit: int = 2, query: str = "", **fields: object) -> Sent:
+    """Go on with a list by a token of those fields."""
+    text = json.dumps(fields, separators=(",", ":"))
+    token = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return Sent(f"a token {name}", "GET", f"{M}?limit={limit}&continue={token}{query}")
 
 
 def _labels(selector: str) -> Sent:
@@ -41,6 +51,22 @@ CASES: tuple[Case, ...] = (
     Sent("a page of metadata", "GET", f"{M}?limit=2", accept=PARTIALS),
     Sent("a page of the selected", "GET", f"{M}?limit=1&labelSelector=tier%3Dx"),
     Sent("a bad token", "GET", f"{M}?limit=1&continue=frob"),
+    _token("of now", v=V1, rv=-1, start="/a\0"),
+    _token("of now with its last key", v=V1, rv=-1, start="/a"),
+    _token("of now without a slash", v=V1, rv=-1, start="a\0"),
+    _token("of now behind the end", v=V1, rv=-1, start="/zzz\0"),
+    _token("of another format", v="v2", rv=-1, start="/a\0"),
+    _token("of no format", rv=-1, start="/a\0"),
+    _token("of no version", v=V1, start="/a\0"),
+    _token("of a version in words", v=V1, rv="1", start="/a\0"),
+    _token("of a version to come", v=V1, rv=10**15, start="/a\0"),
+    _token("of no start", v=V1, rv=-1),
+    _token("of a start that is a number", v=V1, rv=-1, start=5),
+    _token("of a start that climbs", v=V1, rv=-1, start="/../a"),
+    _token("of a start with two slashes", v=V1, rv=-1, start="//a"),
+    _token("with a version", query="&resourceVersion=1", v=V1, rv=-1, start="/a\0"),
+    _token("with any version", limit=1, query="&resourceVersion=0", v=V1, rv=-1, start="/a\0"),
+    Sent("a page of a compacted version", "GET", f"{M}?limit=2&resourceVersion=1"),
     Sent("a bad limit", "GET", f"{M}?limit=x"),
     Sent("a negative limit", "GET", f"{M}?limit=-1"),
     Sent("a bad timeout", "GET", f"{M}?timeoutSeconds=x"),

@@ -287,3 +287,9 @@ def nothing_happens_in_its_time(patch: pytest.MonkeyPatch) -> None:
 )
 def test_a_planted_fault_is_named(monkeypatch: pytest.MonkeyPatch, row: PlantedRow) -> None:
     check_found(monkeypatch, row)
+
+
+@pytest.mark.parametrize("message", ["", "Stopping container main"])
+def test_an_event_says_something(message: str) -> None:
+    fields = {"type": "Normal", "reason": "Killing", "object": "pod/default/a", "message": message}
+    assert bool(judged(Vocabulary(), (0.0, "api", "kubelet/h1", "event", fields))) != bool(message)

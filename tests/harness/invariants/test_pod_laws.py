@@ -279,3 +279,12 @@ DEATH = [deleting(5), told(5.1, "Killing"), kubelet(5.4, "pod-ended"), api(6.2, 
 )
 def test_a_kubelet_takes_its_time(said: list[Said], named: list[object]) -> None:
     assert numbers(breaches(KubeletSpans(), said)) == named
+
+
+@pytest.mark.parametrize(("killed_s", "says"), [(None, True), (9.0, False), (30.0, True)])
+def test_a_kubelet_ends_a_pod_once(killed_s: float | None, says: bool) -> None:
+    away = [] if killed_s is None else [component(killed_s, "killed"), component(killed_s, "started")]
+    ends = [created(), bound(), started(1), kubelet(5, "pod-ended"), *away]
+    assert not breaches(PodLives(), ends)
+    found = breaches(PodLives(), [*ends, kubelet(31, "pod-ended")])
+    assert [each.what for each in found] == (["default/a is ended again"] if says else [])

@@ -214,6 +214,9 @@ def test_a_scheduler_fails_by_itself_only_while_something_is_down() -> None:
     assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *error])) == [3]
     away = (4.0, "component", "extender", "killed", {})
     assert judged(SchedulerReports(), [*SCHEDULED[:3], away, *error]) == []
+    for back_s, excused in ((5.0, True), (2.0, False)):  # what it was asked as it died fails once it is back
+        away_for: list[Said] = [(1.5, *away[1:]), (back_s, "component", "extender", "started", {})]
+        assert firsts(judged(SchedulerReports(), [*SCHEDULED[:3], *away_for, *error])) == ([] if excused else [5])
     # An extender gives what is left to the one of two pods that it binds first.
     other = "pod/default/other"
     made: Said = (4.0, "api", other, "created", {"uid": "v", "scheduler": "default-scheduler", "node": ""})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import BadRequest, Conflict, ServerError
 from mews.kube.api.objects import Object, clone
+from mews.kube.api.strategic import go_text
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.fieldsets import (
     Path,
@@ -22,7 +23,7 @@ from mews.kube.emulated.apiserver.objects.fieldsets import (
 from mews.kube.emulated.apiserver.objects.last_applied import KUBECTL, applied_before, note_applied
 from mews.kube.emulated.apiserver.objects.ownership import Owner, entries_of, owners_of, unrecorded
 from mews.kube.emulated.apiserver.objects.typed import kind_shape, typed_faults
-from mews.kube.emulated.apiserver.objects.update import store_patched
+from mews.kube.emulated.apiserver.objects.update import check_name, store_patched
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
@@ -98,6 +99,8 @@ def apply(
 
 
 def _checked(kind: Kind, name: str, config: Any) -> Object:
+    if config is None:
+        config = {}
     if not isinstance(config, dict):
         text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
         word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
@@ -112,9 +115,11 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
         raise untyped(config, _typed_as(kind), [f".metadata: expected map, got &{{{metadata}}}"])
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    if metadata.get("name", name) != name:
-        raise refusals.names_differ(metadata["name"], name)
-    return {**config, "metadata": {**metadata, "name": name}}
+    if not isinstance(metadata.get("name") or "", str):
+        got = f"&value.valueUnstructured{{Value:{go_text(metadata['name'])}}}"
+        raise untyped({"kind": output[1]}, _typed_as(kind), [f".metadata.name: expected string, got {got}"])
+    check_name(metadata, name)
+    return config
 
 
 def _check_no_uid(kind: Kind, name: str, config: Mapping[str, Any]) -> None:

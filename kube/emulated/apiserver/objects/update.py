@@ -63,7 +63,7 @@ def replace(
     """
     new = received(kind, body, request)
     place(kind, new, namespace)
-    _check_name(new["metadata"], name)
+    check_name(new["metadata"], name)
     old = store.find(kind, namespace, name)
     if old is None:
         if kind.put_creates and not subresource:
@@ -72,7 +72,8 @@ def replace(
     return view_of(kind).show(_write(store, kind, old, new, subresource=subresource, request=request))
 
 
-def _check_name(metadata: Mapping[str, Any], name: str) -> None:
+def check_name(metadata: Mapping[str, Any], name: str) -> None:
+    """400 unless a body bears the name in the path."""
     given = metadata.get("name", "")
     if not given:
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -163,7 +164,7 @@ def store_patched(
     new = received(kind, patched, request, refuse, known)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
-    _check_name(metadata, name)
+    check_name(metadata, name)
     if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
         fault = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
         raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice

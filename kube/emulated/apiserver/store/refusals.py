@@ -170,6 +170,17 @@ def bad_version(text: str) -> BadRequest:
     return BadRequest(f"invalid resource version: {version_fault(text)}")
 
 
+def future_version(wanted: int, current: int) -> ApiError:
+    """504: a resourceVersion that is not there yet."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return ApiError(
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
+        code=504,
+        reason="Timeout",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+    )
+
+
 def version_fault(text: str) -> FieldError:
     """What is wrong with a resourceVersion that is not a number."""
     reason = "value out of range" if text.isdecimal() else "invalid syntax"

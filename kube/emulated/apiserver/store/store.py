@@ -6,23 +6,21 @@ Everything is synchronous: a verb is one atomic step of the event loop.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import bisect
-import json
+import contextlib
 import math
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from mews.kube.api.errors import BadRequest, Gone
+from mews.kube.api.errors import Gone
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.sharing import share_parts
 from mews.kube.client.port import ObjectList
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store import continue_token, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionPhases, NoAdmission, WebhookPort
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
-from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
@@ -34,9 +32,6 @@ _SNAPSHOTS = 64
 
 _SNAPSHOT_S = 300.0
 """So long is a list remembered at most: kube-apiserver compacts etcd every five minutes."""
-
-_NOW = -1
-"""The version in the token of a list that goes on with what is there now."""
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -148,13 +143,16 @@ class Store:
 
         Raises ``Gone`` when a token has expired.
         """
-        version, after = _read_token(token) if token else (_NOW, None)
+        version, after = continue_token.read(token) if token else (continue_token.NOW, "")
+        if version > self._version:
+            raise refusals.future_version(version, self._version)
         found: Sequence[Object]
-        if version != _NOW:
-            found = self._snapshot(version, kind, selection, after or "")
+        if version >= 0:
+            found = self._snapshot(version, kind, selection, after)
         else:
             version, found = self._version, list(self.shelf(kind).select(selection))
-        start = 0 if after is None else bisect.bisect_right(found, _split(after), key=_key_of)
+        within = bool(selection.namespace)
+        start = bisect.bisect_left(found, after, key=partial(continue_token.key_of, within=within)) if token else 0
         return self._page(kind, selection, found, version=version, start=start, limit=limit)
 
     def _snapshot(self, version: int, kind: Kind, selection: Selection, after: str) -> Sequence[Object]:
@@ -165,8 +163,11 @@ class Store:
         since_s, found = self._snapshots.get((kind.storage, version, selection.source), (-math.inf, ()))
         if self.now() - since_s <= _SNAPSHOT_S:
             return found
+        if since_s == -math.inf:  # a token of another list: what this one was like then, while that is known
+            with contextlib.suppress(Gone):
+                return self._at(kind, selection, version)
         error = Gone(_TOO_OLD)
-        error.continue_token = _write_token(_NOW, after)
+        error.continue_token = continue_token.write(continue_token.NOW, after)
         raise error
 
     def list_at(self, kind: Kind, selection: Selection, version: int, *, limit: int | None = None) -> ObjectList:
@@ -174,9 +175,12 @@ class Store:
 
         Raises ``Gone`` when the history does not reach back so far.
         """
-        past = self.shelf(kind).at(version)
-        found = [past[key] for key in sorted(past, key=order_of) if selection.matches(past[key])]
+        found = self._at(kind, selection, version)
         return self._page(kind, selection, found, version=version, start=0, limit=limit)
+
+    def _at(self, kind: Kind, selection: Selection, version: int) -> Sequence[Object]:
+        past = self.shelf(kind).at(version)
+        return [past[key] for key in sorted(past, key=order_of) if selection.matches(past[key])]
 
     def _page(
         self, kind: Kind, selection: Selection, found: Sequence[Object], *, version: int, start: int, limit: int | None
@@ -187,8 +191,8 @@ class Store:
         end = start + limit
         remaining = len(found) - end if selection.is_everything else None
         page = all_shown(kind, found[start:end])
-        last = "/".join(_key_of(found[end - 1]))
-        return ObjectList(page, str(version), _write_token(version, last), remaining)
+        last = continue_token.key_of(found[end - 1], within=bool(selection.namespace))
+        return ObjectList(page, str(version), continue_token.write(version, f"{last}\0"), remaining)
 
     def _remember(self, page_key: _Page, found: Sequence[Object]) -> None:
         since_s, _ = self._snapshots.get(page_key, (self.now(), found))
@@ -273,34 +277,3 @@ def read_version(text: str) -> int:
     if version >= 1 << 64:
         raise refusals.bad_version(text)
     return version
-
-
-def _key_of(obj: Object) -> tuple[str, str]:
-    return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
-
-
-def _split(key: str) -> tuple[str, str]:
-    namespace, _, name = key.rpartition("/")
-    return namespace, name
-
-
-def _write_token(version: int, start: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps({"rv": version, "start": start}).encode()).decode().rstrip("=")
-
-
-def _read_token(token: str) -> tuple[int, str]:
-    try:
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    except (ValueError, binascii.Error):
-        raise _bad_token("illegal base64 data at input byte 0") from None
-    try:
-        fields = json.loads(text)
-        return int(fields["rv"]), str(fields["start"])
-    except ValueError:
-        raise _bad_token(json_fault(text)) from None
-    except (KeyError, TypeError):
-        raise _bad_token("server does not recognize this encoded version ") from None
-
-
-def _bad_token(text: str) -> BadRequest:
-    return BadRequest(f"invalid continue token: continue key is not valid: {text}")

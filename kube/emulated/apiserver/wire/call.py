@@ -101,10 +101,20 @@ def answer(
     media: str = negotiation.JSON,
     content_type: str = "",
     cache: str = "no-cache, private",
+    ends_line: bool = True,
 ) -> web.Response:
-    """A body as a response."""
+    """A body as a response. Upstream's writer of objects ends JSON with a line break, its other writers do not."""
     typed = {**headers(), "Cache-Control": cache, "Content-Type": content_type or media}
-    return web.Response(body=negotiation.encode(body, media), status=status, headers=typed)
+    encoded = negotiation.encode(body, media)
+    if ends_line and media == negotiation.JSON:
+        encoded += b"\n"
+    return web.Response(body=encoded, status=status, headers=typed)
+
+
+def indented(body: Any) -> web.Response:
+    """A body as JSON that is indented for people."""
+    typed = {**headers(), "Content-Type": negotiation.JSON}
+    return web.Response(body=json.dumps(body, indent=2, ensure_ascii=False).encode(), headers=typed)
 
 
 def text(body: str, status: int = 200) -> web.Response:

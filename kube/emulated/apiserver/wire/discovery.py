@@ -149,13 +149,14 @@ def _storage_version_hash(kind: Kind) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
-def root_paths(kinds: Registry) -> Body:
-    """Return the body of GET /."""
-    paths = ["/api", "/api/v1", "/apis"]
+def root_paths(kinds: Registry, others: Sequence[str]) -> Body:
+    """Return the body of GET /; ``others``: the paths of health checks."""
+    paths = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", *others]
+    paths += ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"]
     for name, version in kinds.group_versions():
         if name:
             paths += [path for path in (f"/apis/{name}", f"/apis/{name}/{version}") if path not in paths]
-    return {"paths": [*sorted(paths), "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
+    return {"paths": sorted(paths)}
 
 
 def version(release: str) -> Body:

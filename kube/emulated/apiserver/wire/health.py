@@ -28,10 +28,9 @@ def _answers(store: Store) -> bool:
     return store.find(store.kinds.of(NAMESPACES), "", "default") is not None
 
 
-_CHECKS: Mapping[str, _Check] = {
+_OWN: Mapping[str, _Check] = {
     "ping": lambda store: True,
     "log": lambda store: True,
-    "etcd": _answers,
     "poststarthook/start-system-namespaces-controller": _has("", "namespaces", "kube-system"),
     "poststarthook/start-legacy-token-tracking-controller": _has(
         "", "configmaps", "kube-apiserver-legacy-service-account-token-tracking", "kube-system"
@@ -49,23 +48,79 @@ _CHECKS: Mapping[str, _Check] = {
     "poststarthook/start-kubernetes-service-cidr-controller": _has("networking.k8s.io", "servicecidrs", "kubernetes"),
     "poststarthook/apiservice-registration-controller": _has("apiregistration.k8s.io", "apiservices", "v1."),
 }
+"""What can be looked for. All other checks ask whether the store answers."""
+
+_NAMES = (
+    "ping",
+    "log",
+    "etcd",
+    "etcd-readiness",
+    "informer-sync",
+    "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-filter",
+    "storage-object-count-tracker-hook",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    "crd-informer-synced",
+    "start-system-namespaces-controller",
+    "start-cluster-authentication-info-controller",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
+    "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "priority-and-fairness-config-producer",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+    "start-kube-aggregator-informers",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
+    "apiservice-registration-controller",
+    "apiservice-discovery-controller",
+    "kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
+    "shutdown",
+)
+"""Those of kube-apiserver 1.34.2, in its order (GET /readyz?verbose)."""
+_READY = frozenset({"etcd-readiness", "informer-sync", "shutdown"})
+_PLAIN = frozenset({"ping", "log", "etcd", "autoregister-completion", *_READY})
+
+
+def _checks(face: str) -> Mapping[str, _Check]:
+    names = (name for name in _NAMES if face == "readyz" or name not in _READY)
+    paths = (name if name in _PLAIN else f"poststarthook/{name}" for name in names)
+    return {path: _OWN.get(path, _answers) for path in paths}
+
+
+_CHECKS = {face: _checks(face) for face in FACES}
+
+
+def paths() -> list[str]:
+    """The paths of all checks, as GET / lists them."""
+    return [path for face, checks in _CHECKS.items() for path in (f"/{face}", *(f"/{face}/{name}" for name in checks))]
 
 
 def answer(store: Store, face: str, rest: Sequence[str], query: MultiMapping[str]) -> web.Response:
     """``ok``, or all checks one by one where one fails or ``verbose`` is asked for; one of them by its path."""
+    checks = _CHECKS[face]
     if rest:
-        check = _CHECKS.get("/".join(rest))
+        check = checks.get("/".join(rest))
         if check is None:
             return _text("404 page not found\n", 404)
         well = check(store)
         return _text("ok" if well else "internal server error: reason withheld\n", 200 if well else 500)
     skipped = set(query.getall("exclude", []))
-    found = {name: name in skipped or check(store) for name, check in _CHECKS.items()}
+    found = {name: name in skipped or check(store) for name, check in checks.items()}
     well = all(found.values())
-    if well and "verbose" not in query and skipped <= set(_CHECKS):
+    if well and "verbose" not in query:
         return _text("ok", 200)
     lines = [_line(name, good, name in skipped) for name, good in found.items()]
-    unknown = sorted(skipped - set(_CHECKS))
+    unknown = sorted(skipped - set(checks))
     if unknown:
         shown = ", ".join(f'"{name}"' for name in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {shown}")

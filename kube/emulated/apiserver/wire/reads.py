@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError, ServerError
+from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.objects import scales
@@ -127,11 +127,15 @@ async def list_(call: Call) -> web.StreamResponse:
         fields=query.get("fieldSelector", ""),
     )
     limit, token = parameters.number(query, "limit"), query.get("continue", "")
-    if query.get("resourceVersionMatch") == "Exact" and not token:
-        version = read_version(query["resourceVersion"])
+    match, given = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    if token and given not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    # A page of a list at a version is of that very version, unless the client says otherwise
+    if match == "Exact" or (not match and given not in ("", "0") and limit is not None and limit > 0):
+        version = read_version(given)
         found = await answered(lambda: store.list_at(call.kind, selection, version, limit=limit))
     else:  # whoever is content with any version is served from memory, wholly
-        unlimited = limit is None or limit < 0 or (query.get("resourceVersion") == "0" and not token)
+        unlimited = limit is None or limit < 0 or given == "0"
         most = None if unlimited else limit
         found = await answered(lambda: store.list(call.kind, selection, limit=most, token=token))
     form = _form(call.forms, ("Table", "PartialObjectMetadataList"))
@@ -171,14 +175,5 @@ async def _await_version(call: Call) -> None:
     deadline = asyncio.get_running_loop().time() + _PATIENCE_S
     while store.version < wanted:
         if asyncio.get_running_loop().time() > deadline:
-            details = {
-                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-                "retryAfterSeconds": 1,
-            }
-            raise ApiError(
-                f"Timeout: Too large resource version: {wanted}, current: {store.version}",
-                code=504,
-                reason="Timeout",
-                details=details,
-            )
+            raise refusals.future_version(wanted, store.version)
         await asyncio.sleep(0.05)

@@ -32,7 +32,16 @@ from mews.kube.emulated.apiserver.wire import (
     streams,
     writes,
 )
-from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
+from mews.kube.emulated.apiserver.wire.call import (
+    Call,
+    ServerContext,
+    answer,
+    headers,
+    indented,
+    refuse,
+    text,
+    warning,
+)
 from mews.kube.emulated.apiserver.wire.housekeeping import Housekeeping
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import JSON, accepted
@@ -191,23 +200,28 @@ class ApiServer:
 
     def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:
         """Everything that is not a resource: discovery, OpenAPI, health, version."""
-        if request.method not in ("GET", "HEAD") and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1):
+        reads = request.method in ("GET", "HEAD")
+        if request.method == "TRACE" or (not reads and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1)):
             raise refusals.wrong_method()
         # The whole table of paths that are no resource, in one place as in a router: most cases are one expression, and
         # what they share (405 before, 404 after, the media type) stands around the table once.
         kinds = self._world.store.kinds
         body = None
         match parts:
-            case []:
-                body = discovery.root_paths(kinds)
+            case [] | ["index.html"]:
+                return indented(discovery.root_paths(kinds, health.paths()))
             case ["version"]:
-                body = discovery.version(kinds.release)
+                return indented(discovery.version(kinds.release))
             case [name, *rest] if name in health.FACES:
                 return health.answer(self._world.store, name, rest, request.query)
             case ["metrics"]:
                 return self._world.metrics.answer(self._world.store, len(self._world.watches))
             case [".well-known", "openid-configuration"]:
-                return answer(self._world.authenticator.accounts.configuration(self.url), cache="public, max-age=3600")
+                return answer(
+                    self._world.authenticator.accounts.configuration(self.url),
+                    cache="public, max-age=3600",
+                    ends_line=False,
+                )
             case ["openid", "v1", "jwks"]:
                 return _key_set(request, self._world.authenticator.accounts.public_keys())
             case ["api"] | ["apis"]:
@@ -226,17 +240,18 @@ class ApiServer:
                 return self._swagger.answer(kinds, request.headers.get("If-None-Match", ""))
             case ["openapi", "v2"]:
                 body = openapi.swagger(kinds)
-            case ["openapi", "v3"]:
+            case ["openapi", "v3"] if not request.path.endswith("/"):
                 body = openapi.index(kinds)
             case ["openapi", "v3", *rest]:
-                body = openapi.document(kinds, "/".join(rest))
+                body = openapi.document(kinds, "/".join(rest)) if rest else None
                 if body is None:
                     return web.Response(status=404, headers=headers())
         if body is None:
             if parts[0] not in ("api", "apis"):
                 return text("404 page not found\n", 404)
             return self._unserved(*([*parts[1:3], ""][:2] if parts[0] == "apis" else ("", parts[1])))
-        return answer(body, media=accepted(request.headers.get("Accept", ""))[0].media)
+        media = accepted(request.headers.get("Accept", ""))[0].media
+        return answer(body, media=media, ends_line=parts[0] != "openapi")
 
     def _unserved(self, group: str, version: str) -> web.Response:
         """What is not there: of a group that is served it is a resource; of one that another server shall serve, that
@@ -271,7 +286,7 @@ def _key_set(request: web.BaseRequest, keys: Mapping[str, Any]) -> web.Response:
         raise ApiError(
             f"406: Not Acceptable\n\nAvailable representations: {_KEYS}", code=406, reason="NotAcceptable", details={}
         )
-    return answer(keys, content_type=_KEYS, cache="public, max-age=3600")
+    return answer(keys, content_type=_KEYS, cache="public, max-age=3600", ends_line=False)
 
 
 def _refused(request: web.BaseRequest, status: int, text: str) -> web.StreamResponse:

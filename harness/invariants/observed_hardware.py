@@ -62,6 +62,13 @@ def known_as(device: str, gpuids: Collection[str]) -> str:
     return longer[0] if len(longer) == 1 else device
 
 
+def slice_of(device: str) -> str:
+    """The UUID of the GPU of which a device is a time slice, "" for none: NVIDIA's device plugin calls slices UUID::N
+    (internal/rm/devices.go, ``AnnotatedID``)."""
+    whole, _, number = device.rpartition("::")
+    return whole if number.isdecimal() else ""
+
+
 class ChassisCabling(Struct):
     """Which hosts a chassis is cabled to, and its pool."""
 
@@ -254,7 +261,7 @@ class ObservedHardware(Struct):
         return self._names[device]
 
     def _parts_of(self, devices: Iterable[str]) -> tuple[str, ...]:
-        whole = dict.fromkeys(rule(device) for device in devices for rule in self.part_of)
+        whole = dict.fromkeys(rule(device) for device in devices for rule in (slice_of, *self.part_of))
         return tuple(self._gpuid(uuid) for uuid in whole if uuid)
 
     def _end(self, uid: str) -> None:

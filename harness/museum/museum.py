@@ -51,7 +51,8 @@ class Reproduction(Struct, frozen=True):
         if self.skipped:
             return ""
         if self.with_bug.verdict != "failed":
-            return f"with the bug: {self.with_bug.verdict}; it must fail: {self.bug.seen.bug}"
+            why = "".join(f" ({complaint})" for complaint in self.with_bug.complaints[:1])
+            return f"with the bug: {self.with_bug.verdict}{why}; it must fail: {self.bug.seen.bug}"
         if not self.cited:
             complaints = "; ".join(self.with_bug.complaints)
             return f"with the bug: failed, but not by {self.bug.seen.bug!r}: {complaints}"

@@ -217,3 +217,12 @@ def test_a_device_whose_chassis_has_lost_its_uuid_is_named_by_the_last_one(named
         stream.journal.write("chassis", "chassis/A", "device-changed", **{**stream.row("a"), "uuid": ""}, device="a")
     stream.run("host-1", "p", ["a"], env={"NVIDIA_VISIBLE_DEVICES": named})
     assert [number for number in stream.numbers() if number == 6] == broken
+
+
+@pytest.mark.parametrize(("named", "broken"), [("GPU-a", []), ("GPU-a,GPU-a", [6]), ("GPU-b", [6])])
+def test_a_time_slice_is_a_part_of_the_gpu_in_its_name(named, broken):
+    stream = Stream({"a": "1", "b": "1"}, JudgedSystems(pooled=(POOLED,)))
+    who = {"pod": "default/p", "uid": "p", "container": "main"}
+    stream.kubelet("host-1", "allocated", **who, resource="nvidia.com/gpu", devices=["GPU-a::0", "GPU-a::1"])
+    stream.kubelet("host-1", "container-started", **who, env={"NVIDIA_VISIBLE_DEVICES": named})
+    assert [number for number in stream.numbers() if number == 6] == broken

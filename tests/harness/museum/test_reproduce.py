@@ -50,8 +50,8 @@ def a_bug() -> Bug:
     [
         (Played("failed", ("step 3: boom",)), Played("passed", ()), ""),
         (Played("passed", ()), Played("passed", ()), "with the bug: passed; it must fail: boom"),
-        (Played("skipped", ("no fuse",)), Played("passed", ()), "with the bug: skipped; it must fail: boom"),
-        (Played("error", ("boom",)), Played("passed", ()), "with the bug: error; it must fail: boom"),
+        (Played("skipped", ("no fuse",)), Played("passed", ()), "with the bug: skipped (no fuse); it must fail: boom"),
+        (Played("error", ("boom",)), Played("passed", ()), "with the bug: error (boom); it must fail: boom"),
         (Played("failed", ("bang",)), Played("passed", ()), "with the bug: failed, but not by 'boom': bang"),
         (Played("failed", ("boom",)), Played("failed", ("x",)), "without the bug: failed; it must pass: x"),
         (Played("failed", ("boom",)), Played("skipped", ("y",)), "without the bug: skipped; it must pass: y"),

@@ -197,9 +197,10 @@ def _serve(connection: Connection, work: Callable[[int], Any], others: Sequence[
     for other in others:
         other.close()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    while True:
-        for item in connection.recv():
-            connection.send_bytes(_packed(work, item))
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone: nobody to tell
+        while True:
+            for item in connection.recv():
+                connection.send_bytes(_packed(work, item))
 
 
 def _packed(work: Callable[[int], Any], item: int) -> bytes:

@@ -23,8 +23,14 @@ _RETURNED_S = 60.0
 
 
 def configure(options: PoolDraOptions, facility: Facility) -> PoolDraConfig:
-    """The configuration with these options: each node has a driver, each chassis a pool for the nodes cabled to it."""
+    """The configuration with these options: each node has a driver, each chassis a pool for the nodes cabled to it.
+
+    Raises ValueError where another system hands out the GPUs of a node: it would have to let go of what is moved.
+    """
     given = options.given()
+    lent = {node.lent_to: node.name for node in facility.nodes if node.lent_to}
+    for system, node in lent.items():
+        raise ValueError(f"{system} has the GPUs of {node}, and does not release them to a claim: remove one of the two")
     hand_over = HandOver(given.pop("hand_over", HandOver.IN_PLACE))
     chassis = tuple(
         PoolChassis(

@@ -16,8 +16,8 @@ _MOMENTS_S = 1.0
 
 class ServicesGoWithTasks(Invariant[RunState]):
     """The operator has one Service for each task. When it deletes the pod of a task that its job no longer has, it also
-    deletes that Service. Upstream does this in ``DeletePodsAndServices`` of common/pkg/controller. Nothing is owed
-    after the job is over, when a deleted job takes all its Services along, or while a component is down."""
+    deletes that Service. Upstream does this in ``DeletePodsAndServices`` of common/pkg/controller. No
+    Service is expected to go after its job has finished, or while a component is down."""
 
     number = 59
     name = "a task that is taken from a TFJob takes its Service with it"

@@ -93,7 +93,8 @@ class ActsAtOnce(Invariant[RunState]):
     for at its regular look (``pool_poll_s``), long after any event, it could have asked for before. A node that is
     asked for a device begins to give it up, or answers, at its next look (``withdrawal_check_s``). This holds if the
     node is asked for no other device. Other times apply to what was refused or asked back before. A move that is
-    written down begins before the consent to it is renewed."""
+    written down begins before the consent to it is renewed. After a restart, Reconfig-Mgr attaches the free device of
+    a move that it has written down."""
 
     number = 88
     name = "who has cause to act for a pod that waits does so at once"
@@ -119,6 +120,8 @@ class ActsAtOnce(Invariant[RunState]):
         """When somebody was killed or started last who belongs to no node."""
         self._begun: dict[str, Line] = {}
         """Device -> the last operation of a chassis on it."""
+        self._free: dict[str, Line] = {}
+        """Devices that no port has, and since when."""
         self._down: set[str] = set()
         self._is_struck = False
         self._left_s: dict[str, float] = {}
@@ -144,8 +147,8 @@ class ActsAtOnce(Invariant[RunState]):
             self._left_s[line.actor.partition("/")[2]] = line.t
         elif line.layer == "host" and line.event == "nvml-visible":
             self._came_s[line.fields["gpuid"]] = line.t
-        elif line.layer == "chassis" and line.event == "edited":
-            self._edited_s = line.t
+        elif line.layer == "chassis":
+            self._note_table(line)
         if self._open:
             yield from self._given_up(line, state)
         if line.event == "asked" and line.actor.startswith("withdrawal/"):
@@ -161,11 +164,26 @@ class ActsAtOnce(Invariant[RunState]):
         move, begun = self._board.move(gpuid, line.t, 0.0), self._begun.get(gpuid)
         if move is None or self._down or self._is_struck or line.t - move.t <= 2 * READING_S:
             return
+        free = self._free.get(gpuid)
+        if self._back_s >= move.t and free is not None and begun is not None and free.t <= self._back_s:
+            if begun.t < self._back_s < line.t - 2 * READING_S:
+                what = f"{gpuid} is free and its move was written down, and nothing is done since all are back"
+                yield Breach((gpuid, str(move.number), "taken up"), what, line, gpuid, after=free)
+            return
         if self._back_s >= move.t:
             return  # Somebody was away, and is tried again after a back-off.
         if begun is None or begun.number < move.number:
             what = f"the move of {gpuid} was written down {line.t - move.t:.1f} s ago, and nothing is done"
             yield Breach((gpuid, str(move.number), "idle"), what, line, gpuid, after=move)
+
+    def _note_table(self, line: Line) -> None:
+        if line.event == "edited":
+            self._edited_s = line.t
+        if line.event in ("detached", "attached", "edited", "inserted"):
+            if line.fields["port"] is None:
+                self._free[line.fields["gpuid"]] = line
+            else:
+                self._free.pop(line.fields["gpuid"], None)
 
     def _note_trouble(self, line: Line) -> None:
         """Who is not there cannot act, and a chassis with a fault may take its time to be read."""

@@ -218,6 +218,25 @@ def test_a_kubelet_that_has_just_begun_excuses_its_node_for_a_moment(waited_s, n
     assert story.found(88) == named
 
 
+@pytest.mark.parametrize(("renewed_s", "named"), [(5.0, []), (9.0, [("consented", "detached")])])
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_manager_that_begins_anew_attaches_what_it_finds_free(renewed_s, named, is_free):
+    story = a_story()
+    story.withdrawal("asked")
+    story.take_out()
+    story.withdrawal("consented")
+    story.begin()
+    story.chassis("detach-begun", "a", None)
+    if is_free:
+        story.detach("a")
+    story.journal.write("component", "reconfig-manager", "killed")
+    story.at(20.0)
+    story.journal.write("component", "reconfig-manager", "started")
+    story.at(20.0 + renewed_s)
+    story.withdrawal("consented")
+    assert story.found(88) == (named if is_free else [])
+
+
 def test_what_an_operator_detaches_is_none_of_it():
     story = a_story()
     story.detach("a")

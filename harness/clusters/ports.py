@@ -33,6 +33,7 @@ from mews.kube.system.services import ServicePort, ServiceReply
 if TYPE_CHECKING:
     from mews.certificates import Certificates
     from mews.harness.clusters.programs.control_plane import Program
+    from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
 
 class ChassisPort(Protocol):
@@ -220,6 +221,11 @@ class ProcessesPort(Protocol):
     @property
     def scratch(self) -> Path:
         """A folder for configuration files and logs; it goes with the cluster."""
+        ...
+
+    @property
+    def pod_volumes(self) -> PodVolumes:
+        """What makes the volumes of the pods that run as processes."""
         ...
 
     @property

@@ -57,7 +57,7 @@ def find_parts() -> Iterator[PartFinding]:
     yield PartFinding("python", "everything", platform.python_version(), needed_by=("virtual",))
     for extra in dict.fromkeys(EXTRA_OF.values()):
         yield _extra(extra)
-    yield _kernel("namespaces", "pods that see fixed paths such as /dev/nvidia0", namespaces_lacking())
+    yield _kernel("namespaces", "pods with a root and volumes of their own", namespaces_lacking())
     yield _fuse()
     yield _nvml()
     yield _descriptors()
@@ -78,7 +78,7 @@ def _extra(extra: str) -> PartFinding:
 
 def _kernel(name: str, purpose: str, lacking: str) -> PartFinding:
     how = f"{lacking}; allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-    return PartFinding(name, purpose, "" if lacking else "user and mount", how)
+    return PartFinding(name, purpose, "" if lacking else "user, mount and host name", how)
 
 
 def _fuse() -> PartFinding:

@@ -127,9 +127,10 @@ BY_HAND = {
     "kube/emulated/kubelet/devices/checkpoint_store.py": "0600 by hand, replaced in one step",
     "kube/emulated/kubelet/output.py": "logs of containers, in the run's own folder",
     "kube/emulated/kubelet/in_cluster.py": "for a container of any user, in the run's own folder",
-    "kube/emulated/kubelet/host_mounts.py": "an empty file of a pod's volume, in the run's own folder",
-    "kube/emulated/kubelet/engine/volumes.py": "volumes of a container of any user, in the run's own folder",
-    "kube/emulated/kubelet/engine/hosts_files.py": "/etc/hosts of containers, in the run's own folder",
+    "kube/emulated/kubelet/volumes/host_paths.py": "an empty file of a pod's volume, in the run's own folder",
+    "kube/emulated/kubelet/volumes/atomic_writer.py": "volumes of a container of any user, in the run's own folder",
+    "kube/emulated/kubelet/pod_roots.py": "a program of a container of any user, in the run's own folder",
+    "kube/emulated/kubelet/hosts_files.py": "/etc/hosts of containers, in the run's own folder",
     "kube/emulated/kubelet/namespace_entry.py": "mount points in a namespace, and /proc",
 }
 

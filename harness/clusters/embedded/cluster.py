@@ -394,6 +394,7 @@ class EmbeddedCluster:
             simulated=self._runtimes.reporting(SimulatedRuntime(self.pace, self._programs), host.name),
             processes=None if processes is None else self._runtimes.prepared(processes, host.name),
             engine=None if processes is None else self._runtimes.engine(processes, host.name),
+            volumes=None if processes is None else processes.pod_volumes,
             network=self.ports.kubelets.network(number + 1),
         )
         kubelets = self.ports.kubelets

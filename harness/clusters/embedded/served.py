@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
     from mews.kube.emulated.kubelet.process import ProcessRuntime
     from mews.kube.emulated.kubelet.runtime import EnginePort
+    from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
 MakeControlPlane = Callable[[Path, "Certificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
@@ -74,6 +75,7 @@ class ServedPorts:
         self.names_file = self.scratch / "hosts"
         self.volumes = (folder or self.scratch).absolute() / "volumes"
         self.runtime: ProcessRuntime
+        self.pod_volumes: PodVolumes
         self._served_kubelets: ServedKubelets | None = None
         self._services: ServedServices
         self._starting: list[asyncio.Future[None]] = []
@@ -150,24 +152,41 @@ class ServedPorts:
         from mews.harness.systems import find_program
         from mews.kube.emulated.controllers.service_names import HOSTS_FILE
         from mews.kube.emulated.kubelet.in_cluster import InCluster
+        from mews.kube.emulated.kubelet.pod_roots import PodRoots
         from mews.kube.emulated.kubelet.process import ProcessRuntime
+        from mews.kube.emulated.kubelet.volumes.host_paths import NodeHostPaths
+        from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         access = InCluster(control_plane, self.scratch / "accounts")
         if self._engine is not None:
             self._engine.serve(
-                access, lambda: control_plane.kube("kubelet"), names=self.names_file, volumes=self.volumes
+                access,
+                lambda: control_plane.kube("kubelet"),
+                names=self.names_file,
+                volumes=self.volumes,
+                speed=self._run.speed,
             )
+        folder = self.scratch / "pods"
+        host_paths = NodeHostPaths(self._kubelets.node_folder, self._files_of)
+        self.pod_volumes = PodVolumes(
+            access.kube, folder, host_paths, provisioned=self.volumes, tokens=access, speed=self._run.speed
+        )
+        roots = PodRoots(
+            folder, self.pod_volumes, names=self.names_file, shared=[self.scratch], host_allowed=self._host_allowed
+        )
         return ProcessRuntime(
-            self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access,
-            nodes=self._kubelets.node_folder,
-        )  # fmt: skip
+            folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots
+        )
 
     def engine(self, host: str) -> EnginePort | None:
         """What runs real images on that host."""
         if self._engine is None:
             return None
-        return self._engine.port(host, self._hosts.driver_root(host) or self._hosts.root(host))
+        return self._engine.port(host, self._files_of(host))
+
+    def _files_of(self, host: str) -> Path:
+        return self._hosts.driver_root(host) or self._hosts.root(host)
 
     @property
     def _control_plane(self) -> ControlPlane:

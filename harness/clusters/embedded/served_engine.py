@@ -27,6 +27,7 @@ class ServedEngine:
         self._kube: Callable[[], KubeApi] | None = None
         self._names: Path | None = None
         self._volumes: Path | None = None
+        self._speed = 1.0
 
     @classmethod
     def connect(cls, scratch: Path, wanted: str, *, host_allowed: bool = False) -> ServedEngine:
@@ -43,9 +44,12 @@ class ServedEngine:
         (scratch / ENGINE_FILE).touch()
         return cls(engine, scratch, host_allowed=host_allowed)
 
-    def serve(self, in_cluster: InCluster, kube: Callable[[], KubeApi], *, names: Path, volumes: Path) -> None:
+    def serve(
+        self, in_cluster: InCluster, kube: Callable[[], KubeApi], *, names: Path, volumes: Path, speed: float
+    ) -> None:
         """What containers find of their cluster; ``volumes`` has the folders of its volumes."""
         self._in_cluster, self._kube, self._names, self._volumes = in_cluster, kube, names, volumes
+        self._speed = speed
 
     def port(self, host: str, root: Path) -> EnginePort:
         """For the kubelet of a host whose files lie below ``root``."""
@@ -59,6 +63,7 @@ class ServedEngine:
             names=self._names,
             host_allowed=self._host_allowed,
             provisioned=self._volumes,
+            speed=self._speed,
         )
         return EnginePort(runtime, self._engine)
 

@@ -20,6 +20,7 @@ from mews.kube.runtimehook.port import RunningEnvironment
 if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.images import Image
     from mews.kube.emulated.kubelet.usage import UsageMeter
+    from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
     from mews.kube.streaming.usage import PodUsage
 
 
@@ -67,6 +68,7 @@ class Containerd:
     """Runs containers by ``engine`` or as ``processes`` where the image can be run so and these are given, else plays
     them.
 
+    ``volumes`` are those of the processes' pods; None where nobody makes any.
     ``network`` is the first three numbers of the pods' addresses: ``10.244.1``, or ``127.7.1`` where processes are to
     have an address of their own on this machine.
     """
@@ -79,6 +81,7 @@ class Containerd:
         simulated: Runtime,
         processes: Runtime | None = None,
         engine: EnginePort | None = None,
+        volumes: PodVolumes | None = None,
         network: str = "10.244.0",
     ) -> None:
         self._clock = clock
@@ -86,6 +89,7 @@ class Containerd:
         self._simulated = simulated
         self._processes = processes
         self._engine = engine
+        self.volumes = volumes
         self._network = network
         self._addresses = 0
         self._sandboxes: dict[str, Sandbox] = {}
@@ -222,8 +226,10 @@ class Containerd:
             self._sandboxes[uid].ready = False
 
     def remove(self, uid: str) -> None:
-        """Forget a pod and its logs."""
+        """Forget a pod, its logs and its volumes."""
         self._sandboxes.pop(uid, None)
+        if self.volumes is not None:
+            self.volumes.remove(uid)
 
     def log(
         self,

@@ -59,7 +59,7 @@ IDLE = ContainerBehaviour(duration_s=math.inf, term_exit_code=0, plays_command=F
 """Runs for as long as nobody stops it, answers its probes and logs nothing, whatever its command is."""
 
 
-_SHELLS = (("sh",), ("bash",))
+SHELLS = (("sh",), ("bash",))
 
 
 class Image(Struct, frozen=True):
@@ -79,7 +79,7 @@ class Image(Struct, frozen=True):
     def is_replaced_by(self, args: Sequence[str]) -> bool:
         """Whether a container's arguments take the place of the process: an image of a shell has it as CMD, not as
         ENTRYPOINT. Options alone still go to the shell."""
-        return self.process in _SHELLS and bool(args) and not args[0].startswith("-")
+        return self.process in SHELLS and bool(args) and not args[0].startswith("-")
 
     def of(self, reference: str) -> Image:
         """Of the image that a pod names so."""

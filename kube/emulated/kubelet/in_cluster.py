@@ -22,7 +22,8 @@ from mews.kube.emulated.kubelet.runtime import Launch
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LIFETIME_S = 3607
-_RENEW_S = 0.8 * _LIFETIME_S
+_USED = 0.8
+_RENEW_S = _USED * _LIFETIME_S
 """As the real kubelet: what an hour's token is asked for with, and when it is replaced (token_manager.go)."""
 _LOOK_S = 30.0
 _ACCOUNT_S = 5.0
@@ -76,6 +77,11 @@ class _Account(Struct):
     renew_at: float
 
 
+class _Token(Struct, frozen=True):
+    text: str
+    renew_at: float
+
+
 class InCluster:
     """Makes it for the pods of one cluster. An API in plain HTTP is not for programs in clusters: they speak TLS."""
 
@@ -84,6 +90,7 @@ class InCluster:
         self._root = root
         self._kube: KubeApi | None = None
         self._accounts: dict[str, _Account] = {}
+        self._tokens: dict[tuple[str, str, int], _Token] = {}
         self._renewing: asyncio.Task[None] | None = None
 
     def variables(self) -> Mapping[str, str]:
@@ -132,9 +139,28 @@ class InCluster:
                     return None
             await rest(0.2)
 
-    async def _token(self, pod: Object) -> str:
+    async def token(self, pod: Object, audience: str, lifetime_s: int) -> str:
+        """A pod's token for that audience ("": the API), the same one until most of its life is over
+        (token_manager.go).
+
+        Raises ApiError, Unavailable.
+        """
+        now, key = asyncio.get_running_loop().time(), (uid_of(pod), audience, lifetime_s)
+        self._tokens = {each: token for each, token in self._tokens.items() if now < token.renew_at}
+        if key not in self._tokens:
+            text = await self._token(pod, lifetime_s, (audience,) if audience else ())
+            self._tokens[key] = _Token(text, now + _USED * lifetime_s)
+        return self._tokens[key].text
+
+    def kube(self) -> KubeApi:
+        """The API as a kubelet uses it."""
+        return self._client()
+
+    async def _token(self, pod: Object, lifetime_s: int = _LIFETIME_S, audiences: tuple[str, ...] = ()) -> str:
         bound = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
-        spec: dict[str, Any] = {"expirationSeconds": _LIFETIME_S}
+        spec: dict[str, Any] = {"expirationSeconds": lifetime_s}
+        if audiences:
+            spec["audiences"] = list(audiences)
         if pod["spec"].get("serviceAccountName"):  # without that admission a token cannot be bound to the pod
             spec["boundObjectRef"] = bound
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}

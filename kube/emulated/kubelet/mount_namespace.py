@@ -1,4 +1,4 @@
-"""A mount namespace for a process' container, where this machine lets its users make one."""
+"""Namespaces for a process' container, where this machine lets its users make them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
+
+from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet import namespace_entry
 
 _PYTHON = (sys.executable, "-I", "-S", str(Path(namespace_entry.__file__)))
@@ -18,30 +21,60 @@ Mounts = Sequence[tuple[Path, str]]
 """What stands where: a file or folder of this machine, and the absolute path at which the container finds it."""
 
 
+class ContainerRoot(Struct, frozen=True):
+    """The root of one container: this machine's folders except /tmp, read-only unless ``machine_writable``, and over
+    them the mounts. ``user`` and ``group`` are what this process' user and group are called inside; ``stage`` is an
+    empty folder of this machine, ``folder`` the container's working folder; "" as ``hostname`` is this machine's."""
+
+    mounts: tuple[Mount, ...]
+    stage: Path
+    folder: str
+    user: int
+    group: int
+    hostname: str = ""
+    machine_writable: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As the program in the namespace reads it."""
+        mode = "rw" if self.machine_writable else "ro"
+        placed = [
+            word
+            for mount in self.mounts
+            for word in ("ro" if mount.read_only else "rw", mount.host_path, mount.container_path)
+        ]
+        return (self.hostname, str(self.user), str(self.group), str(self.stage), self.folder, mode, *placed)
+
+
 @cache
 def namespaces_lacking() -> str:
     """Why no namespace can be made here; "" where it can (asked once, blocking)."""
     import subprocess
+    import tempfile
 
     if not sys.platform.startswith("linux"):
         return f"there are no user namespaces on {sys.platform}"
     try:
-        asked = subprocess.run(
-            [*_PYTHON, "boot", "2", "--"], capture_output=True, text=True, timeout=_PROBE_S, check=False
-        )
+        with tempfile.TemporaryDirectory(prefix="mews-root-") as stage:
+            root = ContainerRoot((), Path(stage), "/", os.getuid(), os.getgid())
+            words = [*_PYTHON, "contain", "2", *root.words, "--"]
+            asked = subprocess.run(words, capture_output=True, text=True, timeout=_PROBE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return "" if asked.returncode == 0 else asked.stderr.strip() or f"exit code {asked.returncode}"
 
 
 class NamespaceStart:
-    """The start of one process in a namespace: ``prefix`` goes before its program, ``descriptor`` is passed on."""
+    """The start of one process in namespaces: ``prefix`` goes before its program, ``descriptor`` is passed on."""
 
-    def __init__(self, mounts: Mounts) -> None:
+    def __init__(self, mounts: Mounts | ContainerRoot) -> None:
         self._read, self.descriptor = os.pipe()
         os.set_inheritable(self.descriptor, True)
-        placed = [word for source, target in mounts for word in (str(source), target)]
-        self.prefix = (*_PYTHON, "boot", str(self.descriptor), *placed, "--")
+        if isinstance(mounts, ContainerRoot):
+            self.prefix = (*_PYTHON, "contain", str(self.descriptor), *mounts.words, "--")
+        else:
+            placed = [word for source, target in mounts for word in (str(source), target)]
+            self.prefix = (*_PYTHON, "boot", str(self.descriptor), *placed, "--")
 
     async def fault(self) -> str:
         """Once the program runs: ""; else why it does not."""
@@ -63,6 +96,7 @@ class NamespaceStart:
         os.close(self._read)
 
 
-def entry_of(pid: int) -> tuple[str, ...]:
-    """What goes before a command that is to see what that process sees."""
-    return (*_PYTHON, "enter", str(pid), "--")
+def entry_of(pid: int, folder: str = "") -> tuple[str, ...]:
+    """What goes before a command that is to see what that process sees; ``folder`` is where it starts, "": where it
+    is."""
+    return (*_PYTHON, "enter", str(pid), *([folder] if folder else []), "--")

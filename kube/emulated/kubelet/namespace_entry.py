@@ -1,20 +1,35 @@
 """Runs as a script, before a container's program takes its place: puts files where the program looks for them.
 
 ``boot FD SOURCE TARGET [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE
-stands at TARGET, also where the machine has no such path; ``enter PID -- PROGRAM...`` joins those of a process. What
-goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and nothing
-changes outside the namespace. Only the standard library is imported: a container waits for it.
+stands at TARGET, also where the machine has no such path. ``contain FD HOSTNAME UID GID STAGE FOLDER MODE [MODE SOURCE
+TARGET]... -- PROGRAM...`` makes a root for a container, and gives it a host name: this machine's folders, except /tmp,
+with MODE ``ro`` or ``rw``, and over them each SOURCE at TARGET. UID and GID are what the user and group of the caller
+are called inside; STAGE is an empty folder, FOLDER the working folder. ``enter PID [FOLDER] -- PROGRAM...`` joins the
+namespaces of a process. What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing
+of it needs root, and nothing changes outside the namespaces. Only the standard library is imported: a container waits
+for it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import signal
+import struct
 import sys
 
-_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
-_BIND, _MOVE, _RECURSIVE, _SLAVE = 0x1000, 0x2000, 0x4000, 0x80000
+_NEW_MOUNTS, _NEW_NAMES, _NEW_USER = 0x00020000, 0x04000000, 0x10000000
+_READ_ONLY, _REMOUNT, _BIND, _MOVE, _RECURSIVE, _UNBINDABLE, _SLAVE = 1, 0x20, 0x1000, 0x2000, 0x4000, 0x20000, 0x80000
+_KEPT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 0x400, os.ST_RELATIME: 0x200000}
+"""What a mount has, as statvfs(3) says it -> the flag by which a new mount keeps it, which it must."""
 _DETACH = 2
+_SET_PARENT_DEATH_SIGNAL = 1
+_MOUNT_SETATTR, _AT_CWD, _AT_RECURSIVE = 442, -100, 0x8000
+_MACHINE, _ROOM = "/.machine", "/.room"
+"""While a container's root is made: where the machine's root is seen, and where folders in memory begin."""
+_LIVE = ("dev", "proc")
+"""Folders of the machine that stay as they are: what is written there goes to the kernel."""
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 """Numbers of the call that the C library does not name."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,10 +47,11 @@ def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
     _call("mount", os.fsencode(source), os.fsencode(target), form, ctypes.c_ulong(flags), None)
 
 
-def _unshare() -> None:
-    user, group = os.getuid(), os.getgid()
-    _call("unshare", _NEW_USER | _NEW_MOUNTS)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+def _unshare(more: int = 0, *, user: int, group: int) -> None:
+    """New namespaces, in which this process' user and group are called so."""
+    maps = (("uid_map", f"{user} {os.getuid()} 1"), ("gid_map", f"{group} {os.getgid()} 1"))
+    _call("unshare", _NEW_USER | _NEW_MOUNTS | more)
+    for name, text in (("setgroups", "deny"), *maps):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
     _mount("none", "/", None, _RECURSIVE | _SLAVE)
@@ -89,10 +105,7 @@ def _make(path: str, *, is_folder: bool) -> None:
 def _become_root(stage: str) -> None:
     """Nothing can be mounted over /, so the folder takes its place (pivot_root(2), "pivot_root(".", ".")")."""
     os.chdir(stage)
-    number = _PIVOT_ROOT.get(os.uname().machine)
-    if number is None:
-        raise OSError(f"no folder can be made below / on {os.uname().machine}")
-    _call("syscall", ctypes.c_long(number), b".", b".")
+    _call("syscall", ctypes.c_long(_pivot_root()), b".", b".")
     _call("umount2", b".", _DETACH)
     os.chdir("/")
 
@@ -111,7 +124,7 @@ def _take_over(path: str, there: str) -> None:
 
 def _boot(mounts: list[str]) -> None:
     folder = os.getcwd()
-    _unshare()
+    _unshare(user=os.getuid(), group=os.getgid())
     pairs = zip(mounts[::2], mounts[1::2], strict=True)
     in_memory: set[str] = set()
     for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
@@ -119,9 +132,135 @@ def _boot(mounts: list[str]) -> None:
     os.chdir(folder)  # it may lie below what was covered
 
 
-def _enter(pid: str) -> None:
-    folder = os.getcwd()
-    descriptors = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in ("user", "mnt")]
+class _Container:
+    """The root of a container as it is made: ``ours`` are the folders in which a mount point can be made, since they
+    are the container's own."""
+
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+        self._ours = {"/"}
+        self._machines: set[str] = set()
+        self._in_memory: list[str] = []
+
+    def begin(self, stage: str) -> None:
+        """Take over the machine's folders; what is to be mounted is found below ``_MACHINE``."""
+        _mount("none", stage, "tmpfs", 0)
+        _mount("none", stage, None, _UNBINDABLE)  # else it would be among the folders that it takes over
+        os.mkdir(stage + _MACHINE)
+        _call("syscall", ctypes.c_long(_pivot_root()), os.fsencode(stage), os.fsencode(stage + _MACHINE))
+        os.chdir("/")
+        for name in os.listdir(_MACHINE):
+            if name == "tmp":
+                os.mkdir("/tmp")
+                continue
+            _take_over(f"{_MACHINE}/{name}", f"/{name}")
+            self._machines.add(f"/{name}")
+            if self._mode == "ro" and name not in _LIVE and not os.path.islink(f"/{name}"):
+                _freeze(f"/{name}")
+
+    def place(self, mode: str, source: str, target: str) -> None:
+        """Show a file or folder of the machine at a path."""
+        target = os.path.realpath(target)
+        source = _MACHINE + source
+        if not os.path.exists(target):
+            self._make_room(target, is_folder=os.path.isdir(source))
+        _mount(source, target, None, _BIND | _RECURSIVE)
+        if mode == "ro":
+            _freeze(target)
+        else:
+            self._ours.add(target)
+
+    def _make_room(self, target: str, *, is_folder: bool) -> None:
+        parent = os.path.dirname(target)
+        while not os.path.isdir(parent):
+            parent = os.path.dirname(parent)
+        if not self._is_ours(parent):
+            self._cover(parent)
+        _make(target, is_folder=is_folder)
+
+    def _is_ours(self, folder: str) -> bool:
+        while folder not in self._ours:
+            if folder in self._machines:
+                return False
+            folder = os.path.dirname(folder)
+        return True
+
+    def _cover(self, folder: str) -> None:
+        """Put one in memory in its place, with all that is in it."""
+        os.makedirs(_ROOM, exist_ok=True)
+        _mount("none", _ROOM, "tmpfs", 0)
+        for name in os.listdir(folder):
+            _take_over(f"{folder}/{name}", f"{_ROOM}/{name}")
+        os.chmod(_ROOM, os.stat(folder).st_mode & 0o7777)
+        _mount(_ROOM, folder, None, _MOVE)
+        self._ours.add(folder)
+        self._in_memory.append(folder)
+
+    def end(self) -> None:
+        """Let go of the machine's root; what is not a volume cannot be written from now on."""
+        _call("umount2", _MACHINE.encode(), _DETACH)
+        os.rmdir(_MACHINE)
+        if os.path.isdir(_ROOM):
+            os.rmdir(_ROOM)
+        if self._mode == "ro":
+            for folder in (*self._in_memory, "/"):
+                _freeze(folder, 0)
+
+
+def _pivot_root() -> int:
+    number = _PIVOT_ROOT.get(os.uname().machine)
+    if number is None:
+        raise OSError(f"no folder can be made below / on {os.uname().machine}")
+    return number
+
+
+def _freeze(path: str, depth: int = _AT_RECURSIVE) -> None:
+    """Nothing can be written through this mount any more, nor through those below it."""
+    wanted = struct.pack("=4Q", _READ_ONLY, 0, 0, 0)
+    try:
+        _call(
+            "syscall",
+            ctypes.c_long(_MOUNT_SETATTR), ctypes.c_long(_AT_CWD), os.fsencode(path), ctypes.c_long(depth), wanted,
+            ctypes.c_long(len(wanted)),
+        )  # fmt: skip
+    except OSError as error:
+        if error.errno != errno.ENOSYS:  # before Linux 5.12; then mounts below it stay as they are
+            raise
+        flags = os.statvfs(path).f_flag
+        kept = sum(number for known, number in _KEPT_FLAGS.items() if flags & known)
+        _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
+
+
+def _contain(words: list[str]) -> None:
+    hostname, user, group, stage, folder, mode, *mounts = words
+    starter = os.getppid()
+    _unshare(_NEW_NAMES, user=int(user), group=int(group))
+    if hostname:
+        _call("sethostname", os.fsencode(hostname), ctypes.c_size_t(len(os.fsencode(hostname))))
+    placed = [
+        (mode_of, os.path.realpath(source), target)
+        for mode_of, source, target in zip(mounts[::3], mounts[1::3], mounts[2::3], strict=True)
+    ]
+    container = _Container(mode)
+    container.begin(stage)
+    for mount in sorted(placed, key=lambda mount: os.path.realpath(mount[2]).count("/")):
+        container.place(*mount)
+    container.end()
+    os.chdir(folder)
+    # Once the namespaces are there: the kernel forgets it when a process gets other rights.
+    _call("prctl", _SET_PARENT_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
+    if os.getppid() != starter:
+        os._exit(128 + signal.SIGKILL)
+
+
+def _of(pid: str, kind: str) -> str:
+    return f"/proc/{pid}/ns/{kind}"
+
+
+def _enter(pid: str, folder: str = "") -> None:
+    folder = folder or os.getcwd()
+    joined = [kind for kind in ("user", "mnt", "uts") if not os.path.samefile(_of(pid, kind), _of("self", kind))]
+    descriptors = [os.open(_of(pid, kind), os.O_RDONLY) for kind in joined]  # before what they show is another's
     for descriptor in descriptors:
         _call("setns", descriptor, 0)
         os.close(descriptor)
@@ -131,13 +270,13 @@ def _enter(pid: str) -> None:
 def _main() -> None:
     at = sys.argv.index("--")
     verb, words, program = sys.argv[1], sys.argv[2:at], sys.argv[at + 1 :]
-    fault = int(words[0]) if verb == "boot" else 2
+    fault = 2 if verb == "enter" else int(words[0])
     try:
-        if verb == "boot":
-            os.set_inheritable(fault, False)
-            _boot(words[1:])
+        if verb == "enter":
+            _enter(*words)
         else:
-            _enter(words[0])
+            os.set_inheritable(fault, False)
+            (_boot if verb == "boot" else _contain)(words[1:])
         if program:
             os.execvp(program[0], program)
     except OSError as error:

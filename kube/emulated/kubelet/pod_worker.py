@@ -18,6 +18,7 @@ from mews.kube.emulated.kubelet.resizing import Fits, PodResize
 from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
 from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.emulated.kubelet.volume_mounts import mounted
+from mews.kube.emulated.kubelet.volumes.mounted_volumes import EVICTED, MountedVolumes
 from mews.kube.events import pod_reference
 from mews.kube.system.profile import Delay
 
@@ -51,6 +52,7 @@ class PodWorker:
         self._retry: asyncio.Task[None] | None = None
         self._resync: asyncio.Task[None] | None = None
         self._resize = PodResize(tools, fits)
+        self._volumes = MountedVolumes(tools, pod)
         self._prober = Prober(tools, pod, spawn=spawn, changed=self._wake.set)
         self._starter = Starter(
             tools, self._waiting, BackOff(tools.timings.backoff_first_s, tools.timings.backoff_last_s)
@@ -61,6 +63,7 @@ class PodWorker:
         statuses."""
         old, self.pod = self.pod, pod
         self._prober.update(pod)
+        self._volumes.update(pod)
         ends = is_deleting(pod) or (is_terminal(pod) and not self.ended)
         if ends:
             self._stopping.set()
@@ -101,6 +104,7 @@ class PodWorker:
             await self._tools.sleep(self._tools.timings.see_pod)
             self._set_deadline()
             self._prober.start()
+            self._volumes.watch(self._evict)
             while not self._gone:
                 self._wake.clear()
                 if not self.ended:
@@ -113,6 +117,7 @@ class PodWorker:
             await self._clean()
         finally:
             self._prober.close()
+            self._volumes.close()
             for timer in (self._relist, self._deadline, self._retry, self._resync):
                 if timer is not None:
                     timer.cancel()
@@ -265,6 +270,7 @@ class PodWorker:
         await unprepared(tools, self.pod)
         self.ended = True
         self._prober.close()
+        self._volumes.close()
         tools.note("pod-ended", pod=key_of(self.pod), uid=self.uid)
         self._publish()
         await tools.status.flushed(self.uid)
@@ -278,7 +284,8 @@ class PodWorker:
 
     def _grace_s(self) -> float:
         """What its containers get to end: a pod that is gone without having been deleted here gets the least."""
-        return _LEAST_GRACE_S if self._gone and not is_deleting(self.pod) else _grace_s(self.pod)
+        hurried = self._killed[0] == EVICTED or (self._gone and not is_deleting(self.pod))
+        return _LEAST_GRACE_S if hurried else _grace_s(self.pod)
 
     def _hurry(self) -> None:
         """The grace has become shorter: whoever waits for containers begins anew with what is left of it."""
@@ -334,9 +341,16 @@ class PodWorker:
         self._deadline = asyncio.get_running_loop().call_later(delay_s, self._expire)
 
     def _expire(self) -> None:
-        if not self.ended:
-            self._killed = DEADLINE
-            self._tools.events.event(pod_reference(self.pod), "Normal", *DEADLINE)
+        self._end_for("Normal", *DEADLINE)
+
+    def _evict(self, message: str) -> None:
+        self._end_for("Warning", EVICTED, message)
+
+    def _end_for(self, kind: str, reason: str, message: str) -> None:
+        """The kubelet's own decision to end the pod."""
+        if not self.ended and not self._killed[0]:
+            self._killed = (reason, message)
+            self._tools.events.event(pod_reference(self.pod), kind, reason, message)
             self._stopping.set()
             self._wake.set()
 

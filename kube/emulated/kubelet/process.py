@@ -1,8 +1,7 @@
 """Containers as processes of this machine: own process group, clean environment, own working folder and log file.
 
-Nothing of the user's environment leaks in; mounts and device nodes of an allocation are not made (no root is asked
-for), only its environment. The service account's folder is where programs look for it, and so are the kubelet's
-folders that a pod mounts, by a mount namespace of the container's own, where this machine lets its users make one.
+Nothing of the user's environment leaks in; mounts and device nodes of an allocation are not made, only its environment.
+Where this machine lets its users make namespaces, a container has a root of its own with all its volumes.
 """
 
 from __future__ import annotations
@@ -13,22 +12,29 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from mews.kube.api.objects import all_containers_of, node_name_of, uid_of
+from mews.kube.api.objects import all_containers_of, uid_of
 from mews.kube.client.port import ExecResult
+from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
-from mews.kube.emulated.kubelet.host_mounts import host_mounts
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
 from mews.kube.emulated.kubelet.listening import connect_to_listener
-from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart, entry_of, namespaces_lacking
+from mews.kube.emulated.kubelet.mount_namespace import (
+    ContainerRoot,
+    Mounts,
+    NamespaceStart,
+    entry_of,
+    namespaces_lacking,
+)
 from mews.kube.emulated.kubelet.output import OutputLog, output_pipes
+from mews.kube.emulated.kubelet.pod_roots import PodRoots
 from mews.kube.emulated.kubelet.programs import environment_of
 from mews.kube.emulated.kubelet.real_actions import act
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
@@ -65,6 +71,11 @@ class RealProcess:
     def pid(self) -> int:
         """The first process of the group."""
         return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has not ended yet."""
+        return self._process.returncode is None
 
     async def wait(self) -> int:
         """Its exit code; 128 + n when signal n ended it."""
@@ -165,8 +176,8 @@ class RealProcess:
 class ProcessRuntime:
     """Starts containers as processes below a run folder, ``<pod uid>/<container>/<attempt>.log``; ``close`` removes it
     where it was made here. ``env`` is what the machine gives to every process; those of ``programs`` take
-    as long as their annotations say, ``speed`` emulated seconds in each real one. ``nodes``: the folders of the nodes,
-    of whose kubelets pods mount paths."""
+    as long as their annotations say, ``speed`` emulated seconds in each real one. ``roots`` makes the roots of
+    containers; without it they see no volumes but their account."""
 
     def __init__(
         self,
@@ -176,16 +187,16 @@ class ProcessRuntime:
         speed: float = 1.0,
         programs: FindProgram = no_program,
         in_cluster: InCluster | None = None,
-        nodes: Callable[[str], Path] | None = None,
+        roots: PodRoots | None = None,
     ) -> None:
-        self._nodes = nodes
+        self._roots = roots
         self._env = dict(env)
         self._in_cluster = in_cluster
         self._speed = speed
         self._programs = programs
         self._own = folder is None
         self._folder = folder or Path(tempfile.mkdtemp(prefix="mews-pods-"))
-        self._running: list[RealProcess] = []
+        self._running: dict[RealProcess, str] = {}
 
     async def start(self, launch: Launch) -> RealProcess:
         """Start one container as a process.
@@ -195,17 +206,24 @@ class ProcessRuntime:
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
         known, account = await self._cluster_view(launch)
-        mounts = (*account, *await self._host_mounts(launch))
         given = {**self._env, **known, **environment_of(launch, self._programs, self._speed), **launch.env}
-        env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **given}
-        around = Surroundings(env, _existing(launch.working_dir) or work)
+        env = {"PATH": SEARCH_PATH, "HOME": str(work), **given}
+        if self._roots is not None and await _can_mount():
+            further = [Mount(target, str(source), read_only=True) for source, target in account]
+            seen: Mounts | ContainerRoot = await self._roots.root(launch, work=work, env=env, further=further)
+            around = Surroundings(env, work)
+        else:
+            seen = account
+            around = Surroundings({"TMPDIR": str(work), **env}, _existing(launch.working_dir) or work)
         log = OutputLog(folder / f"{launch.attempt}.log")
-        if mounts:
-            started = await self._started_in_a_namespace(launch, log, around, mounts)
+        if seen:
+            started = await self._started_in_namespaces(launch, log, around, seen)
         else:
             started = await self._started(launch, log, around)
-        self._running = [one for one in self._running if one._process.returncode is None]
-        self._running.append(started)
+        self._running = {one: uid for one, uid in self._running.items() if one.running}
+        self._running[started] = uid_of(launch.pod)
+        if self._roots is not None:
+            self._roots.keep(self._running.values())
         return started
 
     async def _cluster_view(self, launch: Launch) -> tuple[Mapping[str, str], Mounts]:
@@ -218,16 +236,10 @@ class ProcessRuntime:
         variables[ACCOUNT_FOLDER] = str(folder)
         return variables, ((folder, FOLDER),) if await _can_mount() else ()
 
-    async def _host_mounts(self, launch: Launch) -> Mounts:
-        if self._nodes is None or not (node := node_name_of(launch.pod)):
-            return ()
-        found = tuple(host_mounts(launch.pod, launch.container, self._nodes(node)))
-        return found if found and await _can_mount() else ()
-
-    async def _started_in_a_namespace(
-        self, launch: Launch, log: OutputLog, around: Surroundings, mounts: Mounts
+    async def _started_in_namespaces(
+        self, launch: Launch, log: OutputLog, around: Surroundings, seen: Mounts | ContainerRoot
     ) -> RealProcess:
-        start = NamespaceStart(mounts)
+        start = NamespaceStart(seen)
         try:
             started = await self._started(launch, log, around, start)
         except BaseException:
@@ -238,7 +250,7 @@ class ProcessRuntime:
             await started.stop(0.0)
             started.finish()
             raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {fault}")
-        started.enter_by(entry_of(started.pid))
+        started.enter_by(entry_of(started.pid, seen.folder if isinstance(seen, ContainerRoot) else ""))
         return started
 
     async def _started(
@@ -262,6 +274,8 @@ class ProcessRuntime:
         for process in self._running:
             await process.stop(0.0)
             process.finish()
+        if self._roots is not None:
+            await self._roots.close()
         if self._in_cluster is not None:
             await self._in_cluster.close()
         self._running.clear()
@@ -306,7 +320,7 @@ async def _on_a_terminal(
     argv, leads = with_terminal((*_prefix(start), *_argv(launch)))
     end = terminal.process_end
     try:
-        if shutil.which(_argv(launch)[0], path=around.env["PATH"]) is None:
+        if start is None and shutil.which(_argv(launch)[0], path=around.env["PATH"]) is None:
             raise FileNotFoundError(2, "No such file or directory")
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=end, stdout=end, stderr=end, env=dict(around.env), cwd=around.folder,

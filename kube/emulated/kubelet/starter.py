@@ -16,6 +16,7 @@ from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
 from mews.kube.emulated.kubelet.image_pulls import ImagePulls
 from mews.kube.emulated.kubelet.images import Image
+from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, container_of
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.sources import Sources, sources_of
@@ -68,10 +69,13 @@ class Starter:
         return await self._hooked(state, name)
 
     def _warn_of_volumes(self, pod: Object) -> None:
-        """Once, as the first container of the pod starts."""
+        """Once, as the first container of the pod starts, where volumes cannot be mounted."""
+        lacking = "" if self._tools.containerd.volumes is None else namespaces_lacking()
+        if self._tools.containerd.volumes is not None and not lacking:
+            return
         names = unseen_volumes(pod, lambda reference: self._tools.containerd.is_process(self._image(reference)))
         if names:
-            self._tools.events.event(pod_reference(pod), "Warning", REASON, explanation(names))
+            self._tools.events.event(pod_reference(pod), "Warning", REASON, explanation(names, lacking))
 
     def _image(self, reference: str) -> Image | None:
         return self._tools.images.find(reference) or self._tools.images.stand_in(reference)

@@ -1,4 +1,5 @@
-"""Volumes that a pod mounts and its programs do not find: containers that are processes have this machine's files."""
+"""Volumes that a pod mounts and its programs do not find, where this machine allows no namespaces: containers that are
+processes then see this machine's files."""
 
 from __future__ import annotations
 
@@ -7,15 +8,13 @@ from typing import Any
 
 from mews.kube.api.objects import Object, all_containers_of
 from mews.kube.emulated.kubelet.in_cluster import FOLDER
-from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
-from mews.kube.emulated.kubelet.node_folders import is_placed
 
 REASON = "VolumesNotMounted"
 
 
 def unseen_volumes(pod: Object, is_process: Callable[[str], bool]) -> tuple[str, ...]:
     """The volumes, in the order of the pod; ``is_process`` says of an image whether it runs as a process. A service
-    account is there, and so are a path of the host that is mounted where it lies, and one of the kubelet's."""
+    account is there, and so is a path of the host that is mounted where it lies."""
     mounts = [
         mount
         for container in all_containers_of(pod)
@@ -29,8 +28,6 @@ def unseen_volumes(pod: Object, is_process: Callable[[str], bool]) -> tuple[str,
 def _unseen(volume: Mapping[str, Any], mount: Mapping[str, Any]) -> bool:
     if mount["name"] != volume["name"] or str(mount["mountPath"]).rstrip("/") == FOLDER:
         return False
-    if any(map(is_placed, _places(volume))):
-        return bool(namespaces_lacking())
     return not any(path == str(mount["mountPath"]).rstrip("/") for path in _places(volume))
 
 
@@ -39,7 +36,8 @@ def _places(volume: Mapping[str, Any]) -> Iterator[str]:
         yield str(volume["hostPath"]["path"]).rstrip("/")
 
 
-def explanation(names: tuple[str, ...]) -> str:
-    """What the event says."""
+def explanation(names: tuple[str, ...], lacking: str = "") -> str:
+    """What the event says; ``lacking``: why there are no namespaces."""
     which = f"Volume {names[0]} is" if len(names) == 1 else f"Volumes {', '.join(names)} are"
-    return f"{which} not mounted: containers that run as processes see the file system of this machine"
+    why = f" (no namespaces: {lacking})" if lacking else ""
+    return f"{which} not mounted: containers that run as processes see the file system of this machine{why}"

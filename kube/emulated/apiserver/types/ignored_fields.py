@@ -31,8 +31,8 @@ ACTING: Mapping[str, str] = {
     "core/v1.Volume": "configMap downwardAPI emptyDir ephemeral hostPath name persistentVolumeClaim projected secret",
     "core/v1.EphemeralVolumeSource": "volumeClaimTemplate",
     "core/v1.VolumeProjection": "configMap downwardAPI secret serviceAccountToken",
-    "core/v1.ServiceAccountTokenProjection": "expirationSeconds path",
-    "core/v1.VolumeMount": "mountPath name readOnly subPath",
+    "core/v1.EmptyDirVolumeSource": "sizeLimit",
+    "core/v1.VolumeMount": "mountPath name readOnly subPath subPathExpr",
     "core/v1.VolumeDevice": "devicePath name",
     "core/v1.EnvVarSource": "configMapKeyRef fieldRef resourceFieldRef secretKeyRef",
     "core/v1.Lifecycle": "postStart preStop",
@@ -54,18 +54,20 @@ WHOLE = frozenset(
         *("ConfigMapVolumeSource", "DownwardAPIVolumeSource", "DownwardAPIVolumeFile", "SecretVolumeSource"),
         *("ProjectedVolumeSource", "ConfigMapProjection", "DownwardAPIProjection", "SecretProjection"),
         *("PersistentVolumeClaimVolumeSource", "PersistentVolumeClaimTemplate", "PersistentVolumeClaimSpec"),
-        *("TypedLocalObjectReference", "TypedObjectReference", "VolumeResourceRequirements"),
+        *(
+            "ServiceAccountTokenProjection",
+            "TypedLocalObjectReference",
+            "TypedObjectReference",
+            "VolumeResourceRequirements",
+        ),
     )
 )
 """Structs of core/v1 all of whose fields act."""
 
 CONTAINERS_ONLY: Mapping[str, str] = {
-    POD: "hostAliases hostIPC hostPID",
-    "core/v1.PodSecurityContext": "fsGroup runAsGroup runAsNonRoot runAsUser supplementalGroups",
-    "core/v1.SecurityContext": "allowPrivilegeEscalation capabilities privileged readOnlyRootFilesystem runAsGroup "
-    "runAsNonRoot runAsUser",
-    "core/v1.Container": "volumeMounts",
-    "core/v1.EphemeralContainer": "volumeMounts",
+    POD: "hostIPC hostPID",
+    "core/v1.PodSecurityContext": "supplementalGroups",
+    "core/v1.SecurityContext": "allowPrivilegeEscalation capabilities privileged",
 }
 """Those of ``ACTING`` that act where the image runs in a container of this machine's Docker engine; a process and a
 played container do without."""
@@ -125,9 +127,7 @@ IGNORED: tuple[Ignored, ...] = (
     Ignored("core/v1.SecurityContext", "appArmorProfile procMount seLinuxOptions seccompProfile", _SYSTEM),
     Ignored("core/v1.SecurityContext", "windowsOptions", "emulated nodes run Linux"),
     Ignored("core/v1.VolumeMount", "mountPropagation recursiveReadOnly", "nothing is mounted while a container runs"),
-    Ignored("core/v1.VolumeMount", "subPathExpr", "processes see no volumes; the Docker engine's containers refuse it"),
-    Ignored("core/v1.EmptyDirVolumeSource", "medium sizeLimit", "an emptyDir is a folder of this machine"),
-    Ignored("core/v1.ServiceAccountTokenProjection", "audience", "tokens are for the API server alone"),
+    Ignored("core/v1.EmptyDirVolumeSource", "medium", "an emptyDir is a folder of this machine"),
     Ignored(
         "core/v1.Volume",
         "awsElasticBlockStore azureDisk azureFile cephfs cinder csi fc flexVolume flocker gcePersistentDisk gitRepo "

@@ -15,8 +15,8 @@ from mews.kube.api.objects import Object, containers_of, init_containers_of, nam
 from mews.kube.api.quantities import milli, whole
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.emulated.kubelet.engine.client import LocalImage
-from mews.kube.emulated.kubelet.engine.host_access import host_access, refusal
 from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.host_access import host_access, refusal
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 
 _PERIOD_US = 100_000

@@ -15,15 +15,16 @@ from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine, LocalImage, explained
 from mews.kube.emulated.kubelet.engine.container import ContainerTerminal, EngineContainer
 from mews.kube.emulated.kubelet.engine.creation import ContainerAdditions, check_supported, container_spec, creation_of
-from mews.kube.emulated.kubelet.engine.hosts_files import HostsFiles
 from mews.kube.emulated.kubelet.engine.node_files import additions_of
-from mews.kube.emulated.kubelet.engine.volumes import PodVolumes
 from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.hosts_files import HostsFiles
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
 from mews.kube.emulated.kubelet.oci.container_root import DEVICES, nvml_rights
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.output import OutputLog
 from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.emulated.kubelet.volumes.host_paths import EngineHostPaths
+from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
 _CLOSE_S = 30.0
 
@@ -44,6 +45,7 @@ class EngineRuntime:
         names: Path | None = None,
         host_allowed: bool = False,
         provisioned: Path | None = None,
+        speed: float = 1.0,
     ) -> None:
         self._engine = engine
         self._host_allowed = host_allowed
@@ -51,7 +53,8 @@ class EngineRuntime:
         self._folder = folder
         self._in_cluster = in_cluster
         self._hosts = HostsFiles(folder, names)
-        self._volumes = PodVolumes(kube, folder, node.place, host_allowed=host_allowed, provisioned=provisioned)
+        paths = EngineHostPaths(node.place, allowed=host_allowed)
+        self._volumes = PodVolumes(kube, folder, paths, provisioned=provisioned, tokens=in_cluster, speed=speed)
         self._running: dict[EngineContainer, str] = {}
 
     async def start(self, launch: Launch) -> EngineContainer:
@@ -131,7 +134,7 @@ class EngineRuntime:
             if folder is not None:
                 folder.chmod(0o755)  # whoever the container runs as; nobody else gets into the folder around it
                 mounts.append(Mount(FOLDER, str(folder), read_only=True))
-        own = await self._volumes.mounts(launch.pod, launch.container)
+        own = await self._volumes.mounts(launch.pod, launch.container, launch.env)
         return {name: value for name, value in variables.items() if name not in launch.env}, [*mounts, *own]
 
     async def close(self) -> None:
@@ -145,6 +148,7 @@ class EngineRuntime:
         await asyncio.gather(*stopping, return_exceptions=True)
         self._running.clear()
         await self._hosts.close()
+        await self._volumes.close()
 
 
 def _made(folder: Path) -> Path:

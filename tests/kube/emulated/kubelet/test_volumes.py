@@ -20,7 +20,6 @@ from mews.kube.api.resources import (
 )
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.kubelet.in_cluster import FOLDER
-from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
 from mews.kube.emulated.kubelet.unseen_volumes import explanation, unseen_volumes
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -217,11 +216,10 @@ def test_programs_that_run_as_processes_see_no_volume_but_what_lies_there(pod: O
     assert unseen_volumes(pod, lambda image: False) == ()
 
 
-def test_the_kubelets_folders_are_seen_where_they_can_be_mounted() -> None:
-    pod = _pod({"name": "a", "hostPath": {"path": "/var/lib/kubelet/plugins"}}, a="/anywhere")
-    assert unseen_volumes(pod, lambda image: True) == (("a",) if namespaces_lacking() else ())
-
-
 def test_one_volume_is_named_as_one() -> None:
     assert explanation(("a",)).startswith("Volume a is not mounted: ")
     assert explanation(("a", "b")).startswith("Volumes a, b are not mounted: ")
+
+
+def test_why_nothing_can_be_mounted_is_said() -> None:
+    assert explanation(("a",), "unshare: forbidden").endswith("of this machine (no namespaces: unshare: forbidden)")

@@ -10,8 +10,9 @@ import pytest
 
 from mews.kube.emulated.kubelet.engine.client import _unfit
 from mews.kube.emulated.kubelet.engine.creation import check_supported
-from mews.kube.emulated.kubelet.engine.volumes import PodVolumes
 from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.volumes.host_paths import EngineHostPaths
+from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 from tests.kube.emulated.kubelet.engine.test_creation import asked, launch
 
 ACCESS = [
@@ -115,7 +116,7 @@ class Node:
         def no_api() -> Any:
             raise AssertionError("nothing is read of the API")
 
-        volumes = PodVolumes(no_api, self.root.parent / "pods", self.place, host_allowed=allowed)
+        volumes = PodVolumes(no_api, self.root.parent / "pods", EngineHostPaths(self.place, allowed=allowed))
         return asyncio.run(volumes.mounts(pod, "main"))
 
 
@@ -159,8 +160,7 @@ def test_a_claim_s_folder_is_mounted_and_nothing_else_of_this_machine(tmp_path: 
         volumes = PodVolumes(
             lambda: BoundClaim(path),  # type: ignore[arg-type, return-value]
             tmp_path / "pods",
-            node.place,
-            host_allowed=allowed,
+            EngineHostPaths(node.place, allowed=allowed),
             provisioned=provisioned,
         )
         return asyncio.run(volumes.mounts(pod, "main"))

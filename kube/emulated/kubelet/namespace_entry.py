@@ -133,13 +133,12 @@ def _boot(mounts: list[str]) -> None:
 
 
 class _Container:
-    """The root of a container as it is made: ``ours`` are the folders in which a mount point can be made, since they
-    are the container's own."""
+    """The root of a container as it is made: ``ours`` says of its mounts whether a mount point can be made in them,
+    since they are the container's own."""
 
     def __init__(self, mode: str) -> None:
         self._mode = mode
-        self._ours = {"/"}
-        self._machines: set[str] = set()
+        self._ours = {"/": True}
         self._in_memory: list[str] = []
 
     def begin(self, stage: str) -> None:
@@ -154,7 +153,7 @@ class _Container:
                 os.mkdir("/tmp")
                 continue
             _take_over(f"{_MACHINE}/{name}", f"/{name}")
-            self._machines.add(f"/{name}")
+            self._ours[f"/{name}"] = False
             if self._mode == "ro" and name not in _LIVE and not os.path.islink(f"/{name}"):
                 _freeze(f"/{name}")
 
@@ -167,8 +166,7 @@ class _Container:
         _mount(source, target, None, _BIND | _RECURSIVE)
         if mode == "ro":
             _freeze(target)
-        else:
-            self._ours.add(target)
+        self._ours[target] = mode == "rw"
 
     def _make_room(self, target: str, *, is_folder: bool) -> None:
         parent = os.path.dirname(target)
@@ -180,10 +178,8 @@ class _Container:
 
     def _is_ours(self, folder: str) -> bool:
         while folder not in self._ours:
-            if folder in self._machines:
-                return False
             folder = os.path.dirname(folder)
-        return True
+        return self._ours[folder]
 
     def _cover(self, folder: str) -> None:
         """Put one in memory in its place, with all that is in it."""
@@ -193,7 +189,7 @@ class _Container:
             _take_over(f"{folder}/{name}", f"{_ROOM}/{name}")
         os.chmod(_ROOM, os.stat(folder).st_mode & 0o7777)
         _mount(_ROOM, folder, None, _MOVE)
-        self._ours.add(folder)
+        self._ours[folder] = True
         self._in_memory.append(folder)
 
     def end(self) -> None:
@@ -275,7 +271,7 @@ def _main() -> None:
         if verb == "enter":
             _enter(*words)
         else:
-            os.set_inheritable(fault, False)
+            os.set_inheritable(fault, fault == 2)  # standard error is the program's, too
             (_boot if verb == "boot" else _contain)(words[1:])
         if program:
             os.execvp(program[0], program)

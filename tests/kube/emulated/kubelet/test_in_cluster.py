@@ -115,3 +115,16 @@ def test_a_program_that_is_not_there_is_refused_as_ever(tmp_path: Path) -> None:
     missing = Launch(start.pod, "main", 0, start.image, ("no-such-program",), (), {})
     with pytest.raises(StartError, match="No such file or directory"):
         printed(tmp_path, _Api(_Kube({})), missing)
+
+
+def test_a_token_is_asked_for_once_for_each_audience(tmp_path: Path) -> None:
+    async def main() -> None:
+        kube, pod = _Kube({}), launch("true", serviceAccountName="bob").pod
+        access = InCluster(_Api(kube), tmp_path)
+        for audience in ("vault", "vault", ""):
+            assert await access.token(pod, audience, 600) == "token of serviceaccounts/bob/token in ns"
+        bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}}
+        short = {"expirationSeconds": 600, **bound}
+        assert kube.asked == [{**short, "audiences": ["vault"]}, short]
+
+    asyncio.run(main())

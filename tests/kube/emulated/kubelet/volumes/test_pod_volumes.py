@@ -183,7 +183,7 @@ def test_changes_arrive_within_the_kubelets_period(tmp_path: Path) -> None:
         [mount] = await volumes.mounts(of, "main")
         api.config_map(a="2", b="3")
         async with asyncio.timeout(10):
-            while (Path(mount.host_path) / "a").read_text() != "2":
+            while (Path(mount.host_path) / "a").read_text() != "2":  # noqa: ASYNC110 - nobody says when a file changed
                 await asyncio.sleep(0.01)
         assert (Path(mount.host_path) / "b").read_text() == "3"
         del api.objects["ConfigMap", "cm"]
@@ -220,6 +220,6 @@ def test_what_is_written_is_counted_and_goes_with_the_pod(tmp_path: Path) -> Non
         assert 300_000 <= (await volumes.usage(of))["v"] < 400_000
         volumes.remove("u")
         await volumes.close()
-        assert not Path(mount.host_path).exists()
+        assert await volumes.usage(of) == {}
 
     run(main)

@@ -21,7 +21,7 @@ from mews.harness.errors import Lacks
 from mews.harness.extras import EXTRA_OF, check_installed, install, missing_of
 from mews.harness.leftovers import runtime_folder
 from mews.kube.emulated.kubelet.errors import EngineUnavailable
-from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
+from mews.kube.emulated.kubelet.mount_namespace import filters_lacking, namespaces_lacking
 
 _EXTRAS = {
     "cluster": ("wall-clock time and every cluster", ("embedded", "control-plane", "kind", "kubeconfig")),
@@ -58,6 +58,7 @@ def find_parts() -> Iterator[PartFinding]:
     for extra in dict.fromkeys(EXTRA_OF.values()):
         yield _extra(extra)
     yield _kernel("namespaces", "pods with a root and volumes of their own", namespaces_lacking())
+    yield _network()
     yield _fuse()
     yield _nvml()
     yield _descriptors()
@@ -79,6 +80,12 @@ def _extra(extra: str) -> PartFinding:
 def _kernel(name: str, purpose: str, lacking: str) -> PartFinding:
     how = f"{lacking}; allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
     return PartFinding(name, purpose, "" if lacking else "user, mount and host name", how)
+
+
+def _network() -> PartFinding:
+    lacking = filters_lacking()
+    how = f"{lacking}; needs Linux 5.9 or later, and seccomp filters that no other program listens to"
+    return PartFinding("pod network", "pods with ports of their own, Services", "" if lacking else "usable", how)
 
 
 def _fuse() -> PartFinding:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from mews.certificates import Certificates
 from mews.emulator.chassis.inventory import Hardware
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.ports import ClusterPorts
     from mews.harness.clusters.programs.control_plane import ControlPlane, Program
     from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+    from mews.kube.emulated.kubelet.podnet.network import PodNetwork
     from mews.kube.emulated.kubelet.process import ProcessRuntime
     from mews.kube.emulated.kubelet.runtime import EnginePort
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
@@ -82,6 +84,7 @@ class ServedPorts:
         self._containers = containers
         self._host_allowed = serving.host_access
         self._engine: ServedEngine | None = None
+        self._has_network = False
 
     def ports(self) -> ClusterPorts:
         """All of them."""
@@ -124,7 +127,8 @@ class ServedPorts:
         certifying = asyncio.ensure_future(self._trust.make())
         await asyncio.sleep(0)
         self._make_own_parts()
-        await certifying
+        lacking = asyncio.to_thread(self._network_lacking)
+        self._has_network = not (await asyncio.gather(certifying, lacking))[1]
         self._made = self._make_control_plane(self.scratch, self._trust.certificates)
         self.runtime = self._process_runtime(self._made)
         await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
@@ -150,7 +154,7 @@ class ServedPorts:
 
     def _process_runtime(self, control_plane: ControlPlane) -> ProcessRuntime:
         from mews.harness.systems import find_program
-        from mews.kube.emulated.controllers.service_names import HOSTS_FILE
+        from mews.kube.emulated.controllers.service_names import HOSTS_FILE, POD_NAMES
         from mews.kube.emulated.kubelet.in_cluster import InCluster
         from mews.kube.emulated.kubelet.pod_roots import PodRoots
         from mews.kube.emulated.kubelet.process import ProcessRuntime
@@ -172,12 +176,32 @@ class ServedPorts:
         self.pod_volumes = PodVolumes(
             access.kube, folder, host_paths, provisioned=self.volumes, tokens=access, speed=self._run.speed
         )
+        network, names = self._pod_network(control_plane), self.names_file
         roots = PodRoots(
-            folder, self.pod_volumes, names=self.names_file, shared=[self.scratch], host_allowed=self._host_allowed
-        )
+            folder, self.pod_volumes, names=names if network is None else names.with_name(POD_NAMES),
+            shared=[self.scratch], host_allowed=self._host_allowed, network=network,
+        )  # fmt: skip
         return ProcessRuntime(
             folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots
         )
+
+    @staticmethod
+    def _network_lacking() -> str:
+        from mews.kube.emulated.kubelet.mount_namespace import filters_lacking
+
+        return filters_lacking()
+
+    def _pod_network(self, control_plane: ControlPlane) -> PodNetwork | None:
+        """That of the pods that run as processes; None where this machine cannot give them one."""
+        from mews.kube.emulated.controllers.service_names import TABLE
+        from mews.kube.emulated.kubelet.podnet.network import PodNetwork
+        from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
+
+        if not self._has_network:
+            return None
+        api = urlsplit(control_plane.url)
+        table = ServiceTable(self.names_file.with_name(TABLE), (str(api.hostname), int(api.port or 0)))
+        return PodNetwork(self.scratch / "net.sock", table, self._run.rng("pod-network"))
 
     def engine(self, host: str) -> EnginePort | None:
         """What runs real images on that host."""

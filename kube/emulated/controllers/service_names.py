@@ -1,14 +1,17 @@
-"""Stands in for cluster DNS where there is none: the names of headless services' pods, in a file like /etc/hosts.
+"""Stands in for cluster DNS and kube-proxy where there are none: names of services and pods, in a file like /etc/hosts.
 
 Pods of an emulated node are processes with an address of 127.0.0.0/8; they find the file by the environment variable
-MEWS_HOSTS.
+MEWS_HOSTS, with the addresses of pods. Beside it lies one for pods that reach the addresses of services, too, and the
+table of services by which they do.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mews.kube.api.objects import Object, is_terminal, labels_of, name_of, namespace_of
 from mews.kube.api.resources import PODS, SERVICES
@@ -16,6 +19,9 @@ from mews.kube.client.informer import Informer
 from mews.kube.component import Context
 
 HOSTS_FILE = "MEWS_HOSTS"
+POD_NAMES, TABLE = "pod-hosts", "services"
+"""Names of the files beside it."""
+_API = ("default", "kubernetes")
 
 
 class ServiceNames:
@@ -41,11 +47,25 @@ class ServiceNames:
                 await self._changed.wait()
 
     def _write(self) -> None:
-        lines = names(self._services.items(), list(self._pods.items()))
-        text = "".join(f"{address} {' '.join(known)}\n" for address, known in lines)
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(self._file)
+        services, pods = list(self._services.items()), list(self._pods.items())
+        _replace(self._file, _hosts(names(services, pods)))
+        _replace(self._file.with_name(POD_NAMES), _hosts([*service_addresses(services, pods), *pod_names(pods)]))
+        rows = sorted(service_rows(services, pods))
+        _replace(self._file.with_name(TABLE), "".join(f"{' '.join(row)}\n" for row in rows))
+
+
+def _hosts(lines: Iterable[tuple[str, tuple[str, ...]]]) -> str:
+    return "".join(f"{address} {' '.join(known)}\n" for address, known in lines)
+
+
+def _replace(file: Path, text: str) -> None:
+    """In one step, and only what changed: readers look at when that was."""
+    with contextlib.suppress(OSError):
+        if file.read_text("utf-8") == text:
+            return
+    fresh = file.with_suffix(".new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(file)
 
 
 def names(services: Iterable[Object], pods: Iterable[Object]) -> list[tuple[str, tuple[str, ...]]]:
@@ -61,6 +81,69 @@ def names(services: Iterable[Object], pods: Iterable[Object]) -> list[tuple[str,
                 known = (short, f"{short}.svc", f"{short}.svc.cluster.local")
                 found.append((str(pod["status"]["podIP"]), known))
     return found
+
+
+def service_addresses(services: Iterable[Object], pods: Sequence[Object]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(address, names) for every service: its own address, of a headless one those of its pods."""
+    for service in services:
+        address = str((service.get("spec") or {}).get("clusterIP") or "")
+        if address in ("", "None"):
+            yield from names([service], pods)
+        else:
+            short = f"{name_of(service)}.{namespace_of(service)}"
+            yield address, (short, f"{short}.svc", f"{short}.svc.cluster.local")
+
+
+def pod_names(pods: Iterable[Object]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(address, names) of pods that have a host name in a subdomain, as a headless service publishes them."""
+    for pod in pods:
+        spec, address = pod["spec"], (pod.get("status") or {}).get("podIP")
+        if address and spec.get("hostname") and spec.get("subdomain") and not is_terminal(pod):
+            short = f"{spec['hostname']}.{spec['subdomain']}.{namespace_of(pod)}"
+            yield str(address), (short, f"{short}.svc", f"{short}.svc.cluster.local")
+
+
+def service_rows(services: Iterable[Object], pods: Sequence[Object]) -> Iterator[tuple[str, ...]]:
+    """For each port of a service with an address: address, port, protocol, and one row for each pod that serves it:
+    the pod's address and port. ``api`` is in their place for the API's own service."""
+    for service in services:
+        spec: Mapping[str, Any] = service.get("spec") or {}
+        address, selector = str(spec.get("clusterIP") or ""), spec.get("selector") or {}
+        is_api = (namespace_of(service), name_of(service)) == _API
+        if address in ("", "None") or not (selector or is_api):
+            continue
+        serving = [
+            pod
+            for pod in pods
+            if selector
+            and namespace_of(pod) == namespace_of(service)
+            and _selects(selector, labels_of(pod))
+            and (spec.get("publishNotReadyAddresses") or _is_ready(pod))
+        ]
+        for port in spec.get("ports") or ():
+            row = (address, str(port["port"]), str(port.get("protocol") or "TCP"))
+            yield row
+            if is_api:
+                yield (*row, "api")
+            for pod in serving:
+                target = _target(pod, port)
+                if target:
+                    yield (*row, str(pod["status"]["podIP"]), str(target))
+
+
+def _is_ready(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ())
+    return bool(status.get("podIP")) and ready and not is_terminal(pod)
+
+
+def _target(pod: Object, port: Mapping[str, Any]) -> int:
+    """The pod's port that a service's leads to; 0 where the pod has none of that name."""
+    wanted = port.get("targetPort") or port["port"]
+    if isinstance(wanted, int):
+        return wanted
+    declared = (each for container in pod["spec"]["containers"] for each in container.get("ports") or ())
+    return next((int(each["containerPort"]) for each in declared if each.get("name") == wanted), 0)
 
 
 def _selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

@@ -24,7 +24,8 @@ Mounts = Sequence[tuple[Path, str]]
 class ContainerRoot(Struct, frozen=True):
     """The root of one container: this machine's folders except /tmp, read-only unless ``machine_writable``, and over
     them the mounts. ``user`` and ``group`` are what this process' user and group are called inside; ``stage`` is an
-    empty folder of this machine, ``folder`` the container's working folder; "" as ``hostname`` is this machine's."""
+    empty folder of this machine, ``folder`` the container's working folder; "" as ``hostname`` is this machine's.
+    ``door`` is the socket of its pod's network and ``ip`` the pod's address; "": it has this machine's network."""
 
     mounts: tuple[Mount, ...]
     stage: Path
@@ -32,6 +33,8 @@ class ContainerRoot(Struct, frozen=True):
     user: int
     group: int
     hostname: str = ""
+    door: str = ""
+    ip: str = ""
     machine_writable: bool = False
 
     @property
@@ -43,7 +46,17 @@ class ContainerRoot(Struct, frozen=True):
             for mount in self.mounts
             for word in ("ro" if mount.read_only else "rw", mount.host_path, mount.container_path)
         ]
-        return (self.hostname, str(self.user), str(self.group), str(self.stage), self.folder, mode, *placed)
+        return (
+            self.hostname,
+            str(self.user),
+            str(self.group),
+            str(self.stage),
+            self.folder,
+            self.door,
+            self.ip,
+            mode,
+            *placed,
+        )
 
 
 @cache
@@ -62,6 +75,23 @@ def namespaces_lacking() -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return "" if asked.returncode == 0 else asked.stderr.strip() or f"exit code {asked.returncode}"
+
+
+@cache
+def filters_lacking() -> str:
+    """Why pods cannot have a network of their own here; "" where they can (asked once, blocking)."""
+    import subprocess
+
+    lacking = namespaces_lacking()
+    if lacking:
+        return lacking
+    try:
+        words = [*_PYTHON, "filter", "2", "--"]
+        asked = subprocess.run(words, capture_output=True, text=True, timeout=_PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = asked.stderr.strip().splitlines()
+    return "" if asked.returncode == 0 else lines[-1] if lines else f"exit code {asked.returncode}"
 
 
 class NamespaceStart:
@@ -96,7 +126,7 @@ class NamespaceStart:
         os.close(self._read)
 
 
-def entry_of(pid: int, folder: str = "") -> tuple[str, ...]:
-    """What goes before a command that is to see what that process sees; ``folder`` is where it starts, "": where it
-    is."""
-    return (*_PYTHON, "enter", str(pid), *([folder] if folder else []), "--")
+def entry_of(pid: int, root: ContainerRoot | None = None) -> tuple[str, ...]:
+    """What goes before a command that is to see what that process sees; ``root`` is its container's, where it has one:
+    there it starts in the container's folder and is in the pod's network."""
+    return (*_PYTHON, "enter", str(pid), *([] if root is None else [root.folder, root.door, root.ip]), "--")

@@ -1,13 +1,19 @@
 """Runs as a script, before a container's program takes its place: puts files where the program looks for them.
 
 ``boot FD SOURCE TARGET [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE
-stands at TARGET, also where the machine has no such path. ``contain FD HOSTNAME UID GID STAGE FOLDER MODE [MODE SOURCE
-TARGET]... -- PROGRAM...`` makes a root for a container, and gives it a host name: this machine's folders, except /tmp,
-with MODE ``ro`` or ``rw``, and over them each SOURCE at TARGET. UID and GID are what the user and group of the caller
-are called inside; STAGE is an empty folder, FOLDER the working folder. ``enter PID [FOLDER] -- PROGRAM...`` joins the
-namespaces of a process. What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing
-of it needs root, and nothing changes outside the namespaces. Only the standard library is imported: a container waits
-for it.
+stands at TARGET, also where the machine has no such path.
+
+``contain FD HOSTNAME UID GID STAGE FOLDER DOOR IP MODE [MODE SOURCE TARGET]... -- PROGRAM...`` makes a root for a
+container, and gives it a host name: this machine's folders, except /tmp, with MODE ``ro`` or ``rw``, and over them each
+SOURCE at TARGET. UID and GID are what the user and group of the caller are called inside; STAGE is an empty folder,
+FOLDER the working folder.
+
+``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, a socket, who listens
+there answers each bind(2) and connect(2) of the program, which is in the pod of address IP; ``filter FD --`` only finds
+out whether anybody could.
+
+What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and
+nothing changes outside the namespaces. Only the standard library is imported: a container waits for it.
 """
 
 from __future__ import annotations
@@ -26,6 +32,16 @@ _KEPT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 
 _DETACH = 2
 _SET_PARENT_DEATH_SIGNAL = 1
 _MOUNT_SETATTR, _AT_CWD, _AT_RECURSIVE = 442, -100, 0x8000
+_NO_NEW_PRIVILEGES = 38
+_SECCOMP = {
+    "x86_64": (317, 0xC000003E, (42, 49)),
+    "aarch64": (277, 0xC00000B7, (200, 203)),
+    "riscv64": (277, 0xC00000F3, (200, 203)),
+}
+"""Machine -> number of seccomp(2), its name in filters (AUDIT_ARCH), numbers of bind(2) and connect(2)."""
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
+_LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
 _MACHINE, _ROOM = "/.machine", "/.room"
 """While a container's root is made: where the machine's root is seen, and where folders in memory begin."""
 _LIVE = ("dev", "proc")
@@ -227,9 +243,52 @@ def _freeze(path: str, depth: int = _AT_RECURSIVE) -> None:
         _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
+class _Door:
+    """The way to whoever answers the program's binds and connects; "" as ``path``: nobody does."""
+
+    def __init__(self, path: str, ip: str) -> None:
+        self._ip = ip
+        self._socket = None
+        if path:
+            import _socket  # without the module socket, which takes as long as all else here
+
+            self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+            self._socket.connect(path)
+
+    def close_behind(self) -> None:
+        """From now on the program asks."""
+        if self._socket is None:
+            return
+        listener = _filter()
+        self._socket.sendmsg([self._ip.encode()], [(1, 1, struct.pack("=i", listener))])  # SOL_SOCKET, SCM_RIGHTS
+        self._socket.recv(1)
+        os.close(listener)
+        self._socket.close()
+
+
+def _filter() -> int:
+    """Have the kernel ask before each bind and connect; returns the descriptor by which it asks."""
+    seccomp, machine, calls = _SECCOMP[os.uname().machine]
+    lines = [
+        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, 3, machine),
+        (_LOAD, 0, 0, 0), (_JUMP_EQUAL, 2, 0, calls[0]), (_JUMP_EQUAL, 1, 0, calls[1]),
+        (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ASK),
+    ]  # fmt: skip
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    program = struct.pack("@HP", len(lines), ctypes.addressof(code))
+    _call("prctl", _NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3)
+    # A program whose call is interrupted would make it again: it is to wait (since Linux 5.19).
+    for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):
+        listener = _libc.syscall(ctypes.c_long(seccomp), ctypes.c_long(_SET_FILTER), ctypes.c_ulong(flags), program)
+        if listener >= 0:
+            os.set_inheritable(listener, False)
+            return int(listener)
+    raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
 def _contain(words: list[str]) -> None:
-    hostname, user, group, stage, folder, mode, *mounts = words
-    starter = os.getppid()
+    hostname, user, group, stage, folder, path, ip, mode, *mounts = words
+    starter, door = os.getppid(), _Door(path, ip)
     _unshare(_NEW_NAMES, user=int(user), group=int(group))
     if hostname:
         _call("sethostname", os.fsencode(hostname), ctypes.c_size_t(len(os.fsencode(hostname))))
@@ -247,20 +306,22 @@ def _contain(words: list[str]) -> None:
     _call("prctl", _SET_PARENT_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
     if os.getppid() != starter:
         os._exit(128 + signal.SIGKILL)
+    door.close_behind()
 
 
 def _of(pid: str, kind: str) -> str:
     return f"/proc/{pid}/ns/{kind}"
 
 
-def _enter(pid: str, folder: str = "") -> None:
-    folder = folder or os.getcwd()
+def _enter(pid: str, folder: str = "", path: str = "", ip: str = "") -> None:
+    folder, door = folder or os.getcwd(), _Door(path, ip)
     joined = [kind for kind in ("user", "mnt", "uts") if not os.path.samefile(_of(pid, kind), _of("self", kind))]
     descriptors = [os.open(_of(pid, kind), os.O_RDONLY) for kind in joined]  # before what they show is another's
     for descriptor in descriptors:
         _call("setns", descriptor, 0)
         os.close(descriptor)
     os.chdir(folder)
+    door.close_behind()
 
 
 def _main() -> None:
@@ -272,7 +333,7 @@ def _main() -> None:
             _enter(*words)
         else:
             os.set_inheritable(fault, fault == 2)  # standard error is the program's, too
-            (_boot if verb == "boot" else _contain)(words[1:])
+            {"boot": _boot, "contain": _contain, "filter": lambda _: _filter()}[verb](words[1:])
         if program:
             os.execvp(program[0], program)
     except OSError as error:

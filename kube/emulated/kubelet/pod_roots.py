@@ -6,6 +6,7 @@ this machine's what its image and its variables name.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
@@ -21,7 +22,8 @@ from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hosts_files import HostsFiles
 from mews.kube.emulated.kubelet.images import SHELLS
-from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot
+from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, filters_lacking
+from mews.kube.emulated.kubelet.podnet.network import PodNetwork
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
@@ -37,7 +39,7 @@ _LONGEST_HOSTNAME = 63
 class PodRoots:
     """Makes them for the containers of a cluster's processes, below ``folder``. ``names`` is the cluster's file of
     service names. Folders that are ``shared`` are found, and written, where they are; with ``host_allowed`` all of this
-    machine is."""
+    machine is. ``network`` is the pods' own; without it they have this machine's."""
 
     def __init__(
         self,
@@ -47,7 +49,9 @@ class PodRoots:
         names: Path | None = None,
         shared: Sequence[Path] = (),
         host_allowed: bool = False,
+        network: PodNetwork | None = None,
     ) -> None:
+        self._network = network
         self._folder = folder
         self._volumes = volumes
         self._hosts = HostsFiles(folder, names)
@@ -82,8 +86,18 @@ class PodRoots:
             user=user,
             group=group,
             hostname="" if pod["spec"].get("hostNetwork") else hostname_of(pod),
+            door=await self._door(launch),
+            ip=launch.ip,
             machine_writable=self._host_allowed,
         )
+
+    async def _door(self, launch: Launch) -> str:
+        """The way to the pod's network, "" where it has this machine's."""
+        is_own = launch.ip.startswith("127.") and not launch.pod["spec"].get("hostNetwork")
+        if self._network is None or not is_own or await asyncio.to_thread(filters_lacking):
+            return ""
+        self._network.open()
+        return str(self._network.path)
 
     def _machine(self, launch: Launch, env: Mapping[str, str], work: Path) -> Iterator[Mount]:
         """What of this machine is seen beside its read-only root."""
@@ -105,6 +119,8 @@ class PodRoots:
         """Follow nothing any more."""
         await self._hosts.close()
         await self._volumes.close()
+        if self._network is not None:
+            await self._network.close()
 
 
 def hostname_of(pod: Object) -> str:

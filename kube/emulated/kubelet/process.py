@@ -250,7 +250,7 @@ class ProcessRuntime:
             await started.stop(0.0)
             started.finish()
             raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {fault}")
-        started.enter_by(entry_of(started.pid, seen.folder if isinstance(seen, ContainerRoot) else ""))
+        started.enter_by(entry_of(started.pid, seen if isinstance(seen, ContainerRoot) else None))
         return started
 
     async def _started(

@@ -1,0 +1,77 @@
+"""Which addresses a pod's sockets get. Pure.
+
+A pod has two of this machine's loopback addresses: its own, status.podIP, by which all others know it, and one that
+stands for its 127.0.0.1. So pods with the same ports do not meet, and what listens on 127.0.0.1 alone is not found at
+the pod's address, as in a network namespace.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+_ANY, _LOOPBACK = ("0.0.0.0", "::"), ("127.0.0.1", "::1")
+_MAPPED = "::ffff:"
+
+Listens = Callable[[str, int], bool]
+"""Whether something listens at an address and port of this machine."""
+Pick = Callable[[Sequence[tuple[str, int]]], tuple[str, int]]
+"""One of some endpoints."""
+Services = Mapping[tuple[str, int, str], Sequence[tuple[str, int]]]
+"""(address of a Service, port, ``TCP`` or ``UDP``) -> its endpoints that are ready."""
+
+
+class NoEndpoint(Exception):
+    """A Service has no endpoint that is ready: its connections are refused, as kube-proxy does."""
+
+
+class PodAddress(Struct, frozen=True):
+    """A pod's two addresses."""
+
+    ip: str
+
+    @property
+    def local(self) -> str:
+        """Its 127.0.0.1: 127.78.2.3 for 127.77.2.3."""
+        first, second, rest = self.ip.split(".", 2)
+        return f"{first}.{int(second) + 1}.{rest}"
+
+
+def bound(pod: PodAddress, ip: str) -> str | None:
+    """Where a socket is bound that is to be bound at ``ip``; None: right there."""
+    if ip in _ANY:
+        return pod.ip
+    return pod.local if ip in _LOOPBACK else None
+
+
+def connected(
+    pod: PodAddress, ip: str, port: int, kind: str, *, listens: Listens, services: Services, pick: Pick
+) -> tuple[str, int] | None:
+    """Where a socket is connected that is to be connected to ``ip``; None: right there. ``kind``: TCP or UDP.
+
+    What a pod does not have at its 127.0.0.1 is this machine's, which has the API there.
+
+    Raises NoEndpoint.
+    """
+    if ip in _ANY or ip in _LOOPBACK:
+        return next(((own, port) for own in (pod.local, pod.ip) if listens(own, port)), None)
+    endpoints = services.get((ip, port, kind))
+    if endpoints is None:
+        return None
+    if not endpoints:
+        raise NoEndpoint(f"no endpoint of {ip}:{port} is ready")
+    return pick(endpoints)
+
+
+def plain(ip: str) -> str:
+    """An address of IPv4 in the form of IPv6 as one of IPv4; others as they are."""
+    address = ipaddress.ip_address(ip)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(address if mapped is None else mapped)
+
+
+def mapped(ip: str) -> str:
+    """An address of IPv4 for a socket of IPv6."""
+    return ip if ":" in ip else f"{_MAPPED}{ip}"

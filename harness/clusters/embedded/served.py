@@ -199,8 +199,12 @@ class ServedPorts:
 
         if not self._has_network:
             return None
-        api = urlsplit(control_plane.url)
-        table = ServiceTable(self.names_file.with_name(TABLE), (str(api.hostname), int(api.port or 0)))
+
+        def api() -> tuple[str, int]:
+            found = urlsplit(control_plane.url)
+            return str(found.hostname), int(found.port or 0)
+
+        table = ServiceTable(self.names_file.with_name(TABLE), api)
         return PodNetwork(self.scratch / "net.sock", table, self._run.rng("pod-network"))
 
     def engine(self, host: str) -> EnginePort | None:

@@ -141,7 +141,7 @@ class StackUnits:
             if configured.system.service_names and not named:
                 named = True
                 units += self._service_names()
-        return units
+        return units if named else [*units, *self._service_names()]
 
     def _system(self, configured: ConfiguredSystem) -> Iterator[Unit]:
         for name, component in configured.components():

@@ -3,6 +3,7 @@ has changed: a line is address, port, protocol, and address and port of an endpo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from mews.kube.emulated.kubelet.podnet.addresses import Services
@@ -12,9 +13,9 @@ API = "api"
 
 
 class ServiceTable:
-    """Of the file at ``path``, which need not be there; ``api`` is where the API is."""
+    """Of the file at ``path``, which need not be there; ``api`` says where the API is, once pods run."""
 
-    def __init__(self, path: Path, api: tuple[str, int]) -> None:
+    def __init__(self, path: Path, api: Callable[[], tuple[str, int]]) -> None:
         self._path = path
         self._api = api
         self._stamp = (0, 0)
@@ -25,7 +26,7 @@ class ServiceTable:
         try:
             found = self._path.stat()
             if (found.st_ino, found.st_mtime_ns) != self._stamp:
-                self._services = read_services(self._path.read_text("utf-8"), self._api)
+                self._services = read_services(self._path.read_text("utf-8"), self._api())
                 self._stamp = (found.st_ino, found.st_mtime_ns)
         except OSError:
             return {}

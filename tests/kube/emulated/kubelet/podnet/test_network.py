@@ -63,7 +63,7 @@ class Pods:
         kube: Any = lambda: None  # noqa: E731
         self._pods = folder / "pods"
         volumes = PodVolumes(kube, self._pods, NodeHostPaths(lambda node: folder / node, lambda host: None))
-        services = ServiceTable(self.table, ("127.0.0.1", 1))
+        services = ServiceTable(self.table, lambda: ("127.0.0.1", 1))
         self.network = PodNetwork(folder / "net", services, random.Random(1))
         self.runtime = ProcessRuntime(
             self._pods, roots=PodRoots(self._pods, volumes, shared=[self._pods], network=self.network)

@@ -205,7 +205,7 @@ class ServedPorts:
             return str(found.hostname), int(found.port or 0)
 
         table = ServiceTable(self.names_file.with_name(TABLE), api)
-        return PodNetwork(self.scratch / "net.sock", table, self._run.rng("pod-network"))
+        return PodNetwork(table, self._run.rng("pod-network"))
 
     def engine(self, host: str) -> EnginePort | None:
         """What runs real images on that host."""

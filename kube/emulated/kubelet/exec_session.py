@@ -20,11 +20,13 @@ _DRAIN_S = 1.0
 
 
 class Surroundings(Struct, frozen=True):
-    """What commands of one container run in: variables, folder, and what they are started by (its namespaces)."""
+    """What commands of one container run in: variables, folder, and what they are started by (its namespaces), with the
+    descriptors that it inherits."""
 
     env: Mapping[str, str]
     folder: Path
     entry: tuple[str, ...] = ()
+    passed: tuple[int, ...] = ()
 
     def check(self, command: Sequence[str]) -> None:
         """Raises StartRefused for a program that is not there."""
@@ -74,7 +76,7 @@ async def _on_a_terminal(command: Sequence[str], streams: StandardStreams, aroun
     argv, leads = with_terminal((*around.entry, *command))
     end = terminal.process_end
     env = {"TERM": "xterm", **around.env}
-    around = Surroundings(env, around.folder, around.entry)
+    around = Surroundings(env, around.folder, around.entry, around.passed)
     try:
         process = await _started(argv, around, stdin=end, stdout=end, stderr=end, session=not leads)
     except StartRefused:
@@ -100,7 +102,7 @@ async def _started(
     try:
         return await asyncio.create_subprocess_exec(
             *argv, stdin=stdin, stdout=stdout, stderr=stderr, env=dict(around.env), cwd=around.folder,
-            start_new_session=session,
+            start_new_session=session, pass_fds=around.passed,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise StartRefused(f"exec {argv[0]}: {error}") from error

@@ -25,7 +25,7 @@ class ContainerRoot(Struct, frozen=True):
     """The root of one container: this machine's folders except /tmp, read-only unless ``machine_writable``, and over
     them the mounts. ``user`` and ``group`` are what this process' user and group are called inside; ``stage`` is an
     empty folder of this machine, ``folder`` the container's working folder; "" as ``hostname`` is this machine's.
-    ``door`` is the socket of its pod's network and ``ip`` the pod's address; "": it has this machine's network."""
+    ``door`` is the descriptor of its pod's network and ``ip`` the pod's address; None: it has this machine's."""
 
     mounts: tuple[Mount, ...]
     stage: Path
@@ -33,9 +33,19 @@ class ContainerRoot(Struct, frozen=True):
     user: int
     group: int
     hostname: str = ""
-    door: str = ""
+    door: int | None = None
     ip: str = ""
     machine_writable: bool = False
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        """Descriptors that whoever enters inherits."""
+        return () if self.door is None else (self.door,)
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        """What whoever enters must know: working folder, network, address."""
+        return (self.folder, "" if self.door is None else str(self.door), self.ip)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -46,17 +56,7 @@ class ContainerRoot(Struct, frozen=True):
             for mount in self.mounts
             for word in ("ro" if mount.read_only else "rw", mount.host_path, mount.container_path)
         ]
-        return (
-            self.hostname,
-            str(self.user),
-            str(self.group),
-            str(self.stage),
-            self.folder,
-            self.door,
-            self.ip,
-            mode,
-            *placed,
-        )
+        return (self.hostname, str(self.user), str(self.group), str(self.stage), *self.entry, mode, *placed)
 
 
 @cache
@@ -95,16 +95,19 @@ def filters_lacking() -> str:
 
 
 class NamespaceStart:
-    """The start of one process in namespaces: ``prefix`` goes before its program, ``descriptor`` is passed on."""
+    """The start of one process in namespaces: ``prefix`` goes before its program, descriptors that are ``passed``
+    are inherited."""
 
     def __init__(self, mounts: Mounts | ContainerRoot) -> None:
         self._read, self.descriptor = os.pipe()
         os.set_inheritable(self.descriptor, True)
         if isinstance(mounts, ContainerRoot):
             self.prefix = (*_PYTHON, "contain", str(self.descriptor), *mounts.words, "--")
+            self.passed = (self.descriptor, *mounts.passed)
         else:
             placed = [word for source, target in mounts for word in (str(source), target)]
             self.prefix = (*_PYTHON, "boot", str(self.descriptor), *placed, "--")
+            self.passed = (self.descriptor,)
 
     async def fault(self) -> str:
         """Once the program runs: ""; else why it does not."""
@@ -129,4 +132,4 @@ class NamespaceStart:
 def entry_of(pid: int, root: ContainerRoot | None = None) -> tuple[str, ...]:
     """What goes before a command that is to see what that process sees; ``root`` is its container's, where it has one:
     there it starts in the container's folder and is in the pod's network."""
-    return (*_PYTHON, "enter", str(pid), *([] if root is None else [root.folder, root.door, root.ip]), "--")
+    return (*_PYTHON, "enter", str(pid), *(() if root is None else root.entry), "--")

@@ -8,9 +8,9 @@ container, and gives it a host name: this machine's folders, except /tmp, with M
 SOURCE at TARGET. UID and GID are what the user and group of the caller are called inside; STAGE is an empty folder,
 FOLDER the working folder.
 
-``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, a socket, who listens
-there answers each bind(2) and connect(2) of the program, which is in the pod of address IP; ``filter FD --`` only finds
-out whether anybody could.
+``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor of a
+socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP;
+``filter FD --`` only finds out whether anybody could.
 
 What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and
 nothing changes outside the namespaces. Only the standard library is imported: a container waits for it.
@@ -243,27 +243,17 @@ def _freeze(path: str, depth: int = _AT_RECURSIVE) -> None:
         _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
-class _Door:
-    """The way to whoever answers the program's binds and connects; "" as ``path``: nobody does."""
+def _join_network(door: str, ip: str) -> None:
+    """From now on whoever holds the other end of the socket answers the program's binds and connects; "" as ``door``:
+    nobody does."""
+    if not door:
+        return
+    import _socket  # without the module socket, which takes as long as all else here
 
-    def __init__(self, path: str, ip: str) -> None:
-        self._ip = ip
-        self._socket = None
-        if path:
-            import _socket  # without the module socket, which takes as long as all else here
-
-            self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-            self._socket.connect(path)
-
-    def close_behind(self) -> None:
-        """From now on the program asks."""
-        if self._socket is None:
-            return
-        listener = _filter()
-        self._socket.sendmsg([self._ip.encode()], [(1, 1, struct.pack("=i", listener))])  # SOL_SOCKET, SCM_RIGHTS
-        self._socket.recv(1)
-        os.close(listener)
-        self._socket.close()
+    way, listener = _socket.socket(fileno=int(door)), _filter()
+    way.sendmsg([ip.encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("=i", listener))])
+    way.close()
+    os.close(listener)
 
 
 def _filter() -> int:
@@ -287,8 +277,8 @@ def _filter() -> int:
 
 
 def _contain(words: list[str]) -> None:
-    hostname, user, group, stage, folder, path, ip, mode, *mounts = words
-    starter, door = os.getppid(), _Door(path, ip)
+    hostname, user, group, stage, folder, door, ip, mode, *mounts = words
+    starter = os.getppid()
     _unshare(_NEW_NAMES, user=int(user), group=int(group))
     if hostname:
         _call("sethostname", os.fsencode(hostname), ctypes.c_size_t(len(os.fsencode(hostname))))
@@ -306,22 +296,22 @@ def _contain(words: list[str]) -> None:
     _call("prctl", _SET_PARENT_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
     if os.getppid() != starter:
         os._exit(128 + signal.SIGKILL)
-    door.close_behind()
+    _join_network(door, ip)
 
 
 def _of(pid: str, kind: str) -> str:
     return f"/proc/{pid}/ns/{kind}"
 
 
-def _enter(pid: str, folder: str = "", path: str = "", ip: str = "") -> None:
-    folder, door = folder or os.getcwd(), _Door(path, ip)
+def _enter(pid: str, folder: str = "", door: str = "", ip: str = "") -> None:
+    folder = folder or os.getcwd()
     joined = [kind for kind in ("user", "mnt", "uts") if not os.path.samefile(_of(pid, kind), _of("self", kind))]
     descriptors = [os.open(_of(pid, kind), os.O_RDONLY) for kind in joined]  # before what they show is another's
     for descriptor in descriptors:
         _call("setns", descriptor, 0)
         os.close(descriptor)
     os.chdir(folder)
-    door.close_behind()
+    _join_network(door, ip)
 
 
 def _main() -> None:

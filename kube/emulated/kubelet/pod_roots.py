@@ -91,13 +91,12 @@ class PodRoots:
             machine_writable=self._host_allowed,
         )
 
-    async def _door(self, launch: Launch) -> str:
-        """The way to the pod's network, "" where it has this machine's."""
+    async def _door(self, launch: Launch) -> int | None:
+        """The way to the pod's network; None where it has this machine's."""
         is_own = launch.ip.startswith("127.") and not launch.pod["spec"].get("hostNetwork")
         if self._network is None or not is_own or await asyncio.to_thread(filters_lacking):
-            return ""
-        self._network.open()
-        return str(self._network.path)
+            return None
+        return self._network.descriptor
 
     def _machine(self, launch: Launch, env: Mapping[str, str], work: Path) -> Iterator[Mount]:
         """What of this machine is seen beside its read-only root."""

@@ -84,9 +84,9 @@ class RealProcess:
         self.finish()
         return code if code >= 0 else 128 - code
 
-    def enter_by(self, entry: tuple[str, ...]) -> None:
-        """Commands see what the process sees by going through that program first."""
-        self._around = replace(self._around, entry=entry)
+    def enter_by(self, entry: tuple[str, ...], passed: tuple[int, ...] = ()) -> None:
+        """Commands see what the process sees by going through that program first, which inherits descriptors."""
+        self._around = replace(self._around, entry=entry, passed=passed)
 
     def finish(self) -> None:
         """Its process is gone: read what it left, close its streams."""
@@ -118,6 +118,7 @@ class RealProcess:
                 env=dict(self._around.env),
                 cwd=self._around.folder,
                 start_new_session=True,
+                pass_fds=self._around.passed,
             )
         except OSError as error:
             return ExecResult(127, b"", f"exec {command[0]}: {error.strerror}\n".encode())
@@ -250,7 +251,8 @@ class ProcessRuntime:
             await started.stop(0.0)
             started.finish()
             raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {fault}")
-        started.enter_by(entry_of(started.pid, seen if isinstance(seen, ContainerRoot) else None))
+        root = seen if isinstance(seen, ContainerRoot) else None
+        started.enter_by(entry_of(started.pid, root), () if root is None else root.passed)
         return started
 
     async def _started(
@@ -340,7 +342,7 @@ def _prefix(start: NamespaceStart | None) -> tuple[str, ...]:
 
 
 def _passed(start: NamespaceStart | None) -> tuple[int, ...]:
-    return () if start is None else (start.descriptor,)
+    return () if start is None else start.passed
 
 
 def _make(folder: Path) -> Path:

@@ -21,55 +21,40 @@ from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 _BIND_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT: the port is chosen when the socket is connected, as without a bind."""
 _LISTENS, _TABLES = "0A", ("tcp", "tcp6")
-_AT_ONCE = 64
+_LONGEST_IP = 64
 
 
 class PodNetwork:
-    """The network of one cluster's process pods. Each process that enters a pod hands over the listener of its filter
-    by the socket at ``path``, with its pod's address, and goes on when that is taken."""
+    """The network of one cluster's process pods. Each process that enters a pod sends the listener of its filter
+    through ``descriptor``, which it inherits, with its pod's address."""
 
-    def __init__(self, path: Path, services: ServiceTable, rng: random.Random) -> None:
-        self.path = path
+    def __init__(self, services: ServiceTable, rng: random.Random) -> None:
         self._services = services
         self._rng = rng
-        self._door: socket.socket | None = None
-        self._arriving: set[socket.socket] = set()
+        self._ours: socket.socket | None = None
+        self._theirs: socket.socket | None = None
         self._pods: dict[int, PodAddress] = {}
         self._connecting: set[asyncio.Task[None]] = set()
 
-    def open(self) -> None:
-        """Be there for processes from now on; does nothing the second time.
+    @property
+    def descriptor(self) -> int:
+        """What processes inherit.
 
-        Raises OSError.
+        Raises OSError where no more files may be open.
         """
-        if self._door is not None:
-            return
-        self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._door.setblocking(False)
-        self._door.bind(str(self.path))
-        self._door.listen(_AT_ONCE)
-        asyncio.get_running_loop().add_reader(self._door, self._arrive)
+        if self._theirs is None:
+            self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._ours.setblocking(False)
+            asyncio.get_running_loop().add_reader(self._ours, self._take_over, self._ours)
+        return self._theirs.fileno()
 
-    def _arrive(self) -> None:
-        assert self._door is not None, "open until closed"
-        with contextlib.suppress(BlockingIOError):
-            guest, _ = self._door.accept()
-            guest.setblocking(False)
-            self._arriving.add(guest)
-            asyncio.get_running_loop().add_reader(guest, self._take_over, guest)
-
-    def _take_over(self, guest: socket.socket) -> None:
-        """The address of a pod and a listener; or nothing, where the process has ended before."""
-        data, descriptors, _, _ = socket.recv_fds(guest, 64, 1)
-        asyncio.get_running_loop().remove_reader(guest)
+    def _take_over(self, ours: socket.socket) -> None:
+        """A listener. Whose it is goes on without waiting: what it asks meanwhile is kept by the kernel."""
+        data, descriptors, _, _ = socket.recv_fds(ours, _LONGEST_IP, 1)
         for listener in descriptors:
             os.set_inheritable(listener, False)
             self._pods[listener] = PodAddress(data.decode("ascii"))
             asyncio.get_running_loop().add_reader(listener, self._look, listener)
-            with contextlib.suppress(OSError):
-                guest.send(b"1")
-        self._arriving.discard(guest)
-        guest.close()
 
     def _look(self, listener: int) -> None:
         try:
@@ -140,19 +125,14 @@ class PodNetwork:
 
     async def close(self) -> None:
         """Answer no more; the processes must have ended."""
-        loop = asyncio.get_running_loop()
         for listener in list(self._pods):
             self._forget(listener)
-        for guest in self._arriving:
-            loop.remove_reader(guest)
-            guest.close()
-        self._arriving.clear()
         await asyncio.gather(*self._connecting, return_exceptions=True)
-        if self._door is not None:
-            loop.remove_reader(self._door)
-            self._door.close()
-            self._door = None
-            self.path.unlink(missing_ok=True)
+        if self._ours is not None and self._theirs is not None:
+            asyncio.get_running_loop().remove_reader(self._ours)
+            self._ours.close()
+            self._theirs.close()
+            self._ours = self._theirs = None
 
 
 async def _connect(call: SocketCall, own: socket.socket, place: tuple[str, int]) -> None:

@@ -127,8 +127,8 @@ class ServedPorts:
         certifying = asyncio.ensure_future(self._trust.make())
         await asyncio.sleep(0)
         self._make_own_parts()
-        lacking = asyncio.to_thread(self._network_lacking)
-        self._has_network = not (await asyncio.gather(certifying, lacking))[1]
+        self._has_network = not await asyncio.to_thread(self._network_lacking)
+        await certifying
         self._made = self._make_control_plane(self.scratch, self._trust.certificates)
         self.runtime = self._process_runtime(self._made)
         await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])

@@ -94,9 +94,10 @@ class PodRoots:
     async def _door(self, launch: Launch) -> int | None:
         """The way to the pod's network; None where it has this machine's."""
         is_own = launch.ip.startswith("127.") and not launch.pod["spec"].get("hostNetwork")
-        if self._network is None or not is_own or await asyncio.to_thread(filters_lacking):
+        if self._network is None or not is_own:
             return None
-        return self._network.descriptor
+        lacking: str = await asyncio.to_thread(filters_lacking)
+        return None if lacking else self._network.descriptor
 
     def _machine(self, launch: Launch, env: Mapping[str, str], work: Path) -> Iterator[Mount]:
         """What of this machine is seen beside its read-only root."""

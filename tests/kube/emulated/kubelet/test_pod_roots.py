@@ -192,8 +192,8 @@ def test_a_program_in_a_volume_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_working_folder_is_made_where_there_is_none(tmp_path: Path) -> None:
-    assert said(tmp_path, launch("sh", "-c", "pwd; echo x > y; cat y", working_dir="/work/of/mine")) == [
-        "/work/of/mine",
+    assert said(tmp_path, launch("sh", "-c", "pwd; echo x > y; cat y", working_dir="/folder/of/mine")) == [
+        "/folder/of/mine",
         "x",
     ]
 

@@ -9,6 +9,7 @@ HostRefusal
 ├── OutOfRange       ERANGE  more virtual functions than the device has
 ├── NotConfigurable  ENOENT  no driver has the device, or the one that has it makes no virtual functions
 ├── NotSupported     EOPNOTSUPP  this model has no such setting
+├── NoRoomLeft       ENOSPC  the GPU has no room for another MIG instance
 └── BadWrite         EINVAL  not something that this file, or this setting, takes
 """
 
@@ -79,6 +80,13 @@ class NotSupported(HostRefusal):
 
     code = "NOT_SUPPORTED"
     errno = errno.EOPNOTSUPP
+
+
+class NoRoomLeft(HostRefusal):
+    """The GPU, or the GPU instance, has no room for another MIG instance."""
+
+    code = "NO_ROOM"
+    errno = errno.ENOSPC
 
 
 class BadWrite(HostRefusal):

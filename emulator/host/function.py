@@ -11,6 +11,7 @@ from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.host.addresses import Bridge, PciAddress, ports_path
 from mews.emulator.host.cards import VIRTUAL, Card
 from mews.emulator.host.profiles import ARROWS
+from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 
 
@@ -44,7 +45,7 @@ class Function(Struct, eq=False):
     function the one that has it, and ``virtual`` the others' own, in order; ``autoprobe``: whether a driver takes
     those that come. What NVML's setters changed: ``controls`` until the driver lets go of the GPU, ``compute_mode``
     until the driver is unloaded, ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how
-    often a driver has let go of it.
+    often a driver has let go of it. ``mig`` are its mode and its instances.
     """
 
     number: int
@@ -72,6 +73,7 @@ class Function(Struct, eq=False):
     ecc_mode: bool | None = None
     ecc_wanted: bool | None = None
     loads: int = 0
+    mig: MigState = NO_MIG
     driver_override: str = ""
     driver: str = ""
     stuck: str = ""
@@ -86,6 +88,7 @@ class Function(Struct, eq=False):
         self.draining = self.persistence = self.failing = False
         self.ecc.corrected = self.ecc.uncorrected = 0
         self.controls, self.compute_mode, self.ecc_mode = NO_CONTROLS, 0, self.ecc_wanted
+        self.mig = self.mig.switched(self.mig.pending)
         self.loads += 1
 
     @property
@@ -193,6 +196,7 @@ class Function(Struct, eq=False):
             "draining": self.draining,
             "persistence": self.persistence,
             "stuck": self.stuck or None,
+            **({"mig": {"devices": [one.uuid for _, one in self.mig.devices()]}} if self.mig.enabled else {}),
             "ecc": {"corrected": self.ecc.corrected, "uncorrected": self.ecc.uncorrected},
             **(virtual if self.card.driver in VIRTUAL else {}),
         }

@@ -26,6 +26,7 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import FIRST_PID, DeviceHolders, Holder
 from mews.emulator.host.joints import host_report
 from mews.emulator.host.klog import KernelLog
+from mews.emulator.host.mig import powered_off
 from mews.emulator.host.own_slots import HostSlots, address_pools, own_chassis
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.profiles import ARROWS
@@ -213,6 +214,7 @@ class Host:
                 self.climb(function)
                 continue
             self.take_down(function, BringUpStage.ABSENT)
+            powered_off(function)
             function.plucked = function.unbound = False
             function.powered = True
             if not function.plugged:
@@ -382,6 +384,12 @@ class Host:
         if not holder.pid:
             self._pids += 1
             holder = replace(holder, pid=FIRST_PID + self._pids)
+        # Who has a part of a GPU has the GPU open.
+        whole = tuple(
+            f.device.uuid for f in self._functions if any(one.uuid in holder.uuids for _, one in f.mig.devices())
+        )
+        if whole:
+            holder = replace(holder, uuids=tuple(dict.fromkeys((*holder.uuids, *whole))))
         self.holders.hold(holder)
         self._use_changed()
 

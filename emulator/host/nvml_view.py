@@ -14,7 +14,10 @@ from mews.emulator.host.host import Host
 from mews.emulator.host.joints import joints, shown_gpus
 from mews.emulator.host.telemetry import computing_on, filled_alone, record_alone
 from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.nvml.mig.lines import idle_mib
+from mews.emulator.nvml.mig.models import mig_table
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
+from mews.emulator.telemetry.physics import FILLED_PERCENT
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.units import ns
 
@@ -75,7 +78,7 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         numa_node=function.numa_node,
         cpus=host.cpus_near(function.numa_node),
         utilization_percent=reading.utilization_percent,
-        memory_used_mib=reading.memory_used_mib,
+        memory_used_mib=reading.memory_used_mib if not function.mig.enabled else _filled_mib(function, processes),
         power_mw=reading.power_mw,
         temperature_c=round(reading.temperature_c),
         sm_clock_mhz=reading.sm_clock_mhz,
@@ -96,6 +99,7 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         ecc_pending=ecc_pending,
         processes=processes,
         record=record,
+        mig=function.mig,
     )
 
 
@@ -115,7 +119,29 @@ def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRe
     if len(kept) < len(record.processes):
         spans = tuple(replace(span, shares=tuple(span.shares[place] for place in kept)) for span in record.spans)
         record = replace(record, spans=spans, processes=tuple(record.processes[place] for place in kept))
-    return record, _processes(holders, record.processes)
+    return record, tuple(_placed(function, holders, each) for each in _processes(dict(holders), record.processes))
+
+
+def _placed(function: Function, holders: Mapping[str, Holder], process: NvmlProcess) -> NvmlProcess:
+    """The process where it runs: on the MIG device that its holder names, with no more memory than that has."""
+    if not function.mig.enabled:
+        return process
+    named = {uuid for holder in holders.values() if holder.pid == process.pid for uuid in holder.uuids}
+    table = mig_table(shown_profile(function))
+    for instance, compute in function.mig.devices():
+        profile = None if table is None else table.by_id(instance.profile_id)
+        if compute.uuid not in named or profile is None:
+            continue
+        most_mib = profile.memory_mib * FILLED_PERCENT // 100
+        used_mib = min(process.used_mib, most_mib)
+        return replace(process, used_mib=used_mib, gpu_instance=instance.id, compute_instance=compute.id)
+    return process
+
+
+def _filled_mib(function: Function, processes: Iterable[NvmlProcess]) -> int:
+    table = mig_table(shown_profile(function))
+    idle = sum(idle_mib(table, each) for each in function.mig.instances) if table is not None else 0
+    return idle + sum(process.used_mib for process in processes)
 
 
 def _processes(holders: dict[str, Holder], filled: Iterable[tuple[str, int]]) -> tuple[NvmlProcess, ...]:

@@ -21,6 +21,7 @@ from mews.emulator.host.errors import (
 )
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
+from mews.emulator.host.mig import change_mig
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.virtual_functions import makes_virtual_functions
 
@@ -236,6 +237,18 @@ class HostOperator:
             raise DeviceLost(f"{bdf}: GPU is lost")
         set_gpu(self._host, function, name, numbers)
         self._host.settle(now_s)
+
+    def mig(self, bdf: str, act: str, numbers: Sequence[int], now_s: float, *, asker: Sequence[str] = ()) -> int:
+        """Change MIG of a GPU (``mews.emulator.host.mig``), for a program whose holds are ``asker``.
+
+        Raises NoSuchDevice, DeviceLost, NotSupported, BadWrite, NoRoomLeft, DeviceInUse.
+        """
+        function = self._gpu(bdf, now_s)
+        if function.lost:
+            raise DeviceLost(f"{bdf}: GPU is lost")
+        made = change_mig(self._host, function, act, numbers, asker)
+        self._host.settle(now_s)
+        return made
 
     def persistence_daemon(self, on: bool, now_s: float) -> None:
         """A program that keeps persistence mode on, as nvidia-persistenced and site scripts do: switched off, it is on

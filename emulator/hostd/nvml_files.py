@@ -11,7 +11,15 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from mews.emulator.host.errors import BadWrite, DeviceInUse, DeviceLost, HostRefusal, NoSuchDevice, NotSupported
+from mews.emulator.host.errors import (
+    BadWrite,
+    DeviceInUse,
+    DeviceLost,
+    HostRefusal,
+    NoRoomLeft,
+    NoSuchDevice,
+    NotSupported,
+)
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
@@ -19,6 +27,7 @@ from mews.emulator.hostd.rack import HostRack
 from mews.emulator.hostd.telemetry import KnownTelemetry
 from mews.emulator.nvml.requests import (
     LINE_LIMIT,
+    ChangeMig,
     Discover,
     Drain,
     Hold,
@@ -44,6 +53,7 @@ _CODES: dict[type[HostRefusal], Return] = {
     DeviceLost: Return.GPU_IS_LOST,
     NoSuchDevice: Return.NOT_FOUND,
     NotSupported: Return.NOT_SUPPORTED,
+    NoRoomLeft: Return.INSUFFICIENT_RESOURCES,
     BadWrite: Return.INVALID_ARGUMENT,
 }
 
@@ -107,6 +117,8 @@ class _Handler(socketserver.StreamRequestHandler):
 class _Session:
     def __init__(self, rack: HostRack, host: str, key: str, pid: int) -> None:
         self._rack, self._host, self._key, self._pid = rack, host, key, pid
+        self._made = ""
+        """What the text of an answer says."""
 
     def answer(self, line: bytes) -> NvmlReply:
         try:
@@ -117,7 +129,7 @@ class _Session:
             return NvmlReply(_CODES.get(type(refusal), Return.UNKNOWN), str(refusal))
 
     def _answer(self, request: Request) -> NvmlReply:
-        rack, host = self._rack, self._host
+        rack, host, self._made = self._rack, self._host, ""
         with rack.acting() as now_s:
             operator, pending = rack.tree(host).operator, None
             match request:
@@ -125,7 +137,7 @@ class _Session:
                     self._hold(request, now_s)
                 case Release():
                     rack.host(host).release(self._key, now_s)
-                case Drain() | Remove() | ResetGpu() | Persistence() | SetGpu():
+                case Drain() | Remove() | ResetGpu() | Persistence() | SetGpu() | ChangeMig():
                     call = partial(self._call, request)
                     removal = isinstance(request, Remove | ResetGpu)
                     pending = operator.called("call of NVML", call, now_s, removal=removal)
@@ -133,9 +145,9 @@ class _Session:
                     pending = operator.discover(now_s, request.bus_id)
         if pending is not None:
             rack.wait(pending)
-        return NvmlReply(Return.SUCCESS)
+        return NvmlReply(Return.SUCCESS, self._made)
 
-    def _call(self, request: Drain | Remove | ResetGpu | Persistence | SetGpu) -> None:
+    def _call(self, request: Drain | Remove | ResetGpu | Persistence | SetGpu | ChangeMig) -> None:
         """The call itself; whoever lets it happen has the rack."""
         host, operator = self._rack.host(self._host), self._rack.tree(self._host).operator
         match request:
@@ -145,6 +157,9 @@ class _Session:
                 operator.persistence(request.bus_id, request.enabled, host.now_s)
             case SetGpu():
                 operator.set_gpu(request.bus_id, request.name, request.numbers, host.now_s)
+            case ChangeMig():
+                made = operator.mig(request.bus_id, request.act, request.numbers, host.now_s, asker=self._own_holds())
+                self._made = str(made)
             case ResetGpu():
                 operator.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
             case Remove():

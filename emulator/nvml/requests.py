@@ -13,6 +13,9 @@ requests may follow each other on one connection. What clients rely on:
   been rewritten before the answer.
 - ``set`` is every other setter of NVML, by the names of ``mews.emulator.host.control``: with its numbers, or without
   them for the default. NOT_SUPPORTED where the model has no such setting, INVALID_ARGUMENT for a value out of range.
+- ``mig`` is a change of MIG, by the names of ``mews.emulator.host.mig``: ``mode 1``, ``create-gpu PROFILE [START]``,
+  ``destroy-gpu ID``, ``create-compute ID PROFILE [START]``, ``destroy-compute ID ID``. The text of the answer is the ID
+  of what was created; of ``mode``, it is 1 if programs keep the mode from changing now.
 - ``discover`` takes seconds; clients wait for it without limit.
 
 Only hot-plug calls block on the socket; queries read the state file alone.
@@ -51,6 +54,7 @@ class Return(IntEnum):
     RESET_REQUIRED = 16
     OPERATING_SYSTEM = 17
     IN_USE = 19
+    INSUFFICIENT_RESOURCES = 23
     INVALID_STATE = 29
     UNKNOWN = 999
 
@@ -108,7 +112,15 @@ class SetGpu(Struct, frozen=True):
     numbers: tuple[int, ...] = ()
 
 
-Request = Hold | Release | Drain | Remove | ResetGpu | Discover | Persistence | SetGpu
+class ChangeMig(Struct, frozen=True):
+    """A change of a GPU's MIG mode or instances, with what its call was given."""
+
+    bus_id: str
+    act: str
+    numbers: tuple[int, ...] = ()
+
+
+Request = Hold | Release | Drain | Remove | ResetGpu | Discover | Persistence | SetGpu | ChangeMig
 
 
 class NvmlReply(Struct, frozen=True):
@@ -146,6 +158,8 @@ def _words(request: Request) -> tuple[str, ...]:
             return ("persistence", bus_id, _bit(enabled))
         case SetGpu(bus_id, name, numbers):
             return ("set", bus_id, name, *map(str, numbers))
+        case ChangeMig(bus_id, act, numbers):
+            return ("mig", bus_id, act, *map(str, numbers))
 
 
 def decode_request(line: bytes) -> Request:
@@ -176,6 +190,8 @@ def decode_request(line: bytes) -> Request:
             return Persistence(_bus_id(bus_id), _flag(bit))
         case "set", [bus_id, name, *numbers]:
             return SetGpu(_bus_id(bus_id), name, tuple(map(_number, numbers)))
+        case "mig", [bus_id, act, *numbers]:
+            return ChangeMig(_bus_id(bus_id), act, tuple(map(_number, numbers)))
     raise ProtocolError(f"request {text[:80]!r}: unknown verb or wrong number of arguments")
 
 

@@ -25,6 +25,9 @@ from msgspec.structs import replace
 from mews.emulator.clock import monotonic_ns
 from mews.emulator.nvml.details import details_of
 from mews.emulator.nvml.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml_of
+from mews.emulator.nvml.mig.instances import NO_MIG, MigState
+from mews.emulator.nvml.mig.lines import gpu_lines, table_lines
+from mews.emulator.nvml.mig.models import mig_table
 from mews.emulator.nvml.profiles import MIB, GpuProfile
 from mews.emulator.nvml.topology import Matrix, pcie
 from mews.emulator.telemetry import physics
@@ -51,12 +54,14 @@ EventKind = Literal["xid", "ecc-single", "ecc-double", "pstate", "clock", "bind"
 
 
 class NvmlProcess(Struct, frozen=True):
-    """A process on a GPU. ``kind``: C = compute, G = graphics."""
+    """A process on a GPU. ``kind``: C = compute, G = graphics; the instances' IDs are -1 for those of a whole GPU."""
 
     pid: int
     name: str
     used_mib: int = 0
     kind: Literal["C", "G"] = "C"
+    gpu_instance: int = -1
+    compute_instance: int = -1
 
 
 class EccCounts(Struct, frozen=True):
@@ -88,6 +93,7 @@ class NvmlGpu(Struct, frozen=True):
     profile has ECC; ``None`` means the profile's own; ``ecc_pending`` counts from the next load of the driver on.
     ``controls`` is what NVML's setters changed. ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in
     the links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
+    ``mig`` counts only where the model has MIG.
     """
 
     index: int
@@ -121,6 +127,7 @@ class NvmlGpu(Struct, frozen=True):
     processes: tuple[NvmlProcess, ...] = ()
     record: BoardRecord | None = None
     link_ends: tuple[str, ...] = ()
+    mig: MigState = NO_MIG
 
 
 class NvmlEvent(Struct, frozen=True):
@@ -192,6 +199,8 @@ def _lines(host: NvmlHost) -> Iterator[str]:
     order = sorted(range(len(host.gpus)), key=lambda place: (host.gpus[place].index, host.gpus[place].bus_id))
     matrix = _matrix(host.topology or pcie(tuple(gpu.numa_node for gpu in host.gpus)), len(host.gpus))
     branch = branch_of(host.driver_version)
+    tables = list(dict.fromkeys(table for gpu in host.gpus if (table := mig_table(gpu.profile)) is not None))
+    yield from table_lines(tables)
     for gpu in (host.gpus[place] for place in order):
         yield "gpu"
         for key, value in _keys(gpu):
@@ -203,7 +212,10 @@ def _lines(host: NvmlHost) -> Iterator[str]:
         for end in gpu.link_ends:
             yield f"link_end {end.lower()}"
         for process in gpu.processes:
-            yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}"
+            where = "" if process.gpu_instance < 0 else f" {process.gpu_instance} {process.compute_instance}"
+            yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}{where}"
+        if (table := mig_table(gpu.profile)) is not None:
+            yield from gpu_lines(gpu.mig, table, tables.index(table))
     for row in order:
         yield "topology " + " ".join(matrix[row][column] for column in order)
     if host.levels is not None and host.levels != matrix:

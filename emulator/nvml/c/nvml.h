@@ -22,6 +22,7 @@ typedef enum {
     RESET_REQUIRED = 16,
     IN_USE = 19,
     OUT_OF_MEMORY = 20,
+    INSUFFICIENT_RESOURCES = 23,
     VERSION_MISMATCH = 25,
     UNKNOWN = 999
 } Return;
@@ -234,6 +235,66 @@ enum {
 enum { P2P_OK = 0, P2P_CHIPSET = 1, P2P_UNSUPPORTED = 5 };
 enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 enum { ARCH_VOLTA = 5, ARCH_TURING = 6, ARCH_AMPERE = 7, ARCH_ADA = 8, ARCH_HOPPER = 9, ARCH_BLACKWELL = 10 };
+
+/* ---- MIG ---- */
+
+typedef struct {
+    unsigned start, size;
+} MigPlacement;
+
+typedef struct {
+    unsigned id, peer_to_peer, slices, count, multiprocessors, copy, decoder, encoder, jpeg, ofa;
+    unsigned long long memory_mib;
+} MigProfileInfo;
+
+/* Laid out without the first version's padding: the version stands where its first word does. */
+typedef struct {
+    unsigned version, id, peer_to_peer, slices, count, multiprocessors, copy, decoder, encoder, jpeg, ofa;
+    unsigned long long memory_mib;
+    char name[NAME_SIZE];
+} MigProfileInfo2;
+
+typedef struct {
+    unsigned version, id, slices, count, multiprocessors, copy, decoder, encoder, jpeg, ofa;
+    unsigned long long memory_mib;
+    char name[NAME_SIZE];
+    unsigned capabilities;
+} MigProfileInfo3;
+
+typedef struct {
+    Device device;
+    unsigned id, profile;
+    MigPlacement placement;
+} MigInstanceInfo;
+
+typedef struct {
+    unsigned id, slices, count, multiprocessors, copy, decoder, encoder, jpeg, ofa;
+} MigComputeInfo;
+
+typedef struct {
+    unsigned version;
+    MigComputeInfo info;
+    char name[NAME_SIZE];
+} MigComputeInfo2;
+
+typedef struct {
+    unsigned version;
+    MigComputeInfo info;
+    char name[NAME_SIZE];
+    unsigned capabilities;
+} MigComputeInfo3;
+
+typedef struct {
+    Device device;
+    struct GpuInstanceHandle *instance;
+    unsigned id, profile;
+    MigPlacement placement;
+} MigComputeInstanceInfo;
+
+typedef struct {
+    unsigned multiprocessors, copy, decoder, encoder, jpeg, ofa, gpu_slices, compute_slices;
+    unsigned long long memory_mib;
+} MigAttributes;
 
 /* What nvmlInternalGetExportTable gives for this name: calls for our own nvidia-smi. */
 static const char DETAIL_TABLE_ID[16] __attribute__((unused)) = "mews-details-1";

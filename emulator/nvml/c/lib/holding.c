@@ -73,8 +73,8 @@ static int send_all(int fd, const char *bytes, size_t length) {
     return 1;
 }
 
-/* One answer line, byte for byte; its code, or -1. */
-static long read_answer(int fd, int wait_ms) {
+/* One answer line, byte for byte; its code, or -1. `text`, where it is not NULL, gets what follows. */
+static long read_answer(int fd, int wait_ms, char *text, size_t size) {
     char line[1024];
     size_t length = 0;
     while (length + 1 < sizeof line) {
@@ -85,17 +85,22 @@ static long read_answer(int fd, int wait_ms) {
         if (line[length++] == '\n') break;
     }
     line[length] = 0;
-    line[strcspn(line, " \n")] = 0;
+    line[strcspn(line, "\n")] = 0;
+    char *space = strchr(line, ' ');
+    if (space != NULL) *space++ = 0;
+    if (text != NULL) snprintf(text, size, "%s", space ? space : "");
     long long code;
     return number_parse(line, &code) ? (long)code : -1;
 }
 
-Return host_request(const char *words) {
+Return host_request(const char *words) { return host_question(words, NULL, 0); }
+
+Return host_question(const char *words, char *answer, size_t size) {
     char line[256];
     int fd = connect_host();
     if (fd < 0) return NOT_SUPPORTED; /* nobody plays the driver here */
     int length = snprintf(line, sizeof line, "mews-nvml 1 %s\n", words);
-    long code = send_all(fd, line, (size_t)length) ? read_answer(fd, FOR_EVER) : -1;
+    long code = send_all(fd, line, (size_t)length) ? read_answer(fd, FOR_EVER, answer, size) : -1;
     close(fd);
     return code < 0 ? UNKNOWN : (Return)code;
 }
@@ -129,7 +134,7 @@ static void announce(struct Handle **handles, size_t count) {
         return;
     }
     if (host_fd < 0) host_fd = connect_host();
-    if (host_fd >= 0 && (!send_all(host_fd, line, strlen(line)) || read_answer(host_fd, ANSWER_WAIT_MS) < 0)) {
+    if (host_fd >= 0 && (!send_all(host_fd, line, strlen(line)) || read_answer(host_fd, ANSWER_WAIT_MS, NULL, 0) < 0)) {
         close(host_fd); /* the host is gone, or not one that answers */
         host_fd = -1;
     }
@@ -156,7 +161,7 @@ void holding_end(struct Handle **handles, size_t count) {
     for (size_t i = 0; i < count; i++) handle_close(handles[i]);
     if (control_fd >= 0) close(control_fd);
     if (host_fd >= 0) {
-        if (send_all(host_fd, RELEASE, sizeof RELEASE - 1)) read_answer(host_fd, ANSWER_WAIT_MS);
+        if (send_all(host_fd, RELEASE, sizeof RELEASE - 1)) read_answer(host_fd, ANSWER_WAIT_MS, NULL, 0);
         close(host_fd);
     }
     control_fd = host_fd = -1;

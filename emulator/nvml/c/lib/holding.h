@@ -11,5 +11,10 @@ void holding_end(struct Handle **handles, size_t count);
 
 /* Ask the host over a connection of its own; returns what NVML shall return. */
 Return host_request(const char *words);
+/* The same, with the text of the answer. */
+Return host_question(const char *words, char *answer, size_t size);
+
+/* Whether this program's container has root's rights: who started an emulated host may do all to it. */
+int may_set(void);
 
 #endif

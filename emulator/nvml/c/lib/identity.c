@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "getter.h"
+#include "mig.h"
 
 EXPORT Return nvmlDeviceGetCount_v2(unsigned *count) {
     View view;
@@ -39,7 +40,29 @@ static Return by_text(const char *text, size_t offset, Device *device) {
     return session_leave(NOT_FOUND);
 }
 
+/* A MIG device's handle, by its UUID or by the one that drivers before 470 gave it. */
+static Return mig_by_uuid(const char *uuid, Device *device) {
+    View view;
+    char old[UUID_SIZE * 2];
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    if (device == NULL) return session_leave(INVALID_ARGUMENT);
+    for (size_t i = 0; i < view.count; i++) {
+        const Gpu *gpu = &view.state->gpus[view.gpus[i]];
+        const MigDevice *one;
+        for (size_t place = 0; (one = session_mig_at(gpu, place)) != NULL; place++) {
+            snprintf(old, sizeof old, "MIG-%s/%lld/%lld", gpu->uuid, one->instance, one->id);
+            if (strcasecmp(one->uuid, uuid) != 0 && strcasecmp(old, uuid) != 0) continue;
+            if (gpu->lost) return session_leave(GPU_IS_LOST);
+            *device = mig_handle(view.handles[i], one->uuid);
+            return session_leave(*device != NULL ? OK : OUT_OF_MEMORY);
+        }
+    }
+    return session_leave(NOT_FOUND);
+}
+
 EXPORT Return nvmlDeviceGetHandleByUUID(const char *uuid, Device *device) {
+    if (uuid != NULL && strncasecmp(uuid, "MIG-", 4) == 0) return mig_by_uuid(uuid, device);
     return by_text(uuid, offsetof(Gpu, uuid), device);
 }
 
@@ -99,8 +122,29 @@ EXPORT Return nvmlDeviceGetHandleByPciBusId(const char *bus_id, Device *device) 
 }
 
 /* A device that has fallen off the bus still knows who it was. */
-STRING_IF(nvmlDeviceGetName, session_enter_any, 1, gpu->name)
-STRING_IF(nvmlDeviceGetUUID, session_enter_any, 1, gpu->uuid)
+EXPORT Return nvmlDeviceGetName(Device device, char *out, unsigned length) {
+    View view;
+    const Gpu *gpu;
+    const MigDevice *mig;
+    char name[NAME_SIZE + MIG_NAME + 8];
+    Return result = session_enter_any_device(device, &view, &gpu, NULL, &mig);
+    if (result != OK) return result;
+    if (mig == NULL) return session_leave(text_out(gpu->name, out, length));
+    const MigInstance *instance = instance_of(gpu, mig->instance);
+    const MigComputeProfile *profile =
+        instance ? compute_profile_of(&view, gpu, instance->profile, mig->profile) : NULL;
+    snprintf(name, sizeof name, "%s MIG %s", gpu->name, profile ? profile->name : "");
+    return session_leave(text_out(name, out, length));
+}
+
+EXPORT Return nvmlDeviceGetUUID(Device device, char *out, unsigned length) {
+    View view;
+    const Gpu *gpu;
+    const MigDevice *mig;
+    Return result = session_enter_any_device(device, &view, &gpu, NULL, &mig);
+    return result != OK ? result : session_leave(text_out(mig ? mig->uuid : gpu->uuid, out, length));
+}
+
 STRING_IF(nvmlDeviceGetSerial, session_enter_any, gpu->serial[0], gpu->serial)
 STRING_IF(nvmlDeviceGetVbiosVersion, session_enter_any, gpu->vbios[0], gpu->vbios)
 STRING_IF(nvmlDeviceGetBoardPartNumber, session_enter_any, gpu->part_number[0], gpu->part_number)
@@ -108,11 +152,13 @@ STRING_IF(nvmlDeviceGetBoardPartNumber, session_enter_any, gpu->part_number[0], 
 static Return number_of(Device device, unsigned *out, int minor) {
     View view;
     const Gpu *gpu;
+    const MigDevice *mig;
     size_t index;
-    Return result = session_enter_any(device, &view, &gpu, &index);
+    Return result = session_enter_any_device(device, &view, &gpu, &index, &mig);
     if (result != OK) return result;
+    if (mig != NULL && minor) return session_leave(NOT_SUPPORTED);
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    *out = minor ? (unsigned)gpu->minor : (unsigned)index;
+    *out = minor ? (unsigned)gpu->minor : mig ? session_mig_index(gpu, mig) : (unsigned)index;
     return session_leave(OK);
 }
 
@@ -222,25 +268,4 @@ EXPORT Return nvmlDeviceGetPdi(Device device, void *out) {
     memcpy(&pdi.value, bytes, sizeof pdi.value);
     memcpy((char *)out + offsetof(__typeof__(pdi), value), &pdi.value, sizeof pdi.value);
     return session_leave(OK);
-}
-
-/* ---- MIG: off, and therefore without devices ---- */
-
-PAIR_IF(nvmlDeviceGetMigMode, unsigned, gpu->mig_capable, 0, 0)
-GETTER(nvmlDeviceIsMigDeviceHandle, unsigned, 0)
-GETTER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0)
-
-EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, unsigned index, Device *mig) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    return session_leave(mig == NULL ? INVALID_ARGUMENT : NOT_FOUND);
-}
-
-EXPORT Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device mig, Device *device) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(mig, &view, &gpu, NULL);
-    return result != OK ? result : session_leave(INVALID_ARGUMENT);
 }

@@ -3,13 +3,26 @@
 #include <time.h>
 
 #include "getter.h"
+#include "mig.h"
 #include "now.h"
+
+static const unsigned long long MIB = 1 << 20;
 
 static Return memory_of(Device device, Memory2 *told) {
     View view;
     const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    const MigDevice *mig;
+    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
     if (result != OK) return result;
+    const MigInstance *instance = mig ? instance_of(gpu, mig->instance) : NULL;
+    if (instance != NULL) {
+        told->total = instance_total(&view, gpu, instance);
+        told->reserved = 0;
+        told->used = instance_used(gpu, instance);
+        if (told->used > told->total) told->used = told->total;
+        told->free = told->total - told->used;
+        return session_leave(OK);
+    }
     told->total = (unsigned long long)gpu->memory_total;
     told->reserved = (unsigned long long)gpu->memory_reserved;
     told->used = (unsigned long long)gpu->memory_used;
@@ -36,13 +49,28 @@ EXPORT Return nvmlDeviceGetMemoryInfo_v2(Device device, Memory2 *memory) {
     return result;
 }
 
+/* The units of memory of the profile that takes all of it. */
+static unsigned long long units_of(const View *view, const Gpu *gpu) {
+    long long most = 1;
+    for (size_t i = 0; i < view->state->mig.profile_count; i++) {
+        const MigProfile *one = &view->state->mig.profiles[i];
+        if (one->table == gpu->mig_model && one->size > most) most = one->size;
+    }
+    return (unsigned long long)most;
+}
+
 EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory *memory) {
     View view;
     const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    const MigDevice *mig;
+    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
     if (result != OK) return result;
     if (memory == NULL) return session_leave(INVALID_ARGUMENT);
     unsigned long long total = (unsigned long long)gpu->bar1_total, used = (unsigned long long)gpu->bar1_used;
+    if (mig != NULL) { /* its share, of which the driver itself has one MiB */
+        total = total * (unsigned long long)instance_of(gpu, mig->instance)->size / units_of(&view, gpu) - MIB;
+        used = 0;
+    }
     if (used > total) used = total;
     *memory = (Bar1Memory){total, total - used, used};
     return session_leave(OK);
@@ -152,22 +180,30 @@ EXPORT Return nvmlDeviceGetRowRemapperHistogram(Device device, RemapperHistogram
 
 /* ---- Processes ---- */
 
+/* Whether a MIG device has it; `mig` NULL: any. */
+static int runs_on(const Process *process, const MigDevice *mig) {
+    if (mig == NULL) return 1;
+    return (long long)process->gpu_instance == mig->instance && (long long)process->compute_instance == mig->id;
+}
+
 /* The old layout has no instances; size tells which one is filled. */
 static Return processes_of(Device device, char kind, unsigned *count, void *out, size_t size) {
     View view;
     const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    const MigDevice *mig;
+    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
     if (result != OK) return result;
     if (count == NULL || (*count > 0 && out == NULL)) return session_leave(INVALID_ARGUMENT);
     unsigned there = 0, room = *count;
     for (size_t i = 0; i < gpu->process_count; i++) {
         const Process *process = &gpu->processes[i];
-        if (process->kind != kind) continue;
+        if (process->kind != kind || !runs_on(process, mig)) continue;
         ProcessInfo info;
         memset(&info, 0, sizeof info);
         info.pid = process->pid;
         info.used_memory = process->used;
-        info.gpu_instance = info.compute_instance = (unsigned)NO_INSTANCE;
+        info.gpu_instance = process->gpu_instance;
+        info.compute_instance = process->compute_instance;
         if (there < room) memcpy((char *)out + there * size, &info, size);
         there++;
     }
@@ -204,7 +240,7 @@ EXPORT Return nvmlDeviceGetRunningProcessDetailList(Device device, ProcessDetail
         if (process->kind != KINDS[list->mode]) continue;
         if (there < room)
             list->processes[there] =
-                (ProcessDetail){process->pid, process->used, (unsigned)NO_INSTANCE, (unsigned)NO_INSTANCE, 0};
+                (ProcessDetail){process->pid, process->used, process->gpu_instance, process->compute_instance, 0};
         there++;
     }
     list->count = there;

@@ -31,6 +31,9 @@ static int file = -1; /* kept open, so that its inode cannot be another file's *
 static struct Handle **handles;
 static size_t handle_count;
 
+static struct Handle **mig_handles;
+static size_t mig_handle_count;
+
 static size_t *seen_gpus;
 static struct Handle **seen_handles;
 static size_t seen_count;
@@ -234,12 +237,63 @@ const Gpu *view_gpu(const View *view, Device device, size_t *index) {
     return NULL;
 }
 
-Return session_enter_any(Device device, View *view, const Gpu **gpu, size_t *index) {
+/* ---- MIG devices ---- */
+
+struct Handle *mig_handle(struct Handle *gpu, const char *uuid) {
+    for (size_t i = 0; i < mig_handle_count; i++)
+        if (mig_handles[i]->parent == gpu && strcmp(mig_handles[i]->uuid, uuid) == 0) return mig_handles[i];
+    struct Handle **more = state_grown(mig_handles, mig_handle_count, sizeof *more);
+    if (more != NULL) mig_handles = more;
+    struct Handle *handle = more ? calloc(1, sizeof *handle) : NULL;
+    if (handle == NULL) return NULL;
+    snprintf(handle->uuid, sizeof handle->uuid, "%s", uuid);
+    handle->parent = gpu;
+    handle->fd = -1;
+    return mig_handles[mig_handle_count++] = handle;
+}
+
+static int is_mig_handle(Device device) {
+    for (size_t i = 0; i < mig_handle_count; i++)
+        if (mig_handles[i] == device) return 1;
+    return 0;
+}
+
+const MigDevice *session_mig_at(const Gpu *gpu, size_t index) {
+    for (size_t i = 0; i < gpu->mig.device_count; i++)
+        if (visible_allows_mig(&visible, gpu, i) && index-- == 0) return &gpu->mig.devices[i];
+    return NULL;
+}
+
+unsigned session_mig_index(const Gpu *gpu, const MigDevice *device) {
+    unsigned index = 0;
+    for (const MigDevice *one; (one = session_mig_at(gpu, index)) != NULL && one != device;) index++;
+    return index;
+}
+
+Return session_enter_any_device(Device device, View *view, const Gpu **gpu, size_t *index, const MigDevice **mig) {
     Return result = session_enter(view);
     if (result != OK) return result;
-    *gpu = view_gpu(view, device, index);
-    if (*gpu != NULL) return OK;
-    return session_leave(handle_known(device) ? GPU_IS_LOST : INVALID_ARGUMENT);
+    int part = is_mig_handle(device);
+    *mig = NULL;
+    *gpu = view_gpu(view, part ? device->parent : device, index);
+    if (*gpu == NULL) return session_leave(part || handle_known(device) ? GPU_IS_LOST : INVALID_ARGUMENT);
+    for (size_t i = 0; part && (*mig = session_mig_at(*gpu, i)) != NULL; i++)
+        if (strcmp((*mig)->uuid, device->uuid) == 0) return OK;
+    return part ? session_leave(INVALID_ARGUMENT) : OK;
+}
+
+Return session_enter_device(Device device, View *view, const Gpu **gpu, size_t *index, const MigDevice **mig) {
+    Return result = session_enter_any_device(device, view, gpu, index, mig);
+    if (result != OK) return result;
+    if ((*gpu)->lost) return session_leave(GPU_IS_LOST);
+    if ((*gpu)->unknown_error) return session_leave(UNKNOWN);
+    return OK;
+}
+
+Return session_enter_any(Device device, View *view, const Gpu **gpu, size_t *index) {
+    const MigDevice *mig;
+    Return result = session_enter_any_device(device, view, gpu, index, &mig);
+    return result == OK && mig != NULL ? session_leave(NOT_SUPPORTED) : result;
 }
 
 Return session_enter_gpu(Device device, View *view, const Gpu **gpu, size_t *index) {

@@ -14,6 +14,7 @@ struct Handle {
     int present; /* in the current state */
     int held;    /* its device file is kept open, and the host knows */
     int fd;      /* of /dev/nvidiaN, or -1 */
+    struct Handle *parent; /* of a MIG device: its GPU's; NULL for a GPU */
 };
 
 /* What the calls see between session_enter and session_leave: the lock is held. */
@@ -31,6 +32,17 @@ Return session_leave(Return result);
 /* session_enter, and the GPU of a handle. ...any: also where it is lost or in an unknown error. */
 Return session_enter_gpu(Device device, View *view, const Gpu **gpu, size_t *index);
 Return session_enter_any(Device device, View *view, const Gpu **gpu, size_t *index);
+
+/* Likewise of a GPU's handle or of a MIG device's, whose compute instance is `mig`, else NULL. All other calls take a
+ * MIG device's handle as NOT_SUPPORTED. ...any_device: also where the GPU is lost. */
+Return session_enter_device(Device device, View *view, const Gpu **gpu, size_t *index, const MigDevice **mig);
+Return session_enter_any_device(Device device, View *view, const Gpu **gpu, size_t *index, const MigDevice **mig);
+
+/* The handle of a MIG device, NULL without memory; the GPU's MIG device of that number among those that this process
+ * sees, NULL where there is none; the number of one. */
+struct Handle *mig_handle(struct Handle *gpu, const char *uuid);
+const MigDevice *session_mig_at(const Gpu *gpu, size_t index);
+unsigned session_mig_index(const Gpu *gpu, const MigDevice *device);
 
 /* The GPU of a handle inside a view; NULL when it is not there (any more). */
 const Gpu *view_gpu(const View *view, Device device, size_t *index);

@@ -38,7 +38,8 @@ static const Field GPU_FIELDS[] = {
     NUMBER(Gpu, ecc_aggregate_corrected), NUMBER(Gpu, ecc_aggregate_uncorrected), NUMBER(Gpu, persistence),
     NUMBER(Gpu, compute_mode), NUMBER(Gpu, draining), NUMBER(Gpu, lost), NUMBER(Gpu, unknown_error),
     NUMBER(Gpu, mig_capable), NUMBER(Gpu, remapped_rows), NUMBER(Gpu, remap_pending), NUMBER(Gpu, remap_failed),
-    NUMBER(Gpu, pcie_replays), NUMBER(Gpu, nvlinks),
+    NUMBER(Gpu, pcie_replays), NUMBER(Gpu, nvlinks), NUMBER(Gpu, mig_mode), NUMBER(Gpu, mig_pending),
+    NUMBER(Gpu, mig_model),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -121,12 +122,12 @@ static int set_field(const Field *fields, size_t count, void *target, const char
     return 1;
 }
 
-static void *grown(void *array, size_t count, size_t size) {
+void *state_grown(void *array, size_t count, size_t size) {
     if (count != 0 && (count & (count - 1)) != 0) return array; /* room doubles at powers of two */
     return realloc(array, (count == 0 ? 1 : count * 2) * size);
 }
 
-static char *next_word(char **rest) {
+char *state_word(char **rest) {
     char *word = *rest;
     if (word == NULL) return NULL;
     char *space = strchr(word, ' ');
@@ -137,21 +138,24 @@ static char *next_word(char **rest) {
 
 static int add_gpu(State *state) {
     if (state->gpu_count >= GPU_LIMIT) return 0;
-    Gpu *gpus = grown(state->gpus, state->gpu_count, sizeof *gpus);
+    Gpu *gpus = state_grown(state->gpus, state->gpu_count, sizeof *gpus);
     if (gpus == NULL) return 0;
     state->gpus = gpus;
     Gpu *gpu = &gpus[state->gpu_count++];
     memset(gpu, 0, sizeof *gpu);
     gpu->numa_node = gpu->fan_low = gpu->fan_fixed = gpu->memory_warmer = gpu->ecc_mode = gpu->ecc_pending = -1;
+    gpu->mig_model = -1;
     return 1;
 }
 
 static int add_process(Gpu *gpu, char *rest) {
-    char *pid = next_word(&rest), *kind = next_word(&rest), *used = next_word(&rest), *name = next_word(&rest);
-    long long pid_number, used_number;
+    char *pid = state_word(&rest), *kind = state_word(&rest), *used = state_word(&rest), *name = state_word(&rest);
+    char *instance = state_word(&rest), *compute = state_word(&rest);
+    long long pid_number, used_number, instance_number = NO_INSTANCE, compute_number = NO_INSTANCE;
     if (used == NULL || !number_parse(pid, &pid_number) || !number_parse(used, &used_number)) return 0;
+    if (compute && (!number_parse(instance, &instance_number) || !number_parse(compute, &compute_number))) return 0;
     if (pid_number < 0 || used_number < 0 || gpu->process_count >= PROCESS_LIMIT) return 0;
-    Process *processes = grown(gpu->processes, gpu->process_count, sizeof *processes);
+    Process *processes = state_grown(gpu->processes, gpu->process_count, sizeof *processes);
     if (processes == NULL) return 0;
     gpu->processes = processes;
     Process *process = &processes[gpu->process_count++];
@@ -159,6 +163,8 @@ static int add_process(Gpu *gpu, char *rest) {
     process->pid = (unsigned)pid_number;
     process->kind = kind[0];
     process->used = (unsigned long long)used_number;
+    process->gpu_instance = (unsigned)instance_number;
+    process->compute_instance = (unsigned)compute_number;
     text_parse(name ? name : "", process->name, sizeof process->name);
     return 1;
 }
@@ -166,7 +172,7 @@ static int add_process(Gpu *gpu, char *rest) {
 /* The numbers of a span in their order, then a share per process. */
 static int add_span(Gpu *gpu, char *rest) {
     if (gpu->span_count >= SPAN_LIMIT) return 0;
-    Span *spans = grown(gpu->spans, gpu->span_count, sizeof *spans);
+    Span *spans = state_grown(gpu->spans, gpu->span_count, sizeof *spans);
     if (spans == NULL) return 0;
     gpu->spans = spans;
     Span span = {.shares = gpu->share_count};
@@ -176,13 +182,13 @@ static int add_span(Gpu *gpu, char *rest) {
         &span.energy_rest,  &span.temperature, &span.target,
     };
     for (size_t i = 0; i < COUNT(numbers); i++) {
-        char *word = next_word(&rest);
+        char *word = state_word(&rest);
         if (word == NULL || !number_parse(word, numbers[i])) return 0;
     }
-    for (char *word; (word = next_word(&rest)) != NULL;) {
+    for (char *word; (word = state_word(&rest)) != NULL;) {
         long long share;
         if (!number_parse(word, &share) || share < 0 || share > 100) return 0;
-        unsigned char *shares = grown(gpu->shares, gpu->share_count, sizeof *shares);
+        unsigned char *shares = state_grown(gpu->shares, gpu->share_count, sizeof *shares);
         if (shares == NULL) return 0;
         gpu->shares = shares;
         shares[gpu->share_count++] = (unsigned char)share;
@@ -194,9 +200,9 @@ static int add_span(Gpu *gpu, char *rest) {
 }
 
 static int add_detail(Gpu *gpu, char *rest) {
-    char *key = next_word(&rest);
+    char *key = state_word(&rest);
     if (key == NULL || strlen(key) >= sizeof gpu->details->key || gpu->detail_count >= DETAIL_LIMIT) return 0;
-    Detail *details = grown(gpu->details, gpu->detail_count, sizeof *details);
+    Detail *details = state_grown(gpu->details, gpu->detail_count, sizeof *details);
     if (details == NULL) return 0;
     gpu->details = details;
     Detail *detail = &details[gpu->detail_count++];
@@ -221,7 +227,7 @@ static const struct {
 };
 
 static int add_event(State *state, char *rest) {
-    char *sequence = next_word(&rest), *kind = next_word(&rest), *bus_id = next_word(&rest), *data = next_word(&rest);
+    char *sequence = state_word(&rest), *kind = state_word(&rest), *bus_id = state_word(&rest), *data = state_word(&rest);
     long long number, value;
     Event event = {0};
     if (data == NULL || state->event_count >= EVENT_MAX) return 0;
@@ -235,7 +241,7 @@ static int add_event(State *state, char *rest) {
     event.sequence = (unsigned long long)number;
     event.data = (unsigned long long)value;
     text_parse(bus_id, event.bus_id, sizeof event.bus_id);
-    Event *events = grown(state->events, state->event_count, sizeof *events);
+    Event *events = state_grown(state->events, state->event_count, sizeof *events);
     if (events == NULL) return 0;
     state->events = events;
     events[state->event_count++] = event;
@@ -263,7 +269,7 @@ static int add_link_end(Gpu *gpu, const char *rest) {
     LinkEnd end;
     if (rest == NULL || gpu->link_end_count >= NVLINK_MAX) return 0;
     if (!bus_id_parse(rest, &end.domain, &end.bus, &end.device)) return 0;
-    LinkEnd *ends = grown(gpu->link_ends, gpu->link_end_count, sizeof *ends);
+    LinkEnd *ends = state_grown(gpu->link_ends, gpu->link_end_count, sizeof *ends);
     if (ends == NULL) return 0;
     gpu->link_ends = ends;
     ends[gpu->link_end_count++] = end;
@@ -280,7 +286,7 @@ static int add_row(short **matrix, size_t count, char *rest, size_t *rows) {
     if (*matrix == NULL) *matrix = calloc(count * count, sizeof **matrix);
     if (*matrix == NULL) return 0;
     for (size_t column = 0; column < count; column++) {
-        char *word = next_word(&rest);
+        char *word = state_word(&rest);
         if (word == NULL || !level_parse(word, &(*matrix)[*rows * count + column])) return 0;
     }
     (*rows)++;
@@ -289,7 +295,7 @@ static int add_row(short **matrix, size_t count, char *rest, size_t *rows) {
 
 static int parse_line(State *state, char *line, Rows *rows) {
     char *rest = line;
-    char *key = next_word(&rest);
+    char *key = state_word(&rest);
     if (strcmp(key, "gpu") == 0) return rows->topology == 0 && rows->levels == 0 && add_gpu(state);
     if (strcmp(key, "topology") == 0)
         return rest != NULL && add_row(&state->topology, state->gpu_count, rest, &rows->topology);
@@ -300,6 +306,8 @@ static int parse_line(State *state, char *line, Rows *rows) {
     if (strcmp(key, "span") == 0) return gpu != NULL && add_span(gpu, rest);
     if (strcmp(key, "link_end") == 0) return gpu != NULL && add_link_end(gpu, rest);
     if (strcmp(key, "detail") == 0) return gpu != NULL && add_detail(gpu, rest);
+    int mig = mig_line(&state->mig, gpu ? &gpu->mig : NULL, key, rest);
+    if (mig >= 0) return mig;
     const char *value = rest ? rest : "";
     if (gpu != NULL) return set_field(GPU_FIELDS, COUNT(GPU_FIELDS), gpu, key, value);
     return set_field(HOST_FIELDS, COUNT(HOST_FIELDS), state, key, value);
@@ -344,7 +352,7 @@ static const char *checked_body(const char *bytes, size_t length, size_t *body_l
     char head[72] = {0};
     memcpy(head, bytes, (size_t)(newline - bytes));
     char *rest = head + sizeof MAGIC - 1;
-    char *told = next_word(&rest);
+    char *told = state_word(&rest);
     unsigned crc;
     long long number;
     if (rest == NULL || !number_parse(told, &number)) return NULL;
@@ -400,8 +408,10 @@ void state_free(State *state) {
         free(state->gpus[i].shares);
         free(state->gpus[i].details);
         free(state->gpus[i].link_ends);
+        mig_of_gpu_free(&state->gpus[i].mig);
     }
     free(state->gpus);
+    mig_models_free(&state->mig);
     free(state->topology);
     free(state->levels);
     free(state->events);

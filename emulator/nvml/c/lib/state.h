@@ -2,6 +2,7 @@
 #ifndef MEWS_STATE_H
 #define MEWS_STATE_H
 
+#include "mig_state.h"
 #include "nvml.h"
 
 enum { EVENT_MAX = 256, CLOCK_SPEED = 1000000 };
@@ -20,6 +21,7 @@ typedef struct {
     char kind;
     unsigned long long used;
     char name[128];
+    unsigned gpu_instance, compute_instance; /* NO_INSTANCE for those of a whole GPU */
 } Process;
 
 /* What only nvidia-smi shows, and calls that give it as it is. */
@@ -45,6 +47,7 @@ typedef struct {
     long long ecc_mode, ecc_pending, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
     long long ecc_aggregate_uncorrected, remapped_rows, remap_pending, remap_failed, pcie_replays;
     long long persistence, compute_mode, draining, lost, unknown_error, mig_capable, nvlinks;
+    long long mig_mode, mig_pending, mig_model; /* the number of its table, -1 without MIG */
     unsigned domain, bus, device;
     Process *processes;
     size_t process_count;
@@ -56,6 +59,7 @@ typedef struct {
     size_t detail_count;
     LinkEnd *link_ends; /* of the GPUs at the ends of its NVLinks, in their order, there or not; NULL = by topology */
     size_t link_end_count;
+    MigOfGpu mig;
 } Gpu;
 
 typedef struct {
@@ -75,6 +79,7 @@ typedef struct {
     short *levels;   /* likewise, PCIe levels alone; NULL = by NUMA node where NVLinks join a pair */
     Event *events;
     size_t event_count;
+    MigModels mig;
 } State;
 
 /* Parse a whole file. NULL for anything that is not exactly a state file of a known version. */
@@ -86,6 +91,10 @@ int bus_id_parse(const char *text, unsigned *domain, unsigned *bus, unsigned *de
 
 /* Decimal digits, sign allowed; 0 when there is anything else. */
 int number_parse(const char *text, long long *value);
+
+/* The next word, cut off the rest, and an array with room for one more: what reads lines uses. */
+char *state_word(char **rest);
+void *state_grown(void *array, size_t count, size_t size);
 
 /* The text of a detail, NULL where the state has none. */
 const char *detail_text(const Gpu *gpu, const char *key);

@@ -13,15 +13,16 @@ EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization *out) {
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    if (gpu->mig_mode) return session_leave(NOT_SUPPORTED); /* says the API's reference of all five */
     const Span *span = span_now(&view, gpu);
     *out = (Utilization){(unsigned)span->utilization, (unsigned)span->memory_utilization};
     return session_leave(OK);
 }
 
-PAIR_IF(nvmlDeviceGetEncoderUtilization, unsigned, 1, 0, SAMPLING_US)
-PAIR_IF(nvmlDeviceGetDecoderUtilization, unsigned, 1, 0, SAMPLING_US)
-PAIR_IF(nvmlDeviceGetJpgUtilization, unsigned, gpu->architecture >= ARCH_TURING, 0, SAMPLING_US)
-PAIR_IF(nvmlDeviceGetOfaUtilization, unsigned, gpu->architecture >= ARCH_TURING, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetEncoderUtilization, unsigned, !gpu->mig_mode, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetDecoderUtilization, unsigned, !gpu->mig_mode, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetJpgUtilization, unsigned, gpu->architecture >= ARCH_TURING && !gpu->mig_mode, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetOfaUtilization, unsigned, gpu->architecture >= ARCH_TURING && !gpu->mig_mode, 0, SAMPLING_US)
 
 EXPORT Return nvmlDeviceGetEncoderCapacity(Device device, unsigned type, unsigned *capacity) {
     View view;

@@ -59,6 +59,48 @@ static int word_allows(const char *word, size_t length, const Gpu *gpu) {
     return same(word, length, gpu->uuid) || same(word, length, "all");
 }
 
+/* "MIG-…", or the numbers of a GPU and of its MIG device as "0:1". */
+static int word_names_mig(const char *word, size_t length, const Gpu *gpu, size_t place) {
+    const MigDevice *device = &gpu->mig.devices[place];
+    char text[160];
+    if (same(word, length, device->uuid)) return 1;
+    snprintf(text, sizeof text, "%lld:%zu", gpu->index, place);
+    if (same(word, length, text)) return 1;
+    /* As drivers before 470 name them. */
+    snprintf(text, sizeof text, "MIG-%s/%lld/%lld", gpu->uuid, device->instance, device->id);
+    return same(word, length, text);
+}
+
+static int word_names_part(const char *word, size_t length, const Gpu *gpu) {
+    for (size_t i = 0; i < gpu->mig.device_count; i++)
+        if (word_names_mig(word, length, gpu, i)) return 1;
+    return 0;
+}
+
+/* The nodes of /dev/nvidia-caps have numbers of their own: nine for each of fifteen GPU instances of a GPU
+ * (/proc/driver/nvidia-caps/mig-minors). */
+static int has_capability(const char *folder, const Gpu *gpu, long long instance, long long compute) {
+    enum { FIRST = 3, PER_GPU = 135, PER_INSTANCE = 9 };
+    char name[64];
+    long long minor = FIRST + gpu->minor * PER_GPU + instance * PER_INSTANCE + compute + 1;
+    snprintf(name, sizeof name, "nvidia-caps/nvidia-cap%lld", minor);
+    return has_node(folder, name);
+}
+
+int visible_allows_mig(const Visible *visible, const Gpu *gpu, size_t place) {
+    const MigDevice *device = &gpu->mig.devices[place];
+    if (visible->kind == SEE_NODES)
+        return has_capability(visible->list, gpu, device->instance, -1) &&
+               has_capability(visible->list, gpu, device->instance, device->id);
+    if (visible->kind != SEE_LISTED) return visible->kind == SEE_ALL;
+    for (const char *word = visible->list;; word++) {
+        size_t length = strcspn(word, ",");
+        if (word_allows(word, length, gpu) || word_names_mig(word, length, gpu, place)) return 1;
+        word += length;
+        if (*word == 0) return 0;
+    }
+}
+
 int visible_allows(const Visible *visible, const Gpu *gpu) {
     if (visible->kind == SEE_NODES) {
         char name[32];
@@ -68,7 +110,7 @@ int visible_allows(const Visible *visible, const Gpu *gpu) {
     if (visible->kind != SEE_LISTED) return visible->kind == SEE_ALL;
     for (const char *word = visible->list;; word++) {
         size_t length = strcspn(word, ",");
-        if (word_allows(word, length, gpu)) return 1;
+        if (word_allows(word, length, gpu) || word_names_part(word, length, gpu)) return 1;
         word += length;
         if (*word == 0) return 0;
     }

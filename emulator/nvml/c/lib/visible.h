@@ -13,5 +13,7 @@ typedef struct {
 Visible visible_read(void);
 void visible_free(Visible *visible);
 int visible_allows(const Visible *visible, const Gpu *gpu);
+/* Likewise the MIG device at that place among the GPU's. */
+int visible_allows_mig(const Visible *visible, const Gpu *gpu, size_t place);
 
 #endif

@@ -238,6 +238,9 @@ enum { ARCH_VOLTA = 5, ARCH_TURING = 6, ARCH_AMPERE = 7, ARCH_ADA = 8, ARCH_HOPP
 
 /* ---- MIG ---- */
 
+typedef struct GpuInstanceHandle *GpuInstanceRef;
+typedef struct ComputeInstanceHandle *ComputeInstanceRef;
+
 typedef struct {
     unsigned start, size;
 } MigPlacement;
@@ -286,7 +289,7 @@ typedef struct {
 
 typedef struct {
     Device device;
-    struct GpuInstanceHandle *instance;
+    GpuInstanceRef instance;
     unsigned id, profile;
     MigPlacement placement;
 } MigComputeInstanceInfo;

@@ -139,15 +139,17 @@ def _best(state: MigState, table: MigTable, profile: MigProfile, starts: tuple[i
     """Where the halves, quarters and eighths around it have the fewest free places; the first of several."""
     used, smallest = _used(state), min(table.profiles, key=lambda each: (each.slices, each.size))
     free = [place for place in smallest.starts if place not in used]
+    return min(starts, key=lambda start: _left(start, profile.size, table.units, free))
 
-    def left(start: int) -> tuple[int, ...]:
-        spans, span = [], profile.size
-        while span <= table.units:
-            spans.append(sum(start // span * span <= place < (start // span + 1) * span for place in free))
-            span *= 2
-        return (*spans, start)
 
-    return min(starts, key=left)
+def _left(start: int, span: int, most: int, free: list[int]) -> tuple[int, ...]:
+    """How many of the free places are in the part of that span around a start, in the part twice as large, and so on;
+    then the start."""
+    counts = []
+    while span <= most:
+        counts.append(sum(start // span * span <= place < (start // span + 1) * span for place in free))
+        span *= 2
+    return (*counts, start)
 
 
 def destroyed(state: MigState, instance: int) -> MigState:
@@ -160,8 +162,12 @@ def destroyed(state: MigState, instance: int) -> MigState:
 
 def compute_room(instance: GpuInstance, profile: MigComputeProfile) -> tuple[int, ...]:
     """The starts at which another compute instance of a profile fits now."""
-    used = {place for each in instance.compute for place in range(each.start, each.start + each.slices)}
+    used = _compute_used(instance)
     return tuple(start for start in profile.starts if not used & set(range(start, start + profile.slices)))
+
+
+def _compute_used(instance: GpuInstance) -> set[int]:
+    return {place for each in instance.compute for place in range(each.start, each.start + each.slices)}
 
 
 def compute_created(
@@ -181,7 +187,10 @@ def compute_created(
     if not starts or (start is not None and start not in starts):
         raise NoRoomError(f"{profile.name}: no room for another one")
     number = next(n for n in range(8) if n not in {each.id for each in found.compute})
-    chosen, made = starts[0] if start is None else start, state.made + 1
+    used = _compute_used(found)
+    free = [place for place in range(0 if parent is None else parent.slices) if place not in used]
+    best = min(starts, key=lambda place: _left(place, profile.slices, 8, free))
+    chosen, made = best if start is None else start, state.made + 1
     one = ComputeInstance(number, profile.slices, chosen, mig_uuid(gpu_uuid, found.id, number), made)
     return replace(_with(state, replace(found, compute=(*found.compute, one))), made=made)
 

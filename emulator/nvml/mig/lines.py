@@ -1,7 +1,8 @@
 """MIG in the state file (``mews.emulator.nvml.state``): the tables of the models there are, then what each GPU has.
 
 ``mig_table NUMBER MOST``, then its ``mig_profile NUMBER …`` and ``mig_compute NUMBER …`` lines come before the GPUs;
-``mig_gi``, ``mig_ci``, ``mig_free`` and ``mig_compute_free`` lines are of one GPU. Numbers are decimal, memory in bytes.
+``mig_gi``, ``mig_ci``, ``mig_free`` and ``mig_compute_free`` lines are of one GPU. Memory is in MiB of profiles, and in
+bytes of GPU instances.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@ import pytest
 
 from mews.emulator.nvml.compile import LIBRARY, system_compiler
 from mews.emulator.nvml.library import library_path, sources
+from mews.emulator.nvml.mig.instances import MigState, compute_created, created
+from mews.emulator.nvml.mig.models import mig_table
+from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlEvent, NvmlProcess
 from mews.emulator.nvml.topology import cube_mesh
 from tests.emulator.nvml.hosts import gpu
@@ -25,9 +28,10 @@ HEAD = """
 #include <stdlib.h>
 #include <string.h>
 #include "nvml.h"
-static void *devices[3], *set;
+static void *devices[3], *set, *mig[2];
 static const unsigned FIRST[] = {0, 1, 2, 8, 0x2000028, 0x1000040, 0x100000C, 0x1000008, 0x1000010, 0x1000018,
-                                 0x1000020, 0x1000034, 0x1000054, 0x7000001};
+                                 0x1000020, 0x1000034, 0x1000054, 0x2000098, 0x3000098, 0x2000088, 0x300008C,
+                                 0x7000001};
 /* Exactly as long as the call may expect. It begins with a version, a count or a kind, whichever it is taken for. */
 static void *page(size_t size, unsigned first) {
     char *bytes = calloc(1, size);
@@ -37,7 +41,7 @@ static void *page(size_t size, unsigned first) {
 }
 """
 
-COUNTS, VERSIONS = 4, 14
+COUNTS, VERSIONS = 4, 18
 """Turns: the first four words of FIRST are fit for a count, all of them for a version."""
 
 MAIN_HEAD = """
@@ -45,6 +49,9 @@ int main(void) {
     if (nvmlInit_v2() != 0 || nvmlDeviceGetHandleByIndex_v2(0, &devices[0]) != 0) return 2;
     if (nvmlDeviceGetHandleByIndex_v2(1, &devices[1]) != 0 || nvmlEventSetCreate(&set) != 0) return 3;
     nvmlDeviceRegisterEvents(devices[0], 8ull, set);
+    if (nvmlDeviceGetMigDeviceHandleByIndex(devices[1], 0, &devices[2]) != 0) return 4;
+    if (nvmlDeviceGetGpuInstanceById(devices[1], 1, &mig[0]) != 0) return 5;
+    if (nvmlGpuInstanceGetComputeInstanceById(mig[0], 0, &mig[1]) != 0) return 6;
 """
 
 SYSTEM_EVENTS = """
@@ -96,7 +103,9 @@ def values(kind, name, pointer):
     if pointer:
         return ["page", "0"]
     if kind == "Device":
-        return ["devices[0]", "devices[1]", "(void *)devices"]
+        return ["devices[0]", "devices[1]", "devices[2]", "(void *)devices"]
+    if kind in ("GpuInstanceRef", "ComputeInstanceRef"):
+        return ["mig[0]" if kind == "GpuInstanceRef" else "mig[1]", "(void *)devices"]
     if kind == "EventSetHandle":
         return ["set", "(void *)devices"]
     if "long long" in kind:
@@ -107,9 +116,11 @@ def values(kind, name, pointer):
 def size(kind, name, known, choice):
     """C: the bytes behind a pointer. Beside a number called length, size or count it is an array of so many."""
     if kind == "void":
-        return "64"
+        return "152" if name == "info" else "64"
     if kind == "char" and "length" not in known:
         return "96"
+    if "count" in known and kind in ("GpuInstanceRef", "ComputeInstanceRef", "MigPlacement"):
+        return f"8 * sizeof({kind})"  # such a count is told and never asked for
     for count in ("length", "size", "count"):
         if count in known and name != count:
             many = choice[count] if choice[count] != "page" else "FIRST[v]"
@@ -152,12 +163,21 @@ def client(folder, *flags, library):
     return program, len(known)
 
 
+def divided():
+    """MIG of an A100: a half with two compute instances."""
+    table, uuid = mig_table(PROFILES["A100"]), gpu(1).uuid
+    state = created(MigState(enabled=True, pending=True), table, 9)
+    for profile in (0, 1):
+        state = compute_created(state, table, uuid, 1, profile)
+    return state
+
+
 @pytest.fixture
 def busy(host):
     """A host with all there is: processes, events, NVLinks, a lost GPU."""
     processes = (NvmlProcess(1, "a", 10), NvmlProcess(2, "b", 20, "G"), NvmlProcess(3, "c", 30))
     events = (NvmlEvent(1, "xid", gpu(0).bus_id, 79), NvmlEvent(2, "bind", gpu(0).bus_id))
-    gpus = [gpu(0, "V100", processes=processes), gpu(1, "A100", processes=processes)]
+    gpus = [gpu(0, "V100", processes=processes), gpu(1, "A100", processes=processes, mig=divided())]
     gpus += [gpu(number, "RTX 3090", lost=number == 5) for number in range(2, 8)]
     host.show(*gpus, topology=cube_mesh(), events=events)
     return host

@@ -14,8 +14,6 @@ struct ComputeInstanceHandle {
     struct GpuInstanceHandle *instance;
     long long id, serial;
 };
-typedef struct GpuInstanceHandle *GpuInstanceRef;
-typedef struct ComputeInstanceHandle *ComputeInstanceRef;
 
 /* The handle of an instance; NULL without memory. */
 GpuInstanceRef instance_ref(struct Handle *gpu, const MigInstance *instance);

@@ -58,7 +58,6 @@ def _board(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
     profile = gpu.profile
     yield "display_mode", "Disabled" if profile.fan else "Enabled"
     yield "display_attached", "No" if profile.fan else "Yes"
-    yield "mig_devices", "None"
     digits = gpu.uuid.removeprefix("GPU-").replace("-", "")[:16]
     if _HEX.fullmatch(digits):
         yield "pdi", f"0x{int.from_bytes(bytes.fromhex(digits), 'little'):016x}"

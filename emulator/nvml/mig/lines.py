@@ -13,8 +13,9 @@ from mews.emulator.nvml.gpu_profile import MIB
 from mews.emulator.nvml.mig.instances import GpuInstance, MigState, compute_room, remaining
 from mews.emulator.nvml.mig.table import MigTable, compute_profiles
 
-IDLE_MIB = 12
-"""Memory that is in use of the smallest instance when nothing runs there (``nvidia-smi`` of an H20 and a GH200)."""
+IDLE_MIB = 11
+"""Memory that is in use of the smallest instance when nothing runs there; a half of an H100 has 44 MiB (MIG User
+Guide, "MIG with CUDA MPS")."""
 
 
 def table_lines(tables: Iterable[MigTable]) -> Iterator[str]:

@@ -52,6 +52,32 @@
     call(nvmlDeviceGetNumaNodeId, (Device, unsigned *))                                                  \
     call(nvmlDeviceGetCpuAffinity, (Device, unsigned, unsigned long *))                                  \
     call(nvmlDeviceGetMigMode, (Device, unsigned *, unsigned *))                                         \
+    call(nvmlDeviceSetMigMode, (Device, unsigned, Return *))                                             \
+    call(nvmlDeviceGetMaxMigDeviceCount, (Device, unsigned *))                                           \
+    call(nvmlDeviceGetMigDeviceHandleByIndex, (Device, unsigned, Device *))                              \
+    call(nvmlDeviceGetGpuInstanceId, (Device, unsigned *))                                               \
+    call(nvmlDeviceGetComputeInstanceId, (Device, unsigned *))                                           \
+    call(nvmlDeviceGetAttributes_v2, (Device, MigAttributes *))                                          \
+    call(nvmlDeviceGetGpuInstanceProfileInfoV, (Device, unsigned, void *))                               \
+    call(nvmlDeviceGetGpuInstancePossiblePlacements_v2, (Device, unsigned, MigPlacement *, unsigned *))  \
+    call(nvmlDeviceGetGpuInstanceRemainingCapacity, (Device, unsigned, unsigned *))                      \
+    call(nvmlDeviceCreateGpuInstance, (Device, unsigned, GpuInstanceRef *))                              \
+    call(nvmlDeviceCreateGpuInstanceWithPlacement,                                                       \
+         (Device, unsigned, const MigPlacement *, GpuInstanceRef *))                                     \
+    call(nvmlGpuInstanceDestroy, (GpuInstanceRef))                                                       \
+    call(nvmlDeviceGetGpuInstances, (Device, unsigned, GpuInstanceRef *, unsigned *))                    \
+    call(nvmlGpuInstanceGetInfo, (GpuInstanceRef, MigInstanceInfo *))                                    \
+    call(nvmlGpuInstanceGetComputeInstanceProfileInfoV, (GpuInstanceRef, unsigned, unsigned, void *))    \
+    call(nvmlGpuInstanceGetComputeInstancePossiblePlacements,                                            \
+         (GpuInstanceRef, unsigned, MigPlacement *, unsigned *))                                         \
+    call(nvmlGpuInstanceGetComputeInstanceRemainingCapacity, (GpuInstanceRef, unsigned, unsigned *))     \
+    call(nvmlGpuInstanceCreateComputeInstance, (GpuInstanceRef, unsigned, ComputeInstanceRef *))         \
+    call(nvmlGpuInstanceCreateComputeInstanceWithPlacement,                                              \
+         (GpuInstanceRef, unsigned, const MigPlacement *, ComputeInstanceRef *))                         \
+    call(nvmlComputeInstanceDestroy, (ComputeInstanceRef))                                               \
+    call(nvmlGpuInstanceGetComputeInstances,                                                             \
+         (GpuInstanceRef, unsigned, ComputeInstanceRef *, unsigned *))                                   \
+    call(nvmlComputeInstanceGetInfo_v2, (ComputeInstanceRef, MigComputeInstanceInfo *))                  \
     call(nvmlDeviceGetFanSpeed, (Device, unsigned *))                                                    \
     call(nvmlDeviceGetPerformanceState, (Device, unsigned *))                                            \
     call(nvmlDeviceGetCurrentClocksEventReasons, (Device, unsigned long long *))                         \

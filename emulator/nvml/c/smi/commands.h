@@ -34,6 +34,10 @@ int apply_settings(const char *ids, const Settings *settings);
 
 /* "--name=value", "--name value" or "-n value" into *out; 1 when it was this option. */
 int valued(const char *name, const char *brief, int count, char **arguments, int *at, const char **out);
+/* The command `mig`, and -mig. */
+int mig(int count, char **arguments);
+int set_mig_mode(const char *ids, const char *mode);
+
 int drain(int count, char **arguments);
 int monitor(int count, char **arguments, int devices); /* dmon, or pmon */
 int nvlink(int count, char **arguments);

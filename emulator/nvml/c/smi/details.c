@@ -9,6 +9,7 @@
 #include "driver.h"
 #include "gpus.h"
 #include "layout.h"
+#include "mig_devices.h"
 
 enum { LABEL_WIDTH = 50 };
 
@@ -115,13 +116,73 @@ static void fill(Device device, const Row *row, char *value) {
     }
 }
 
+/* ---- MIG devices ---- */
+
+static void amount(const char *label, const char *tag, unsigned long long value, const char *unit) {
+    char text[VALUE_SIZE];
+    snprintf(text, sizeof text, "%llu%s", value, unit);
+    leaf(label, tag, text);
+}
+
+static void one_mig(const SmiMigDevice *one) {
+    enum { SHARED_NAMES = 590 };
+    int shared = driver_branch() >= SHARED_NAMES;
+    const MigAttributes *has = &one->attributes;
+    open_node("MIG Device", "mig_device");
+    amount("Index", "index", one->index, "");
+    amount("GPU Instance ID", "gpu_instance_id", one->instance, "");
+    amount("Compute Instance ID", "compute_instance_id", one->compute, "");
+    open_node("Device Attributes", "device_attributes");
+    open_node("Shared", "shared");
+    amount("Multiprocessor count", "multiprocessor_count", has->multiprocessors, "");
+    amount("Copy Engine count", "copy_engine_count", has->copy, "");
+    amount("Encoder count", "encoder_count", has->encoder, "");
+    amount("Decoder count", "decoder_count", has->decoder, "");
+    amount("OFA count", "ofa_count", has->ofa, "");
+    amount("JPG count", "jpg_count", has->jpeg, "");
+    close_node("shared");
+    close_node("device_attributes");
+    open_node("ECC Errors", "ecc_error_count");
+    open_node("Volatile", "volatile_count");
+    amount("SRAM Uncorrectable", "sram_uncorrectable", 0, "");
+    close_node("volatile_count");
+    close_node("ecc_error_count");
+    open_node(shared ? "Shared FB Memory Usage" : "FB Memory Usage", "fb_memory_usage");
+    amount("Total", "total", one->memory.total >> 20, " MiB");
+    amount("Reserved", "reserved", one->memory.reserved >> 20, " MiB");
+    amount("Used", "used", one->memory.used >> 20, " MiB");
+    amount("Free", "free", one->memory.free >> 20, " MiB");
+    close_node("fb_memory_usage");
+    open_node(shared ? "Shared BAR1 Memory" : "BAR1 Memory Usage", "bar1_memory_usage");
+    amount("Total", "total", one->bar1.total >> 20, " MiB");
+    amount("Used", "used", one->bar1.used >> 20, " MiB");
+    amount("Free", "free", one->bar1.free >> 20, " MiB");
+    close_node("bar1_memory_usage");
+    close_node("mig_device");
+}
+
+static void mig_devices(Device device, const Row *row) {
+    unsigned count;
+    SmiMigDevice *all = mig_devices_of(device, &count);
+    if (count > 0 && as_xml) open_node(row->label, row->tag);
+    for (unsigned i = 0; i < count; i++) one_mig(&all[i]);
+    if (count > 0 && as_xml) close_node(row->tag);
+    if (count == 0 && as_xml) leaf(row->label, row->tag, "None");
+    free(all);
+}
+
+static void instance_of(const char *label, const char *tag, unsigned id) {
+    if (id == (unsigned)NO_INSTANCE) leaf(label, tag, "N/A");
+    else amount(label, tag, id, "");
+}
+
 static void one_process(const SmiProcess *process) {
     char value[VALUE_SIZE];
     if (as_xml) open_node("", "process_info");
     snprintf(value, sizeof value, "%u", process->info.pid);
     if (as_xml) {
-        leaf("GPU instance ID", "gpu_instance_id", "N/A");
-        leaf("Compute instance ID", "compute_instance_id", "N/A");
+        instance_of("GPU instance ID", "gpu_instance_id", process->info.gpu_instance);
+        instance_of("Compute instance ID", "compute_instance_id", process->info.compute_instance);
         leaf("Process ID", "pid", value);
     } else {
         indent();
@@ -182,6 +243,8 @@ static void show_row(Device device, const Row *row) {
     char value[VALUE_SIZE] = {0};
     if (strcmp(row->source, "*processes") == 0) {
         processes(device, row);
+    } else if (strcmp(row->source, "*mig") == 0) {
+        mig_devices(device, row);
     } else if (strcmp(row->source, "*clocks") == 0) {
         supported_clocks(device, row);
     } else if (strcmp(row->source, "*none") == 0) {

@@ -260,11 +260,14 @@ static Return get_compute_cap(Device d, char *o) {
     return told(result, o, "%d.%d", major, minor);
 }
 
-static Return get_mig(Device d, char *o) {
+static Return mig_mode(Device d, char *o, int is_pending) {
     unsigned current = 0, pending = 0;
     Return result = api.nvmlDeviceGetMigMode(d, &current, &pending);
-    return told(result, o, "%s", current ? "Enabled" : "Disabled");
+    return told(result, o, "%s", (is_pending ? pending : current) ? "Enabled" : "Disabled");
 }
+
+static Return get_mig(Device d, char *o) { return mig_mode(d, o, 0); }
+static Return get_mig_pending(Device d, char *o) { return mig_mode(d, o, 1); }
 
 static Return ecc_mode(Device d, char *o, int is_pending) {
     unsigned current = 0, pending = 0;
@@ -444,7 +447,7 @@ static const Field FIELDS[] = {
     {"gsp.mode.current", NULL, NULL, get_gsp_mode, NULL, NULL},
     {"gsp.mode.default", NULL, NULL, get_gsp_mode, NULL, NULL},
     {"mig.mode.current", NULL, NULL, get_mig, NULL, NULL},
-    {"mig.mode.pending", NULL, NULL, get_mig, NULL, NULL},
+    {"mig.mode.pending", NULL, NULL, get_mig_pending, NULL, NULL},
 };
 
 /* Shown elsewhere; no words of --query-gpu. */

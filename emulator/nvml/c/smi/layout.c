@@ -50,7 +50,7 @@ const Row ROWS[] = {
     NODE(0, "MIG Mode", "mig_mode"),
     LEAF(1, "Current", "current_mig", "mig.mode.current"),
     LEAF(1, "Pending", "pending_mig", "mig.mode.pending"),
-    SINCE(0, "MIG Devices", "mig_devices", "@mig_devices", "xml"),
+    LEAF(0, "MIG Devices", "mig_devices", "*mig"),
     {0, "Accounting Mode", "accounting_mode", "accounting.mode", NULL, NULL, "ACCOUNTING"},
     {0, "Accounting Mode Buffer Size", "accounting_mode_buffer_size", "accounting.buffer_size", NULL, NULL, "ACCOUNTING"},
     NODE(0, "Driver Model", "driver_model"),

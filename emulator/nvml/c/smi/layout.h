@@ -9,7 +9,7 @@ typedef struct {
     int depth; /* 0: directly below the GPU; a row without a source is a node with the deeper rows that follow */
     const char *label, *tag;
     /* A field of --query-gpu; "@key": a detail of the state; "%field|unit": a field with a unit of its own;
-     * "~field": hexadecimal, without 0x in XML; "*word": processes or clocks; NULL: a node. */
+     * "~field": hexadecimal, without 0x in XML; "*word": processes, clocks or MIG devices; NULL: a node. */
     const char *source;
     /* Words, all of which must hold; NULL: always. "580.126,595": since 580.126 in branch 580, and since 595;
      * "-580": before 580; "?key", "!key": the state has such a detail, or has not; "xml", "text": only there. */

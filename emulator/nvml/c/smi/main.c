@@ -28,6 +28,8 @@ static const char HELP[] =
     "nvidia-smi [-i ID] -c 0|2|3                  set the compute mode: default, prohibited, exclusive process\n"
     "nvidia-smi [-i ID] -e 0|1                    set ECC from the next reset or reboot on\n"
     "nvidia-smi [-i ID] -p 0                      clear the ECC errors since the driver was loaded\n"
+    "nvidia-smi [-i ID] -mig 0|1                  set MIG mode\n"
+    "nvidia-smi mig -h                            show how GPUs are divided by MIG\n"
     "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
     "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
@@ -40,7 +42,7 @@ static const char HELP[] =
     "ID: index, UUID, serial or PCI bus id; several with commas.\n";
 
 typedef struct {
-    const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *sections, *loop, *loop_ms, *file;
+    const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *mig, *sections, *loop, *loop_ms, *file;
     int list, details, xml, reset, excluded, version;
     Settings settings;
 } Options;
@@ -59,11 +61,11 @@ static const struct {
     {"-u", "--unit"}, {"-col", "--columns"}, {NULL, "--dtd"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"}, {NULL, "--auto-boost-permission"},
     {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-eow", "--error-on-warning"},
     {"-t", "--toggle-led"}, {NULL, "--debug"}, {"-sc", "--scope"},
-    {"-am", "--accounting-mode"}, {"-caa", "--clear-accounted-apps"}, {"-mig", "--multi-instance-gpu"},
+    {"-am", "--accounting-mode"}, {"-caa", "--clear-accounted-apps"},
     {"-cc", "--cuda-clocks"}, {"-gtt", "--gpu-target-temp"}, {"-fdm", "--driver-model"}, {"-dm", "--driver-model"},
 };
 static const char *const OTHER_COMMANDS[] = {
-    "daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "mig", "compute-policy", "boost-slider",
+    "daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "boost-slider",
     "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "rusd", "prm", "soc", NULL};
 
 static int not_emulated(const char *what) {
@@ -120,6 +122,7 @@ static int parse(int count, char **arguments, Options *options) {
         if (valued("--format", NULL, count, arguments, &at, &options->format)) continue;
         if (valued("--filename", "-f", count, arguments, &at, &options->file)) continue;
         if (valued("--persistence-mode", "-pm", count, arguments, &at, &options->persistence)) continue;
+        if (valued("--multi-instance-gpu", "-mig", count, arguments, &at, &options->mig)) continue;
         if (valued("--loop", "-l", count, arguments, &at, &options->loop)) continue;
         if (valued("--loop-ms", "-lms", count, arguments, &at, &options->loop_ms)) continue;
         if (valued("--display", "-d", count, arguments, &at, &options->sections)) continue;
@@ -219,6 +222,8 @@ static int run(const Options *options) {
     if (options->reset) return reset_gpus(options->ids);
     if (options->persistence) code = set_persistence(options->ids, options->persistence);
     if (options->persistence && (code != 0 || !any_setting(&options->settings))) return code;
+    if (options->mig) code = set_mig_mode(options->ids, options->mig);
+    if (options->mig && (code != 0 || !any_setting(&options->settings))) return code;
     if (any_setting(&options->settings)) return apply_settings(options->ids, &options->settings);
     if (options->list) return show_list(options->ids);
     code = show(options);
@@ -240,6 +245,7 @@ static int command(int count, char **arguments) {
     if (count > 1 && strncmp(arguments[1], FIELDS_OF, sizeof FIELDS_OF - 1) == 0)
         return list_fields(arguments[1] + sizeof FIELDS_OF - 1);
     if (count > 1 && strcmp(arguments[1], "drain") == 0) return drain(count - 2, arguments + 2);
+    if (count > 1 && strcmp(arguments[1], "mig") == 0) return mig(count - 2, arguments + 2);
     if (count > 1 && strcmp(arguments[1], "dmon") == 0) return monitor(count - 2, arguments + 2, 1);
     if (count > 1 && strcmp(arguments[1], "pmon") == 0) return monitor(count - 2, arguments + 2, 0);
     if (count > 1 && strcmp(arguments[1], "nvlink") == 0) return nvlink(count - 2, arguments + 2);

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "gpus.h"
+#include "mig_devices.h"
 
 static const char EDGE[] = "+-----------------------------------------------------------------------------------------+";
 static const char COLUMNS[] = "+-----------------------------------------+------------------------+----------------------+";
@@ -55,6 +56,8 @@ static void rows(Device device) {
         value_of(device, "ecc.mode.current", v[6], 0);
         if (strcmp(v[6], "Disabled") == 0) strcpy(v[5], "Off");
     }
+    /* With MIG, errors are counted of each device. */
+    if (mig_is_on(device) && strcmp(v[5], "N/A") != 0 && strcmp(v[5], "Off") != 0) strcpy(v[5], "On");
     printf("| %3.3s  %-28.28s %5.5s | %18.18s %3.3s | %20.20s |\n", v[0], v[1], on_off(v[2]), v[3], on_off(v[4]), v[5]);
     tight(device, "fan.speed", "%", v[0]);
     tight(device, "temperature.gpu", "C", v[1]);
@@ -80,7 +83,11 @@ static void process_rows(const Selection *selection) {
         for (unsigned j = 0; j < count; j++) {
             char used[32];
             snprintf(used, sizeof used, "%lluMiB", processes[j].info.used_memory >> 20);
-            printf("| %4u   N/A  N/A %16u %6c   %-35.35s %9.9s |\n", index, processes[j].info.pid, processes[j].kind,
+            char where[16] = "   N/A  N/A ";
+            const ProcessInfo *info = &processes[j].info;
+            if (info->gpu_instance != (unsigned)NO_INSTANCE)
+                snprintf(where, sizeof where, "%5u%5u  ", info->gpu_instance, info->compute_instance);
+            printf("| %4u%s%16u %6c   %-35.35s %9.9s |\n", index, where, info->pid, processes[j].kind,
                    processes[j].name, used);
         }
         shown += count;
@@ -93,6 +100,7 @@ int show_table(const char *ids) {
     Selection selection = select_gpus(ids, "No devices were found");
     head();
     for (unsigned i = 0; i < selection.count; i++) rows(selection.devices[i]);
+    mig_table(&selection);
     printf("%89s\n%s\n", "", EDGE);
     puts("| Processes:                                                                              |");
     puts("|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |");
@@ -112,6 +120,7 @@ int show_list(const char *ids) {
         value_of(selection.devices[i], "name", name, 0);
         value_of(selection.devices[i], "uuid", uuid, 0);
         printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
+        mig_list(selection.devices[i]);
     }
     free(selection.devices);
     return 0;

@@ -14,6 +14,7 @@
 | remove-gpu | device | nvmlDeviceRemoveGpu |
 | reset-gpu | device | ``nvidia-smi --gpu-reset`` |
 | set-gpu | device, setting, values | one of NVML's setters, described below |
+| mig | device, change, values | a change of MIG, described below |
 | discover | | nvmlDeviceDiscoverGpus |
 | hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU, and loads it |
 | persistence-daemon | on | a program that switches persistence mode on whenever it is off |
@@ -22,6 +23,10 @@
 and ``memory-clocks`` are the lowest and the highest MHz; ``applications-clocks`` are the MHz of memory and
 multiprocessors. Without values, the default is restored. ``compute-mode`` is 0, 2 or 3, ``ecc`` is 0 or 1, and
 ``ecc-errors`` is 0.
+
+``mig`` takes a ``change`` and its ``values``: ``mode`` 0 or 1, ``create-gpu`` with a profile's ID, ``destroy-gpu`` with
+an instance's ID, ``create-compute`` and ``destroy-compute`` with the GPU instance's ID and the profile's or the compute
+instance's ID. Instances may be placed by a further number. Refused changes fail as NVML's calls do.
 """
 
 from __future__ import annotations
@@ -30,8 +35,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from mews.emulator.host.control import SETTERS
+from mews.emulator.host.errors import DeviceInUse
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
+from mews.emulator.host.mig import MIG_ACTS
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.tree import HostTree
 from mews.emulator.telemetry.load import IDLE, parse_load
@@ -49,6 +56,7 @@ Do = Literal[
     "drain",
     "persistence",
     "set-gpu",
+    "mig",
     "remove-gpu",
     "reset-gpu",
     "discover",
@@ -65,13 +73,14 @@ TAKEN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("hold", "release"), ((), ("device", "key"))),
     "write": (("path",), ("text", "device")),
     "set-gpu": (("device", "setting"), ("values",)),
+    "mig": (("device", "change"), ("values",)),
     "machine-power": (("on",), ()),
     "persistence-daemon": ((), ("on",)),
 }
 """Action -> what it must name, and what it may, in scenarios."""
 HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load", "cgroup")
 MOST_PID = MOST_NUMBER = (1 << 32) - 1
-KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "setting", "values", *HOLDER_KEYS)
+KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "setting", "change", "values", *HOLDER_KEYS)
 
 
 def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
@@ -105,7 +114,7 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             return tree.write(filled(tree, action), str(action.get("text", "1")), now_s)
         case "discover":
             return operator.discover(now_s, action.get("below"))
-        case "drain" | "persistence" | "set-gpu" | "remove-gpu" | "reset-gpu":
+        case "drain" | "persistence" | "set-gpu" | "mig" | "remove-gpu" | "reset-gpu":
             return _call(tree, action, now_s)
     _at_once(tree, action, now_s)
     return PendingAction(str(do), lambda: True, lambda: None, done=True)
@@ -132,6 +141,8 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
     operator, do, on = tree.operator, action["do"], bool(action.get("on", True))
     bdf = _function(tree, action).bdf
     setting, numbers = _setting(action) if do == "set-gpu" else ("", ())
+    if do == "mig":
+        setting, numbers = _change(action)
 
     def act() -> None:
         if do == "drain":
@@ -140,6 +151,9 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             operator.persistence(bdf, on, tree.host.now_s)
         elif do == "set-gpu":
             operator.set_gpu(bdf, setting, numbers, tree.host.now_s)
+        elif do == "mig":
+            if operator.mig(bdf, setting, numbers, tree.host.now_s) and setting == "mode":
+                raise DeviceInUse(f"{bdf}: MIG mode is kept by programs or instances")
         elif do == "reset-gpu":
             operator.reset_gpu(bdf, tree.host.now_s)
         else:
@@ -149,14 +163,25 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
 
 
 def _setting(action: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
-    setting, values = action.get("setting"), action.get("values", [])
+    setting = action.get("setting")
     if setting not in SETTERS:
         raise ValueError(f"setting {setting!r}: {must_be(setting, SETTERS)}")
+    return setting, _numbers(action.get("values", []))
+
+
+def _change(action: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    change = action.get("change")
+    if change not in MIG_ACTS:
+        raise ValueError(f"change {change!r}: {must_be(change, MIG_ACTS)}")
+    return change, _numbers(action.get("values", []))
+
+
+def _numbers(values: Any) -> tuple[int, ...]:
     numbers = values if isinstance(values, list | tuple) else [values]
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MOST_NUMBER:
             raise ValueError(f"values {str(number)[:40]}: must be whole numbers from 0 to {MOST_NUMBER}")
-    return setting, tuple(numbers)
+    return tuple(numbers)
 
 
 def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:

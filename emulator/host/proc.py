@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mews.emulator.host.capabilities import capability_files, minors_file
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.function import BringUpStage, Function
@@ -36,9 +37,15 @@ def proc_folder(host: Host) -> Folder:
             "version": File(lambda: VERSION.format(release=host.spec.driver).encode()),
             "params": File(lambda: PARAMS.encode()),
             "gpus": Folder(lambda: _gpus(host)),
+            "capabilities": Folder(lambda: capability_files(host)),
         }
     )
-    return Folder(lambda: {"driver": Folder(lambda: {"nvidia": driver}), **_processes(host)})
+
+    def drivers() -> Mapping[str, Node]:
+        minors = minors_file(host)
+        return {"nvidia": driver, **({"nvidia-caps": Folder(lambda: minors)} if minors else {})}
+
+    return Folder(lambda: {"driver": Folder(drivers), **_processes(host)})
 
 
 def _processes(host: Host) -> Mapping[str, Node]:

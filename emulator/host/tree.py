@@ -11,6 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 
+from mews.emulator.host.capabilities import capability_nodes
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.host import Host
 from mews.emulator.host.operator import HostOperator
@@ -59,7 +60,7 @@ class HostTree:
         if any(f.is_gpu and f.stage >= f.stage.DRIVER for f in host.functions()) or gpus:
             nodes["nvidiactl"] = File(lambda: empty, 0o666)
             nodes["nvidia-uvm"] = File(lambda: empty, 0o666)
-        return nodes | rdma_nodes(host)
+        return {**nodes, **rdma_nodes(host), **capability_nodes(host)}
 
     def find(self, path: str, *, follow: bool = True) -> Node:
         """The node at a path; with ``follow`` through links, also the last one.

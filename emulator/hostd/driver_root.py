@@ -11,15 +11,19 @@ import os
 import stat
 from pathlib import Path
 
+from mews.emulator.host.capabilities import NODES as CAPABILITIES
 from mews.emulator.host.rdma import device_numbers
 from mews.emulator.host.tree import HostTree
 from mews.emulator.nvml.library import install_driver_root
 
-MAJOR, UVM_MAJOR = 195, 511
-"""NVIDIA's own number, and one of those that the kernel gives to nvidia-uvm."""
+MAJOR, UVM_MAJOR, CAPABILITIES_MAJOR = 195, 511, 237
+"""NVIDIA's own number, and two of those that the kernel gives to nvidia-uvm and nvidia-caps."""
 
 RDMA = "infiniband"
 """The folder of ``/dev`` with the nodes of RDMA devices."""
+
+FOLDERS = (RDMA, CAPABILITIES)
+"""Those of ``/dev`` that have nodes of their own."""
 
 CONTROL_MINORS = {"nvidiactl": 255, "nvidia-modeset": 254}
 
@@ -44,23 +48,28 @@ class DriverRoot:
     def write(self, tree: HostTree) -> None:
         """Make the device nodes those of the host."""
         folder, names = self.root / "dev", tree.names("dev")
-        rdma = [f"{RDMA}/{name}" for name in tree.names(f"dev/{RDMA}")] if RDMA in names else []
-        wanted = {*names, *rdma} - {RDMA}
+        inside = [f"{one}/{name}" for one in FOLDERS if one in names for name in tree.names(f"dev/{one}")]
+        wanted = {*names, *inside} - {*FOLDERS}
         if "nvidiactl" in wanted:
             wanted |= {"nvidia-uvm-tools", "nvidia-modeset"}
-        (folder / RDMA).mkdir(exist_ok=True)
-        there = {*os.listdir(folder), *(f"{RDMA}/{name}" for name in os.listdir(folder / RDMA))} - {RDMA}
+        for one in FOLDERS:
+            (folder / one).mkdir(exist_ok=True)
+        there = {f"{one}/{name}" for one in FOLDERS for name in os.listdir(folder / one)}
+        there |= {*os.listdir(folder)} - {*FOLDERS}
         for name in there - wanted:
             (folder / name).unlink(missing_ok=True)
         for name in sorted(wanted - there):
             _make(folder / name, _number(name))
-        if not rdma:
-            (folder / RDMA).rmdir()
+        for one in FOLDERS:
+            if one not in names:
+                (folder / one).rmdir()
 
 
 def _number(name: str) -> int:
     if name.startswith(RDMA):
         return os.makedev(*device_numbers(name.removeprefix(f"{RDMA}/")))
+    if name.startswith(f"{CAPABILITIES}/"):
+        return os.makedev(CAPABILITIES_MAJOR, int(name.removeprefix(f"{CAPABILITIES}/nvidia-cap")))
     if name.startswith("nvidia-uvm"):
         return os.makedev(UVM_MAJOR, int(name == "nvidia-uvm-tools"))
     minor = CONTROL_MINORS.get(name)

@@ -137,14 +137,17 @@ class HostAction(Model):
     text: str = "1"
     key: str = "process"
     setting: str | None = Field(default=None, description="of set-gpu: power-limit, gpu-clocks, memory-clocks, …")
-    values: int | tuple[int, ...] = Field(default=(), description="its numbers; without them the default is restored")
+    change: str | None = Field(default=None, description="of mig: mode, create-gpu, create-compute, …")
+    values: int | tuple[int, ...] = Field(
+        default=(), description="numbers of a setting or change; without them set-gpu restores the default"
+    )
     result: str = "done"
     within: Seconds = 60.0
 
     @model_validator(mode="after")
     def _takes(self) -> Self:
         needs, takes = TAKEN[self.do]
-        for name in ("device", "driver", "on", "path", "text", "key", "setting", "values"):
+        for name in ("device", "driver", "on", "path", "text", "key", "setting", "change", "values"):
             if name in self.model_fields_set and name not in (*needs, *takes):
                 there = ", ".join((*needs, *takes)) or "nothing else"
                 raise ValueError(f"{name}: {self.do} does not use it; it takes {there}")

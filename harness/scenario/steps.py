@@ -251,6 +251,8 @@ async def _host(stage: StepContext, step: Step) -> None:
         fields["key"] = action.key
     if action.do == "set-gpu":
         fields |= {"setting": action.setting, "values": action.values}
+    if action.do == "mig":
+        fields |= {"change": action.change, "values": action.values}
     fields |= {name: value for name in ("device", "driver") if (value := getattr(action, name)) is not None}
     try:
         since = len(stage.cluster.journal)

@@ -148,14 +148,14 @@ def test_answers_go_to_a_file(host, tmp_path):
     assert file.read_text().startswith("# gpu")
 
 
-@pytest.mark.parametrize("option", ["-am", "--accounting-mode=1", "-gtt", "-cc", "-mig", "--dtd", "--gom=0", "-u"])
+@pytest.mark.parametrize("option", ["-am", "--accounting-mode=1", "-gtt", "-cc", "--dtd", "--gom=0", "-u"])
 def test_what_is_not_emulated_says_so_and_changes_nothing(host, option):
     host.show(gpu(0))
     code, text = host.smi("-i", "0", option)
     assert (code, text) == (3, f'"{option}" is not emulated: nothing was shown or changed.\n')
 
 
-@pytest.mark.parametrize("command", ["mig", "vgpu", "gpm", "clocks", "power-profiles"])
+@pytest.mark.parametrize("command", ["pci", "vgpu", "gpm", "clocks", "power-profiles"])
 def test_commands_that_are_not_emulated_say_so(captured, host, command):
     assert command in captured["subcommands"]
     host.show(gpu(0))

@@ -140,7 +140,7 @@ static int parse(int count, char **arguments, Options *options) {
             options->xml = 1;
         } else if (is_unknown_here(arguments[at])) {
             return not_emulated(arguments[at]);
-        } else if (is_setting(arguments[at])) {
+        } else if (is_setting(arguments[at]) || is(arguments[at], "-mig", "--multi-instance-gpu")) {
             printf("Option \"%s\" needs a value. ", arguments[at]);
             return misused("");
         } else {

@@ -43,6 +43,8 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
 
 CONTROL_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 MODESET = "/dev/nvidia-modeset"
+PARTS = "/dev/nvidia-caps/"
+"""The folder with the nodes of MIG devices' capabilities."""
 _HOOK = "/usr/bin/nvidia-container-cli"
 
 
@@ -57,6 +59,15 @@ class NodeGpu(Struct, frozen=True):
     uuid: str
     bus_id: str
     minor: int
+
+
+class NodeMig(Struct, frozen=True):
+    """A MIG device of a GPU, as its node's driver numbers it, with the device nodes of its capabilities."""
+
+    gpu: NodeGpu
+    index: int
+    uuid: str
+    nodes: tuple[str, ...]
 
 
 class DriverFiles(Struct, frozen=True):
@@ -84,8 +95,18 @@ def cdi_names(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in words if qualified(word) is not None)
 
 
+def names_parts(words: Sequence[str]) -> bool:
+    """Whether MIG devices are among what is asked for: by their UUIDs, or as ``0:1``."""
+    return any(_names_part(word) for word in words)
+
+
+def _names_part(word: str) -> bool:
+    gpu, _, part = word.partition(":")
+    return word.upper().startswith("MIG-") or (gpu.isdecimal() and part.isdecimal())
+
+
 def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]:
-    """The GPUs of those words: ``all``, indexes, UUIDs, bus addresses.
+    """The GPUs of those words: ``all``, indexes, UUIDs, bus addresses; words of MIG devices are left out.
 
     Raises UnknownGpu.
     """
@@ -93,7 +114,25 @@ def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]
         return tuple(gpus)
     wanted: dict[str, NodeGpu] = {}
     for word in words:
+        if _names_part(word):
+            continue
         found = next((gpu for gpu in gpus if word.lower() in _names(gpu)), None)
+        if found is None:
+            raise UnknownGpu(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
+        wanted[found.uuid] = found
+    return tuple(wanted.values())
+
+
+def chosen_parts(words: Sequence[str], parts: Sequence[NodeMig]) -> tuple[NodeMig, ...]:
+    """The MIG devices of those words.
+
+    Raises UnknownGpu.
+    """
+    wanted: dict[str, NodeMig] = {}
+    for word in words:
+        if not _names_part(word):
+            continue
+        found = next((one for one in parts if word.lower() in (one.uuid.lower(), f"{one.gpu.index}:{one.index}")), None)
         if found is None:
             raise UnknownGpu(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
         wanted[found.uuid] = found
@@ -120,18 +159,25 @@ def capabilities(text: str | None) -> tuple[str, ...]:
 
 
 def driver_edits(
-    gpus: Sequence[NodeGpu], wanted: Sequence[str], files: DriverFiles, *, everything: bool = False
+    gpus: Sequence[NodeGpu],
+    wanted: Sequence[str],
+    files: DriverFiles,
+    *,
+    parts: Sequence[NodeMig] = (),
+    everything: bool = False,
 ) -> ContainerEdits:
-    """Device nodes of the GPUs, libraries and programs of the capabilities; ``everything``: asked for as ``all``."""
+    """Device nodes of the GPUs and of MIG devices, libraries and programs of the capabilities; ``everything``: asked for
+    as ``all``."""
     stems = {stem for capability in wanted for stem in LIBRARIES[capability]}
     names = {name for capability in wanted for name in PROGRAMS.get(capability, ())}
     paths = [path for path in files.libraries if _stem(path) in stems]
     paths += [path for path in files.programs if path.rpartition("/")[2] in names]
     drawing = (MODESET,) if {"graphics", "display"} & set(wanted) else ()
     nodes = [path for path in (*CONTROL_DEVICES, *drawing) if path in files.devices]
-    nodes += [f"/dev/nvidia{gpu.minor}" for gpu in gpus]
+    nodes += dict.fromkeys(f"/dev/nvidia{gpu.minor}" for gpu in (*gpus, *(part.gpu for part in parts)))
+    nodes += dict.fromkeys(node for part in parts for node in part.nodes)
     if everything:
-        nodes += [path for path in files.devices if path.startswith("/dev/nvidia-caps/")]
+        nodes += [path for path in files.devices if path.startswith(PARTS)]
     return ContainerEdits(
         mounts=tuple(Mount(path, path, read_only=True) for path in paths),
         devices=tuple(DeviceNode(path, path) for path in nodes),

@@ -23,6 +23,8 @@ class PreparedContainer(Struct, frozen=True):
 
     edits: ContainerEdits
     gpus: tuple[nvidia.NodeGpu, ...]
+    parts: tuple[nvidia.NodeMig, ...]
+    """The MIG devices that it can use."""
     driver: bool
     """Whether it has NVIDIA's driver, with or without GPUs."""
 
@@ -41,21 +43,32 @@ def prepare(launch: Launch, node: NodeDriver) -> PreparedContainer:
     own = ContainerEdits(mounts=given.mounts, devices=given.devices, hooks=given.hooks)
     env = {**launch.env, **cdi.env}
     words = nvidia.requested(env, (mount.container_path for mount in given.mounts))
-    hook, gpus = ContainerEdits(), tuple[nvidia.NodeGpu, ...]()
+    hook, gpus, parts = ContainerEdits(), tuple[nvidia.NodeGpu, ...](), tuple[nvidia.NodeMig, ...]()
     try:
         if words is not None and nvidia.cdi_names(words):
             hook = resolve(nvidia.cdi_names(words), node.cdi_folders())
         elif words is not None:
             wanted = nvidia.capabilities(env.get(nvidia.CAPABILITIES))
             gpus = nvidia.chosen(words, _gpus(node))
-            hook = nvidia.driver_edits(gpus, wanted, node.files(), everything="all" in words)
+            parts = nvidia.chosen_parts(words, _parts(node)) if nvidia.names_parts(words) else ()
+            hook = nvidia.driver_edits(gpus, wanted, node.files(), parts=parts, everything="all" in words)
     except (CdiError, nvidia.UnknownGpu) as error:
         raise StartError("RunContainerError", _failed(str(error))) from error
     edits = combined((own, cdi, hook))
     nodes = {device.container_path for device in edits.devices}
-    if "/dev/nvidiactl" in nodes and not gpus:
+    if "/dev/nvidiactl" in nodes and not gpus and not parts:
         gpus = tuple(gpu for gpu in _gpus(node) if f"/dev/nvidia{gpu.minor}" in nodes)
-    return PreparedContainer(edits, gpus, "/dev/nvidiactl" in nodes)
+        if any(path.startswith(nvidia.PARTS) for path in nodes):
+            parts = tuple(part for part in _parts(node) if nodes.issuperset(part.nodes))
+            gpus = tuple(gpu for gpu in gpus if gpu not in {part.gpu for part in parts})
+    return PreparedContainer(edits, gpus, parts, "/dev/nvidiactl" in nodes)
+
+
+def _parts(node: NodeDriver) -> tuple[nvidia.NodeMig, ...]:
+    try:
+        return node.parts()
+    except OSError as error:
+        raise nvidia.UnknownGpu(f"nvidia-container-cli: initialization error: {error}: unknown") from error
 
 
 def _gpus(node: NodeDriver) -> tuple[nvidia.NodeGpu, ...]:
@@ -132,7 +145,8 @@ class EditingRuntime:
 
 
 def _used(launch: Launch, prepared: PreparedContainer) -> tuple[str, ...] | None:
-    return tuple(gpu.uuid for gpu in prepared.gpus) if prepared.gpus and _allocated(launch) else None
+    used = tuple(each.uuid for each in (*prepared.gpus, *prepared.parts))
+    return used if used and _allocated(launch) else None
 
 
 def _allocated(launch: Launch) -> bool:

@@ -14,10 +14,10 @@ class DriverEvents:
         self._kept: deque[NvmlEvent] = deque(maxlen=EVENT_RING)
         self._total = 0
 
-    def add(self, kind: EventKind, bdf: str, data: int = 0) -> None:
-        """One more; ``data`` is the number of an XID."""
+    def add(self, kind: EventKind, bdf: str, data: int = 0, *, instance: tuple[int, int] = (-1, -1)) -> None:
+        """One more; ``data`` is the number of an XID, ``instance`` the IDs of the MIG device on which it happened."""
         self._total += 1
-        self._kept.append(NvmlEvent(self._total, kind, bdf, data))
+        self._kept.append(NvmlEvent(self._total, kind, bdf, data, *instance))
 
     def last(self) -> tuple[NvmlEvent, ...]:
         """Return the events that are kept, the oldest first."""

@@ -343,11 +343,12 @@ class Host:
             self.take_down(one, BringUpStage.LINK)
         function.virtual = []
 
-    def xid(self, function: Function, xid: int) -> None:
-        """The driver reports an XID: into the kernel log and to whoever waits for NVML's events."""
-        self.log.xid(self._now_s, function.bdf, xid)
-        self.driver_events.add("xid", function.bdf, xid)
-        self.emit("xid", function, xid=xid)
+    def xid(self, function: Function, xid: int, instance: tuple[int, int] | None = None) -> None:
+        """The driver reports an XID: into the kernel log and to whoever waits for NVML's events; ``instance`` are the
+        IDs of the MIG device on which it happened."""
+        self.log.xid(self._now_s, function.bdf, xid, -1 if instance is None else instance[0])
+        self.driver_events.add("xid", function.bdf, xid, instance=(-1, -1) if instance is None else instance)
+        self.emit("xid", function, xid=xid, **({} if instance is None else {"instance": list(instance)}))
 
     def _cut(self, function: Function) -> None:
         """The link is gone under the device: what is there of it is lost, and goes once nobody has it open."""

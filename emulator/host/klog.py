@@ -44,9 +44,9 @@ class KernelLog:
         self._lines.append(f"[{t:12.6f}] {text}")
         self.total += 1
 
-    def xid(self, t: float, bdf: str, xid: int) -> None:
-        """An XID, as the driver writes it; the address is without the function."""
-        place = bdf.rpartition(".")[0]
+    def xid(self, t: float, bdf: str, xid: int, instance: int = -1) -> None:
+        """An XID, as the driver writes it; the address is without the function, but with a GPU instance's ID."""
+        place = bdf.rpartition(".")[0] + (f" GPU-I:{instance:02d}" if instance >= 0 else "")
         self.write(t, f"NVRM: Xid (PCI:{place}): {xid}, pid='<unknown>', name=<unknown>, {xid_text(xid)}")
 
     def lines(self) -> tuple[str, ...]:

@@ -131,12 +131,15 @@ class NvmlGpu(Struct, frozen=True):
 
 
 class NvmlEvent(Struct, frozen=True):
-    """One event. ``sequence`` starts at 1 and only grows over a host's life. ``data`` is the XID number of ``xid``."""
+    """One event. ``sequence`` starts at 1 and only grows over a host's life. ``data`` is the XID number of ``xid``; the
+    instances' IDs are -1 for events of a whole GPU."""
 
     sequence: int
     kind: EventKind
     bus_id: str
     data: int = 0
+    gpu_instance: int = -1
+    compute_instance: int = -1
 
 
 class NvmlHost(Struct, frozen=True):
@@ -223,7 +226,8 @@ def _lines(host: NvmlHost) -> Iterator[str]:
         for row in order:
             yield "level " + " ".join(levels[row][column] for column in order)
     for event in host.events[-EVENT_RING:]:
-        yield f"event {event.sequence} {event.kind} {event.bus_id} {event.data}"
+        where = "" if event.gpu_instance < 0 else f" {event.gpu_instance} {event.compute_instance}"
+        yield f"event {event.sequence} {event.kind} {event.bus_id} {event.data}{where}"
 
 
 def _matrix(matrix: Matrix, count: int) -> Matrix:

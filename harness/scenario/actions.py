@@ -16,6 +16,7 @@ from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic
 from mews.emulator.host.act import TAKEN, Do
 from mews.emulator.host.control import SETTERS
 from mews.emulator.host.errors import REFUSALS
+from mews.emulator.host.mig import MIG_ACTS
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
 from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
@@ -153,6 +154,8 @@ class HostAction(Model):
                 raise ValueError(f"{name}: {self.do} does not use it; it takes {there}")
         if self.setting is not None and self.setting not in SETTERS:
             raise ValueError(f"setting {self.setting!r}: {must_be(self.setting, SETTERS)}")
+        if self.change is not None and self.change not in MIG_ACTS:
+            raise ValueError(f"change {self.change!r}: {must_be(self.change, MIG_ACTS)}")
         if self.result not in _RESULTS:
             raise ValueError(f"result {self.result!r}: {must_be(self.result, _RESULTS)}")
         for name in needs:

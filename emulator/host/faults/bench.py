@@ -14,8 +14,8 @@ class HostHandle(Protocol):
         """Have ``happen`` called after that time, if the fault is still there."""
         ...
 
-    def xid(self, device: str, xid: int) -> None:
-        """Report an XID of a device."""
+    def xid(self, device: str, xid: int, mig_device: int | None = None) -> None:
+        """Report an XID of a device, or of one of its MIG devices by its number."""
         ...
 
     def fall(self, device: str) -> None:

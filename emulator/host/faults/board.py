@@ -40,11 +40,16 @@ class ArmedHostFault(Struct, eq=False):
         living = [f for f in self.host.functions() if f.plugged and device in (f.device.id, f.gpuid)]
         return living[-1] if living else None
 
-    def xid(self, device: str, xid: int) -> None:
-        """Report an XID of a GPU that a driver has."""
+    def xid(self, device: str, xid: int, mig_device: int | None = None) -> None:
+        """Report an XID of a GPU that a driver has, or of one of its MIG devices; of one that is not there, nothing."""
         function = self._function(device)
-        if function is not None and function.is_gpu and function.stage >= BringUpStage.DRIVER:
+        if function is None or not function.is_gpu or function.stage < BringUpStage.DRIVER:
+            return
+        if mig_device is None:
             self.host.xid(function, xid)
+        elif mig_device < len(function.mig.devices()):
+            instance, compute = function.mig.devices()[mig_device]
+            self.host.xid(function, xid, (instance.id, compute.id))
 
     def fall(self, device: str) -> None:
         """Let it fall off the bus."""

@@ -15,12 +15,13 @@ FELL_OFF = 79
 class Xid:
     """The driver reports ``xid`` of ``device`` after ``after_s``; 79 means that it has fallen off the bus.
 
-    Clearing it finds a fallen GPU again.
+    ``mig_device`` limits any other to the MIG device of that number. Clearing it finds a fallen GPU again.
     """
 
     device: str
     xid: int = FELL_OFF
     after_s: float = 0.0
+    mig_device: int | None = None
 
     kind: ClassVar[str] = "xid"
     on: ClassVar[tuple[str, ...]] = ()
@@ -37,7 +38,7 @@ class Xid:
         if self.xid == FELL_OFF:
             bench.fall(self.device)
         else:
-            bench.xid(self.device, self.xid)
+            bench.xid(self.device, self.xid, self.mig_device)
 
     def undo(self, bench: HostHandle) -> None:
         """It comes back."""

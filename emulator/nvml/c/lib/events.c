@@ -178,7 +178,7 @@ static Return wait_event(EventSetHandle set, EventData *data, size_t size, unsig
             if (place_of(set) == NULL) return session_leave(INVALID_ARGUMENT);
             const Event *event = next_event(set, view.state, &device);
             if (event != NULL) {
-                EventData told = {device, event->device_type, event->data, (unsigned)NO_INSTANCE, (unsigned)NO_INSTANCE};
+                EventData told = {device, event->device_type, event->data, event->gpu_instance, event->compute_instance};
                 memcpy(data, &told, size);
                 set->last = event->sequence;
                 return session_leave(OK);

@@ -228,10 +228,14 @@ static const struct {
 
 static int add_event(State *state, char *rest) {
     char *sequence = state_word(&rest), *kind = state_word(&rest), *bus_id = state_word(&rest), *data = state_word(&rest);
-    long long number, value;
+    char *instance = state_word(&rest), *compute = state_word(&rest);
+    long long number, value, instance_number = NO_INSTANCE, compute_number = NO_INSTANCE;
     Event event = {0};
     if (data == NULL || state->event_count >= EVENT_MAX) return 0;
     if (!number_parse(sequence, &number) || !number_parse(data, &value) || number < 1) return 0;
+    if (compute && (!number_parse(instance, &instance_number) || !number_parse(compute, &compute_number))) return 0;
+    event.gpu_instance = (unsigned)instance_number;
+    event.compute_instance = (unsigned)compute_number;
     if (!bus_id_parse(bus_id, &event.domain, &event.bus, &event.device)) return 0;
     for (size_t i = 0; i < COUNT(EVENT_KINDS); i++)
         if (strcmp(EVENT_KINDS[i].name, kind) == 0) {

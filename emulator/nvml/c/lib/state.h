@@ -67,6 +67,7 @@ typedef struct {
     unsigned device_type, system_type; /* one of the two is 0 */
     char bus_id[BUS_ID_SIZE];
     unsigned domain, bus, device;
+    unsigned gpu_instance, compute_instance; /* NO_INSTANCE for those of a whole GPU */
 } Event;
 
 typedef struct {

@@ -166,8 +166,8 @@ def driver_edits(
     parts: Sequence[NodeMig] = (),
     everything: bool = False,
 ) -> ContainerEdits:
-    """Device nodes of the GPUs and of MIG devices, libraries and programs of the capabilities; ``everything``: asked for
-    as ``all``."""
+    """Device nodes of GPUs and MIG devices, libraries and programs of the capabilities; ``everything``: asked for as
+    ``all``."""
     stems = {stem for capability in wanted for stem in LIBRARIES[capability]}
     names = {name for capability in wanted for name in PROGRAMS.get(capability, ())}
     paths = [path for path in files.libraries if _stem(path) in stems]

@@ -10,13 +10,13 @@ from mews.emulator import nvml
 
 SOURCES = Path(nvml.__file__).parent / "c"
 _DEFINED = re.compile(r"^EXPORT Return (nvml\w+)", re.MULTILINE)
-_READS = re.compile(r"Get[A-Z]|Query")
+_READS = re.compile(r"Get[A-Z]|Query|Is[A-Z]")
 _UNSUPPORTED = re.compile(r"^UNSUPPORTED\((nvml\w+)\)", re.MULTILINE)
 _VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
 _FLAG = re.compile(r'is\(arguments\[at\], "(-\w+)", "(--[\w-]+)"\)')
 _SETTING = re.compile(r'\{"(-\w+)", "(--[\w-]+)", (?:"|NULL)')
 _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
-_ACTING = ("lib/setters.c", "lib/hotplug.c")
+_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/mig_devices.c", "lib/mig_instances.c")
 """The files whose functions change something of a GPU."""
 
 

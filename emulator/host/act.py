@@ -24,9 +24,9 @@ and ``memory-clocks`` are the lowest and the highest MHz; ``applications-clocks`
 multiprocessors. Without values, the default is restored. ``compute-mode`` is 0, 2 or 3, ``ecc`` is 0 or 1, and
 ``ecc-errors`` is 0.
 
-``mig`` takes a ``change`` and its ``values``: ``mode`` 0 or 1, ``create-gpu`` with a profile's ID, ``destroy-gpu`` with
-an instance's ID, ``create-compute`` and ``destroy-compute`` with the GPU instance's ID and the profile's or the compute
-instance's ID. Instances may be placed by a further number. Refused changes fail as NVML's calls do.
+``mig`` takes a ``change`` and its ``values``. ``mode`` is 0 or 1. ``create-gpu`` takes a profile's ID, ``destroy-gpu``
+an instance's. ``create-compute`` takes a GPU instance's ID and a profile's, ``destroy-compute`` the IDs of both
+instances. An additional number places a new instance.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ A100, H100 = "000001", "000002"
 class MigHost(Driver):
     """``folder``: a host's folder (``Host``). GPU 0 is a V100's neighbour, an A100; GPU 1 an H100."""
 
-    def __init__(self, folder, models=None):
-        self.pair = Pair(ports=("1",) * 4)
+    def __init__(self, folder, gpus=4):
+        self.pair = Pair(ports=("1",) * gpus, kinds=("GPU",) * gpus)
         self.folder = folder
         self.lock = threading.Lock()
         self.keys = 0

@@ -219,7 +219,14 @@ class NvmlLibrary:
             memory_mib=memory.total // _MIB,
             lost=code == _GPU_IS_LOST,
             processes=self._processes(handle),
+            divided=self._divided(handle),
         )
+
+    def _divided(self, handle: c_void_p) -> bool:
+        current, pending = c_uint(), c_uint()
+        allowed = (_NOT_SUPPORTED, _GPU_IS_LOST)
+        code = self._check("nvmlDeviceGetMigMode", handle, byref(current), byref(pending), allowed=allowed)
+        return code == 0 and bool(current.value)
 
     def _processes(self, handle: c_void_p) -> tuple[GpuProcess, ...]:
         room = _PROCESSES

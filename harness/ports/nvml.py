@@ -85,7 +85,8 @@ def _listed(host: Host, index: int, function: Function) -> ListedGpu:
     computing = [process for process in processes_on(host, function) if process.kind == "C"]
     processes = tuple(GpuProcess(process.pid, process.used_mib) for process in computing)
     uuid, minor = function.device.uuid, function.minor or 0
-    return ListedGpu(index, uuid, function.bdf, minor, memory_mib, function.lost, processes)
+    divided = function.mig.enabled
+    return ListedGpu(index, uuid, function.bdf, minor, memory_mib, function.lost, processes, divided)
 
 
 def _described(function: Function) -> GpuDescription:

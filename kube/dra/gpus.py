@@ -29,12 +29,12 @@ def device_name(gpu: ListedGpu) -> str:
 def devices_of(
     gpus: Iterable[ListedGpu], described: Mapping[str, GpuDescription], driver_version: str
 ) -> list[dict[str, Any]]:
-    """The GPUs that answer, in order of their minor numbers."""
+    """The GPUs that answer and are whole, in order of their minor numbers."""
     return [_device(gpu, described.get(gpu.uuid), driver_version) for gpu in _answering(gpus)]
 
 
 def _answering(gpus: Iterable[ListedGpu]) -> list[ListedGpu]:
-    return sorted((gpu for gpu in gpus if not gpu.lost), key=lambda gpu: gpu.minor)
+    return sorted((gpu for gpu in gpus if not (gpu.lost or gpu.divided)), key=lambda gpu: gpu.minor)
 
 
 def _device(gpu: ListedGpu, description: GpuDescription | None, driver_version: str) -> dict[str, Any]:

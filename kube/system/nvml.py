@@ -16,7 +16,8 @@ class GpuProcess(Struct, frozen=True):
 
 
 class ListedGpu(Struct, frozen=True):
-    """One GPU: its NVML index, minor number, and memory as NVML counts it; ``lost``: it does not answer any more."""
+    """One GPU: its NVML index, minor number, and memory as NVML counts it; ``lost``: it does not answer any more;
+    ``divided``: it is in MIG mode, so that no program can use it whole."""
 
     index: int
     uuid: str
@@ -25,6 +26,7 @@ class ListedGpu(Struct, frozen=True):
     memory_mib: int
     lost: bool = False
     processes: tuple[GpuProcess, ...] = ()
+    divided: bool = False
 
 
 class ReportedXid(Struct, frozen=True):

@@ -13,6 +13,7 @@ from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import Allocation, Endpoint, PluginError
 from mews.kube.deviceplugin.release import holder_annotation, may_ask
+from mews.kube.divided_gpus import DividedGpus
 from mews.kube.events import EventRecorder, node_reference
 from mews.kube.pulse import Pulse
 from mews.kube.system.nvml import ListedGpu, NvmlError
@@ -61,6 +62,7 @@ class GpuShareNodePlugin:
         self._allocations = NodeAllocations(context, config, node, ledgers, self._pods, lambda: self._gpus)
         self._releases = GpuReleases(context, config, node, ledgers, lambda: self._gpus, self._nvml.close)
         self._events = EventRecorder(context, "gpushare-device-plugin", node.name)
+        self._divided = DividedGpus(self._events, node.name)
         self._use = MemoryUse(context, config, self._events, node)
         self._left_out: frozenset[str] = frozenset()
         self._asked = Pulse()
@@ -113,6 +115,7 @@ class GpuShareNodePlugin:
             reading = await self._nvml.read()
             self._listed = reading.gpus
             self._health.observe(reading)
+            self._divided.look(reading.gpus)
         if self._listed is None:
             return  # A GPU is on its way out, and nobody remembers which others there are.
         if not self._unit:

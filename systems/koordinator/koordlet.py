@@ -13,6 +13,8 @@ from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.release import holder_annotation, may_ask
+from mews.kube.divided_gpus import DividedGpus
+from mews.kube.events import EventRecorder
 from mews.kube.pulse import Pulse
 from mews.kube.runtimehook.port import HOOKS_SERVED, HookedContainer, HookError, HookRequest
 from mews.kube.system.nvml import NvmlDescription, NvmlError, NvmlReading
@@ -49,6 +51,8 @@ class Koordlet:
         self._adoption = Adoption(context, config, node)
         self._report = NodeDeviceReport(node.name)
         self._health = GpuHealth()
+        self._events = EventRecorder(context, "koordlet", node.name)
+        self._divided = DividedGpus(self._events, node.name)
         self._nvml: NvmlReading | None = None
         self._described = NvmlDescription()
         self._gpus: tuple[IndexedGpu, ...] = ()
@@ -70,6 +74,7 @@ class Koordlet:
                 for informer in informers:
                     await informer.synced()
                 self._recall()
+                group.create_task(self._events.run())
                 group.create_task(self._look_on())
                 if self._node.hooks is None:
                     self._answers.set()
@@ -131,6 +136,7 @@ class Koordlet:
             try:
                 self._nvml = await self._node.nvml.read()
                 self._health.observe(self._nvml)
+                self._divided.look(self._nvml.gpus)
                 self._gpus = tuple(IndexedGpu(gpu.index, gpu.minor, gpu.uuid) for gpu in self._nvml.gpus)
                 xids = self._nvml.xids
             except NvmlError as error:
@@ -142,7 +148,9 @@ class Koordlet:
                 names = tuple(await self._node.files.names(PCI))
             except OSError:
                 names = ()
-        gpus = () if self._nvml is None else tuple((g.index, g.uuid, g.minor, g.lost) for g in self._nvml.gpus)
+        gpus = (
+            () if self._nvml is None else tuple((g.index, g.uuid, g.minor, g.lost, g.divided) for g in self._nvml.gpus)
+        )
         seen = (gpus, names)
         changed, self._seen = seen != self._seen, seen
         return changed or bool(xids)

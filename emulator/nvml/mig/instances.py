@@ -89,8 +89,8 @@ def room_for(state: MigState, table: MigTable, profile: MigProfile) -> tuple[int
     if len(state.instances) >= table.most or _taken_once(state, table, profile):
         return ()
     used = _used(state)
-    free = sum(table.by_id(each.profile_id).slices for each in state.instances)  # type: ignore[union-attr]
-    if free + profile.slices > max(each.slices for each in table.profiles):
+    taken = sum(found.slices for each in state.instances if (found := table.by_id(each.profile_id)) is not None)
+    if taken + profile.slices > max(each.slices for each in table.profiles):
         return ()
     return tuple(start for start in profile.starts if not used & set(range(start, start + profile.size)))
 
@@ -99,7 +99,8 @@ def _taken_once(state: MigState, table: MigTable, profile: MigProfile) -> bool:
     """Media engines that only one instance can have are taken."""
     if profile.count != 1 or "+me" not in profile.name:
         return False
-    return any("+me" in found.name for each in state.instances if (found := table.by_id(each.profile_id)))
+    present = (table.by_id(each.profile_id) for each in state.instances)
+    return any(found is not None and "+me" in found.name for found in present)
 
 
 def remaining(state: MigState, table: MigTable, profile: MigProfile) -> int:

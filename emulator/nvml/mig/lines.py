@@ -24,7 +24,7 @@ def table_lines(tables: Iterable[MigTable]) -> Iterator[str]:
         yield f"mig_table {number} {table.most}"
         for each in table.profiles:
             engines = each.engines
-            numbers = (
+            numbers: tuple[int, ...] = (
                 each.number, each.id, each.slices, each.count, each.multiprocessors, each.memory_mib, engines.copy,
                 engines.decoder, engines.encoder, engines.jpeg, engines.ofa, each.size, int(each.graphics),
             )  # fmt: skip
@@ -53,8 +53,8 @@ def gpu_lines(state: MigState, table: MigTable, number: int) -> Iterator[str]:
         for one in compute_profiles(table, parent):
             yield f"mig_compute_free {each.id} {one.id} {len(compute_room(each, one))}"
         for compute in sorted(each.compute, key=lambda one: one.id):
-            profile = next(one for one in compute_profiles(table, parent) if one.slices == compute.slices)
-            yield f"mig_ci {each.id} {compute.id} {profile.id} {compute.start} {compute.serial} {compute.uuid}"
+            found = next(one for one in compute_profiles(table, parent) if one.slices == compute.slices)
+            yield f"mig_ci {each.id} {compute.id} {found.id} {compute.start} {compute.serial} {compute.uuid}"
 
 
 def idle_mib(table: MigTable, instance: GpuInstance) -> int:

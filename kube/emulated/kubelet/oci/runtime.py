@@ -145,7 +145,7 @@ class EditingRuntime:
 
 
 def _used(launch: Launch, prepared: PreparedContainer) -> tuple[str, ...] | None:
-    used = tuple(each.uuid for each in (*prepared.gpus, *prepared.parts))
+    used = (*(gpu.uuid for gpu in prepared.gpus), *(part.uuid for part in prepared.parts))
     return used if used and _allocated(launch) else None
 
 

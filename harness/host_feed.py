@@ -15,7 +15,7 @@ EVENTS = tuple(each for each in events.EVENTS if each not in QUIET and not each.
 """Every event that it writes of layer ``host``."""
 
 KEYS = (
-    *("t", "layer", "actor", "event", "paper", "devices", "below", "holders"),
+    *("t", "layer", "actor", "event", "paper", "devices", "below", "holders", "act", "instances", "instance"),
     *("device", "uuid", "gpuid", "kind", "bdf", "minor", "healthy"),
     *("xid", "text", "corrected", "uncorrected", "arrow", "on", "count", "what"),
 )

@@ -36,7 +36,7 @@ of the device are up and it answers)::
     host       host/host-1     table             devices {gpuid: *function*}; at the start
                                link-up, function-added, driver-bound, nvml-visible   *function*: it came up
                                nvml-hidden, driver-unbound, function-removed, link-down   *function*: it went
-                               xid               *function*, xid; also in the kernel log
+                               xid               *function*, xid, instance [IDs] of a MIG device; also in the kernel log
                                lost              *function*; fallen off the bus
                                ecc               *function*, corrected, uncorrected
                                nvml-recovered    *function*; NVML had answered "unknown error"
@@ -48,6 +48,8 @@ of the device are up and it answers)::
                                virtual-functions  *function*, count: an adapter has so many from now on
                                gpu-set      *function*, name, values: a setter of NVML
                                gpu-shut-down  *function*: nobody uses it; its settings are gone
+                               mig-mode       *function*, on
+                               mig-instances  *function*, act: what was created or destroyed, instances: those there are
     kubelet    kubelet/host-1  registered        resource
                                devices           resource, healthy [id], unhealthy [id]: a list of the plugin
                                allocated         pod (namespace/name), uid, container, resource, devices [id]

@@ -106,6 +106,8 @@ REFUSALS: tuple[str, ...] = tuple(
         DriverFailed,
         OutOfRange,
         NotConfigurable,
+        NotSupported,
+        NoRoomLeft,
         BadWrite,
     )
 )

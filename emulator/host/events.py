@@ -38,6 +38,8 @@ EVENTS = (
     "draining",  # device, on
     "persistence",  # device, on
     "gpu-set",  # device, name, values: a setter of NVML was called; without values the default is back
+    "mig-mode",  # device, on
+    "mig-instances",  # device, act, instances: what was created or destroyed, and all GPU instances with their profiles
     "gpu-shut-down",  # device: nobody has it open and persistence mode is off, so what was set is gone
     "rescanned",  # below: the bridge below which functions were looked for, None for everywhere
     "virtual-functions",  # device, count: how many it has from now on

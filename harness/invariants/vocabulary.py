@@ -41,7 +41,7 @@ WORDS: Mapping[tuple[str, str], Fields] = {
         )
     },
     ("host", "table"): _fields("devices"),
-    ("host", "xid"): _fields(*_FUNCTION, "xid", may=("text",)),
+    ("host", "xid"): _fields(*_FUNCTION, "xid", may=("text", "instance")),
     ("host", "ecc"): _fields(*_FUNCTION, "corrected", "uncorrected"),
     ("host", "stuck"): _fields(*_FUNCTION, "arrow"),
     ("host", "draining"): _fields(*_FUNCTION, "on"),
@@ -51,6 +51,8 @@ WORDS: Mapping[tuple[str, str], Fields] = {
     ("host", "virtual-functions"): _fields(*_FUNCTION, "count"),
     ("host", "gpu-set"): _fields(*_FUNCTION, "name", "values"),
     ("host", "gpu-shut-down"): _fields(*_FUNCTION),
+    ("host", "mig-mode"): _fields(*_FUNCTION, "on"),
+    ("host", "mig-instances"): _fields(*_FUNCTION, "act", "instances"),
     ("host", "rescanned"): _fields("below"),
     ("host", "powered-off"): _fields(),
     ("host", "powered-on"): _fields(),

@@ -49,6 +49,7 @@ SURPRISES = {
     "31-surprise-removal.yaml",
     "33-ignorable-errors.yaml",
     "38-detached-by-hand.yaml",
+    "47-mig-life-cycle.yaml",
     "gpushare/device-plugin-1929-all-slices-unhealthy.yaml",
     "gpushare/extender-191-cards-changed.yaml",
     "koordinator/05-unhealthy.yaml",

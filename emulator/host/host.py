@@ -26,7 +26,7 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import FIRST_PID, DeviceHolders, Holder
 from mews.emulator.host.joints import host_report
 from mews.emulator.host.klog import KernelLog
-from mews.emulator.host.mig import powered_off
+from mews.emulator.host.mig import holding_whole, powered_off
 from mews.emulator.host.own_slots import HostSlots, address_pools, own_chassis
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.profiles import ARROWS
@@ -65,8 +65,7 @@ class Host:
         self._agenda = Agenda()
         self._pending: list[PendingAction] = []
         self.persistence_daemon = False
-        self._pids = 0
-        self._settling = False
+        self._pids, self._settling = 0, False
         self.running = True
         self._now_s = 0.0
         self.version = 0
@@ -215,8 +214,7 @@ class Host:
                 continue
             self.take_down(function, BringUpStage.ABSENT)
             powered_off(function)
-            function.plucked = function.unbound = False
-            function.powered = True
+            function.plucked, function.unbound, function.powered = False, False, True
             if not function.plugged:
                 self._leave(function)
         self.version += 1
@@ -343,12 +341,11 @@ class Host:
             self.take_down(one, BringUpStage.LINK)
         function.virtual = []
 
-    def xid(self, function: Function, xid: int, instance: tuple[int, int] | None = None) -> None:
-        """The driver reports an XID: into the kernel log and to whoever waits for NVML's events; ``instance`` are the
-        IDs of the MIG device on which it happened."""
-        self.log.xid(self._now_s, function.bdf, xid, -1 if instance is None else instance[0])
-        self.driver_events.add("xid", function.bdf, xid, instance=(-1, -1) if instance is None else instance)
-        self.emit("xid", function, xid=xid, **({} if instance is None else {"instance": list(instance)}))
+    def xid(self, function: Function, xid: int, instance: tuple[int, int] = (-1, -1)) -> None:
+        """The driver reports an XID, maybe of one MIG device: into the kernel log and to NVML's event sets."""
+        self.log.xid(self._now_s, function.bdf, xid, instance[0])
+        self.driver_events.add("xid", function.bdf, xid, instance=instance)
+        self.emit("xid", function, xid=xid, **({"instance": list(instance)} if instance[0] >= 0 else {}))
 
     def _cut(self, function: Function) -> None:
         """The link is gone under the device: what is there of it is lost, and goes once nobody has it open."""
@@ -385,13 +382,7 @@ class Host:
         if not holder.pid:
             self._pids += 1
             holder = replace(holder, pid=FIRST_PID + self._pids)
-        # Who has a part of a GPU has the GPU open.
-        whole = tuple(
-            f.device.uuid for f in self._functions if any(one.uuid in holder.uuids for _, one in f.mig.devices())
-        )
-        if whole:
-            holder = replace(holder, uuids=tuple(dict.fromkeys((*holder.uuids, *whole))))
-        self.holders.hold(holder)
+        self.holders.hold(holding_whole(holder, self._functions))
         self._use_changed()
 
     def release(self, key: str, now_s: float) -> None:

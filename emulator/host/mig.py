@@ -8,13 +8,14 @@ reset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec.structs import replace
 
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.errors import BadWrite, DeviceInUse, NoRoomLeft, NoSuchDevice, NotSupported
+from mews.emulator.host.holders import Holder
 from mews.emulator.nvml.mig import instances as rules
 from mews.emulator.nvml.mig.instances import (
     InstanceInUseError,
@@ -115,6 +116,12 @@ def powered_off(function: Function) -> None:
         function.mig = function.mig.switched(False)
 
 
+def holding_whole(holder: Holder, functions: Iterable[Function]) -> Holder:
+    """The holder with the GPUs of the MIG devices that it uses: who has a part of a GPU has the GPU open."""
+    whole = [f.device.uuid for f in functions if any(one.uuid in holder.uuids for _, one in f.mig.devices())]
+    return replace(holder, uuids=tuple(dict.fromkeys((*holder.uuids, *whole)))) if whole else holder
+
+
 def _listed(state: MigState, table: MigTable) -> list[str]:
     """What an event says of the instances: their profiles with the IDs of their compute instances."""
     shown = []
@@ -123,8 +130,3 @@ def _listed(state: MigState, table: MigTable) -> list[str]:
         compute = ",".join(str(one.id) for one in each.compute)
         shown.append(f"{each.id}:{'' if profile is None else profile.name}" + (f"/{compute}" if compute else ""))
     return shown
-
-
-def devices_named(function: Function) -> list[str]:
-    """The UUIDs of a GPU's MIG devices, in the order in which programs number them."""
-    return [compute.uuid for _, compute in function.mig.devices()]

@@ -30,7 +30,8 @@ def configure(options: PoolDraOptions, facility: Facility) -> PoolDraConfig:
     given = options.given()
     lent = {node.lent_to: node.name for node in facility.nodes if node.lent_to}
     for system, node in lent.items():
-        raise ValueError(f"{system} has the GPUs of {node}, and does not release them to a claim: remove one of the two")
+        text = f"{system} has the GPUs of {node}, and does not release them to a claim"
+        raise ValueError(f"{text}: remove one of the two")
     hand_over = HandOver(given.pop("hand_over", HandOver.IN_PLACE))
     chassis = tuple(
         PoolChassis(

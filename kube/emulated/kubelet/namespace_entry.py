@@ -314,6 +314,13 @@ def _enter(pid: str, folder: str = "", door: str = "", ip: str = "") -> None:
     _join_network(door, ip)
 
 
+def _try_filter(words: list[str]) -> None:
+    os.close(_filter())
+
+
+_WORK = {"boot": _boot, "contain": _contain, "filter": _try_filter}
+
+
 def _main() -> None:
     at = sys.argv.index("--")
     verb, words, program = sys.argv[1], sys.argv[2:at], sys.argv[at + 1 :]
@@ -323,7 +330,7 @@ def _main() -> None:
             _enter(*words)
         else:
             os.set_inheritable(fault, fault == 2)  # standard error is the program's, too
-            {"boot": _boot, "contain": _contain, "filter": lambda _: _filter()}[verb](words[1:])
+            _WORK[verb](words[1:])
         if program:
             os.execvp(program[0], program)
     except OSError as error:

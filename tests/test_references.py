@@ -313,11 +313,12 @@ def test_the_page_of_nvml_has_every_function_of_the_library_once():
         "nvmlDeviceSetPowerManagementLimit", "nvmlDeviceRemoveGpu", "nvmlDeviceResetGpuLockedClocks"
     }  # fmt: skip
     assert states["nvmlDeviceGetPowerUsage"] == states["nvmlDeviceQueryDrainState"] == "answers"
-    assert states["nvmlDeviceSetMigMode"] == "not supported"
+    assert states["nvmlDeviceSetMigMode"] == "acts"
+    assert states["nvmlDeviceSetVgpuHeterogeneousMode"] == "not supported"
 
 
 def test_the_page_of_nvml_knows_what_nvidia_smi_refuses():
     states = nvml.options()
-    assert (states["--power-limit, -pl"], states["--multi-instance-gpu, -mig"]) == ("emulated", "refused")
-    assert "mig" in nvml.refused_commands()
-    assert "drain" not in nvml.refused_commands()
+    assert (states["--power-limit, -pl"], states["--multi-instance-gpu, -mig"]) == ("emulated", "emulated")
+    assert "vgpu" in nvml.refused_commands()
+    assert "mig" not in nvml.refused_commands()

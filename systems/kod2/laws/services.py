@@ -41,7 +41,7 @@ class ServicesGoWithTasks(Invariant[RunState]):
         elif line.event == "event" and line.fields["object"].startswith("tfjob/"):
             match = _NAMED.match(line.fields["message"])
             if match is not None:
-                self._told(line, line.fields["object"].removeprefix("tfjob/"), match[1])
+                self._note_event(line, line.fields["object"].removeprefix("tfjob/"), match[1])
         elif line.actor.startswith("tfjob/"):
             self._follow(line, line.actor.removeprefix("tfjob/"))
 
@@ -64,7 +64,7 @@ class ServicesGoWithTasks(Invariant[RunState]):
         owner = self._jobs.owner(name)
         return owner is not None and owner[0] == key
 
-    def _told(self, line: Line, key: str, name: str) -> None:
+    def _note_event(self, line: Line, key: str, name: str) -> None:
         named = f"{key.partition('/')[0]}/{name}"
         match line.fields["reason"]:
             case "SuccessfulCreateService":

@@ -42,9 +42,9 @@ class NodeDriver(Struct, frozen=True):
         if not program.exists():
             return ()
         minors = self._capabilities()
-        listed = _UUID.findall(_ask(program, "-L"))
+        listed = _UUID.findall(_output(program, "-L"))
         found, gpus = list[NodeMig](), {gpu.bus_id.upper(): gpu for gpu in self.gpus()}
-        for shown in ElementTree.fromstring(_ask(program, "-q", "-x")).iter("gpu"):
+        for shown in ElementTree.fromstring(_output(program, "-q", "-x")).iter("gpu"):
             gpu = gpus.get(str(shown.get("id", ""))[4:].upper())
             for device in shown.iter("mig_device"):
                 index, instance, compute = (
@@ -94,7 +94,7 @@ class NodeDriver(Struct, frozen=True):
         return below if below.exists() or below.is_symlink() else Path(path)
 
 
-def _ask(program: Path, *options: str) -> str:
+def _output(program: Path, *options: str) -> str:
     """What the node's nvidia-smi prints. Raises OSError where it fails."""
     try:
         done = subprocess.run([str(program), *options], capture_output=True, text=True, timeout=_PATIENCE_S, env={})

@@ -12,6 +12,7 @@ from mews.emulator.nvml.library import sources
 from mews.emulator.nvml.state import NvmlEvent, NvmlHost, NvmlProcess, render
 from mews.emulator.nvml.topology import cube_mesh, pcie
 from tests.emulator.nvml.hosts import gpu
+from tests.emulator.nvml.test_every_call import divided
 
 DRIVER = r"""
 #include <stdio.h>
@@ -37,11 +38,14 @@ NASTY = (b"", b"-1", b"-", b"9223372036854775807", b"99999999999999999999", b"%"
 
 
 def sample():
-    processes = (NvmlProcess(1, "a b%", 10), NvmlProcess(2, "ü" * 200, 20, "G"))
+    processes = (NvmlProcess(1, "a b%", 10), NvmlProcess(2, "ü" * 200, 20, "G", 1, 0))
     events = tuple(NvmlEvent(number, "xid", gpu(0).bus_id, 79) for number in range(1, 9))
     return render(
         NvmlHost(
-            gpus=tuple(gpu(n, processes=processes, link_ends=("0000:11:00.0",) * 6) for n in range(8)),
+            gpus=(
+                *(gpu(n, processes=processes, link_ends=("0000:11:00.0",) * 6) for n in range(7)),
+                gpu(7, "A100", processes=processes, mig=divided()),
+            ),
             topology=cube_mesh(),
             levels=pcie((0, 0, 0, 0, 1, 1, 1, 1)),
             events=events,
@@ -86,7 +90,7 @@ def test_the_parser_survives_thousands_of_mutations_under_the_sanitizers(tmp_pat
     source, program = tmp_path / "driver.c", tmp_path / "driver"
     source.write_text(DRIVER)
     flags = ("-std=gnu11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{sources()}")
-    files = (str(source), str(sources() / "lib" / "state.c"))
+    files = (str(source), *(str(sources() / "lib" / name) for name in ("state.c", "mig_state.c")))
     made = subprocess.run([*cc, *flags, "-o", str(program), *files], capture_output=True, text=True)
     if made.returncode != 0 and "san" in made.stderr:
         pytest.skip("the compiler has no sanitizers")

@@ -102,6 +102,27 @@ int mig_line(MigModels *models, MigOfGpu *gpu, const char *key, char *rest) {
     return strcmp(key, "mig_compute_free") == 0 ? add_free(gpu, rest, 1) : -1;
 }
 
+int mig_models_whole(const MigModels *models) {
+    for (size_t i = 0; i < models->compute_count; i++) {
+        const MigComputeProfile *one = &models->compute[i];
+        size_t at = 0;
+        while (at < models->profile_count &&
+               (models->profiles[at].table != one->table || models->profiles[at].id != one->parent))
+            at++;
+        if (at == models->profile_count) return 0;
+    }
+    return 1;
+}
+
+int mig_of_gpu_whole(const MigOfGpu *gpu) {
+    for (size_t i = 0; i < gpu->device_count; i++) {
+        size_t at = 0;
+        while (at < gpu->instance_count && gpu->instances[at].id != gpu->devices[i].instance) at++;
+        if (at == gpu->instance_count) return 0;
+    }
+    return 1;
+}
+
 void mig_models_free(MigModels *models) {
     free(models->tables);
     free(models->profiles);

@@ -63,6 +63,10 @@ typedef struct {
 
 /* A line: 1 = understood, 0 = wrong, -1 = none of these. `gpu` NULL: before the first GPU. */
 int mig_line(MigModels *models, MigOfGpu *gpu, const char *key, char *rest);
+/* Whether each compute profile has the profile that it divides, and each device its instance. */
+int mig_models_whole(const MigModels *models);
+int mig_of_gpu_whole(const MigOfGpu *gpu);
+
 void mig_models_free(MigModels *models);
 void mig_of_gpu_free(MigOfGpu *gpu);
 

@@ -322,8 +322,10 @@ static int plausible(const State *state, const Rows *rows) {
     if (state->levels != NULL && (rows->levels != state->gpu_count || state->topology == NULL)) return 0;
     for (size_t i = 0; state->levels != NULL && i < state->gpu_count * state->gpu_count; i++)
         if (state->levels[i] < 0) return 0;
+    if (!mig_models_whole(&state->mig)) return 0;
     for (size_t i = 0; i < state->gpu_count; i++) {
         Gpu *gpu = &state->gpus[i];
+        if (!mig_of_gpu_whole(&gpu->mig)) return 0;
         if (gpu->uuid[0] == 0 || !bus_id_parse(gpu->bus_id, &gpu->domain, &gpu->bus, &gpu->device)) return 0;
         if (gpu->index < 0 || gpu->minor < 0 || gpu->minor > 0xFFFFF) return 0;
         if (gpu->memory_total < 0 || gpu->memory_total > BYTES_LIMIT) return 0;

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COMPUTE_MODES, _EXCLUSIVE_THREAD = (0, 2, 3), 1
 """nvmlComputeMode_t: default, prohibited, exclusive process; and the one that is not supported any more."""
 ARCH_VOLTA, ARCH_AMPERE = 5, 7
-SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors")
+SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors", "accounting", "accounting-clear")
 """What can be set, by name."""
 VOLATILE, AGGREGATE = 0, 1
 
@@ -40,13 +40,20 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
                 function.compute_mode = mode
             case "compute-mode", [mode] if mode == _EXCLUSIVE_THREAD:
                 raise NotSupported("compute mode exclusive-thread: is not supported any more")
+            case "accounting", [0 | 1 as on]:
+                if bool(on) != bool(function.accounting):
+                    function.account(bool(on))
+            case "accounting-clear", []:
+                if not function.accounting:
+                    raise NotSupported("accounting-clear: accounting is off")
+                function.account(True)
             case "ecc", [0 | 1 as on]:
                 function.ecc_wanted = bool(on)
             case "ecc-errors", [counter] if counter == VOLATILE:
                 function.ecc.corrected = function.ecc.uncorrected = 0
             case "ecc-errors", [counter] if counter == AGGREGATE:
                 raise NotSupported("ecc-errors: counters over a board's life cannot be cleared")
-            case (("compute-mode" | "ecc" | "ecc-errors"), _):
+            case (("compute-mode" | "ecc" | "ecc-errors" | "accounting" | "accounting-clear"), _):
                 raise BadWrite(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
             case _:
                 function.controls = controlled(function.controls, name, numbers, profile)

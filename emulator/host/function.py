@@ -44,8 +44,9 @@ class Function(Struct, eq=False):
     ``rdma``: its number among the host's RDMA devices (``mlx5_N``) while its driver has it. ``physical``: of a virtual
     function the one that has it, and ``virtual`` the others' own, in order; ``autoprobe``: whether a driver takes
     those that come. What NVML's setters changed: ``controls`` until the driver lets go of the GPU, ``compute_mode``
-    until the driver is unloaded, ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how
-    often a driver has let go of it. ``mig`` are its mode and its instances.
+    and ``accounting`` (0: off; else the number of the ``accounts`` that are kept) until the driver is unloaded,
+    ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how often a driver has let go of
+    it. ``mig`` are its mode and its instances.
     """
 
     number: int
@@ -70,6 +71,8 @@ class Function(Struct, eq=False):
     persistence: bool = False
     controls: BoardControls = NO_CONTROLS
     compute_mode: int = 0
+    accounting: int = 0
+    accounts: int = 0
     ecc_mode: bool | None = None
     ecc_wanted: bool | None = None
     loads: int = 0
@@ -87,9 +90,15 @@ class Function(Struct, eq=False):
         """The driver lets go of it: what it kept of the GPU is gone, and a new ECC mode counts from the next one on."""
         self.draining = self.persistence = self.failing = False
         self.ecc.corrected = self.ecc.uncorrected = 0
-        self.controls, self.compute_mode, self.ecc_mode = NO_CONTROLS, 0, self.ecc_wanted
+        self.controls, self.compute_mode, self.accounting = NO_CONTROLS, 0, 0
+        self.ecc_mode = self.ecc_wanted
         self.mig = self.mig.switched(self.mig.pending)
         self.loads += 1
+
+    def account(self, wanted: bool) -> None:
+        """Keep accounts of its processes, begun anew, or no longer."""
+        self.accounts += wanted
+        self.accounting = self.accounts if wanted else 0
 
     @property
     def address(self) -> PciAddress:

@@ -11,6 +11,9 @@ from mews.emulator.telemetry.load import IDLE, GpuLoad
 FIRST_PID = 4000
 """Processes that exist in the emulation alone are numbered from here on."""
 
+REMEMBERED = 4000
+"""Holders that have worked and are gone: accounting knows them by their pids."""
+
 
 class Holder(Struct, frozen=True):
     """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it works on them as
@@ -30,6 +33,7 @@ class DeviceHolders:
 
     def __init__(self) -> None:
         self._holders: dict[str, Holder] = {}
+        self._gone: dict[str, Holder] = {}
 
     def hold(self, holder: Holder) -> None:
         """Add one, or put it in place of its former self."""
@@ -37,7 +41,16 @@ class DeviceHolders:
 
     def release(self, key: str) -> Holder | None:
         """Remove one; None if there is none."""
-        return self._holders.pop(key, None)
+        holder = self._holders.pop(key, None)
+        if holder is not None and holder.computing:
+            self._gone[key] = holder
+            if len(self._gone) > REMEMBERED:
+                del self._gone[next(iter(self._gone))]
+        return holder
+
+    def known(self, key: str) -> Holder | None:
+        """One that is there, or was there not long ago."""
+        return self._holders.get(key) or self._gone.get(key)
 
     def of(self, uuid: str, *, but: Iterable[str] = ()) -> list[Holder]:
         """Return who uses a device, without the holders of the keys in ``but``."""

@@ -16,7 +16,9 @@ from mews.emulator.host.telemetry import computing_on, filled_alone, record_alon
 from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.mig.lines import idle_mib
 from mews.emulator.nvml.mig.models import mig_table
-from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
+from mews.emulator.nvml.recovery import recovery_action
+from mews.emulator.nvml.state import EccCounts, NvmlAccount, NvmlGpu, NvmlHost, NvmlProcess, StateClock
+from mews.emulator.telemetry.accounting import AccountedProcess
 from mews.emulator.telemetry.physics import FILLED_PERCENT
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.units import ns
@@ -44,8 +46,13 @@ def nvml_host(
     shown = shown_gpus(host)
     at_ns = ns(host.now_s if now_s is None else now_s)
     joined = joints(host, shown)
+    events = host.driver_events.last()
     gpus = tuple(
-        replace(_gpu(host, function, index, records, at_ns), link_ends=joined.link_ends[index])
+        replace(
+            _gpu(host, function, index, records, at_ns),
+            link_ends=joined.link_ends[index],
+            recovery=recovery_action(events, function.bdf),
+        )
         for index, function in enumerate(shown)
     )
     return NvmlHost(
@@ -55,7 +62,7 @@ def nvml_host(
         switched=joined.switched,
         driver_version=host.spec.driver,
         dev_root=dev_root,
-        events=host.driver_events.last(),
+        events=events,
         clock=clock,
     )
 
@@ -95,12 +102,25 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
             counters.ecc_aggregate_corrected,
             counters.ecc_aggregate_uncorrected,
         ),
+        accounting=bool(function.accounting),
+        accounted=_accounted(host, record.accounted),
         ecc_enabled=ecc_enabled,
         ecc_pending=ecc_pending,
         processes=processes,
         record=record,
         mig=function.mig,
     )
+
+
+def _accounted(host: Host, known: Iterable[AccountedProcess]) -> tuple[NvmlAccount, ...]:
+    """The accounts of this host's processes, by the pids that it gave them."""
+    shown = []
+    for account in known:
+        prefix, _, key = account.key.partition("/")
+        holder = host.holders.known(key) if prefix == host.spec.name else None
+        if holder is not None:
+            shown.append(NvmlAccount(holder.pid, account))
+    return tuple(shown)
 
 
 def processes_on(host: Host, function: Function) -> tuple[NvmlProcess, ...]:

@@ -24,7 +24,11 @@ def report_of(host: Host) -> Mapping[str, BoardReport]:
     out."""
     return {
         function.device.uuid: BoardReport(
-            _loads(host, function), _counts(function), function.controls, function.ecc_wanted
+            _loads(host, function),
+            _counts(function),
+            function.controls,
+            function.ecc_wanted,
+            function.accounting,
         )
         for function in host.functions()
         if function.is_gpu and function.plugged and function.stage >= BringUpStage.DRIVER

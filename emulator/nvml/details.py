@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.nvml.recovery import DRAIN_AND_RESET, RECOVERED
 
 if TYPE_CHECKING:
     from mews.emulator.nvml.state import NvmlGpu
@@ -40,7 +41,8 @@ HBM_BANKS, GDDR_BANKS = 640, 192
 
 def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
     """Key -> text. One that begins with = is worked out by the library when it is asked for: ``=t LIMIT[ UNIT]`` is how
-    many degrees are left to that limit, ``=p PART WHOLE`` that part of the power."""
+    many degrees are left to that limit, ``=p PART WHOLE`` that part of the power, ``=c`` and ``=h`` how long the power
+    limit and the temperature have held back the clocks."""
     return dict(
         (
             *_board(gpu),
@@ -104,9 +106,10 @@ def _modes(profile: GpuProfile, branch: int) -> Iterator[tuple[str, str]]:
     if profile.architecture >= BLACKWELL:
         yield "atomic_caps", ATOMICS
     yield "reset_required", "No"
-    yield "recovery_action", "None"
     yield "display_clocks", "Not Active"
-    for cause in ("sw_power_cap", "sync_boost", "sw_thermal", "hw_thermal", "hw_power_brake"):
+    yield "throttled_sw_power_cap", "=c"
+    yield "throttled_hw_thermal", "=h"
+    for cause in ("sync_boost", "sw_thermal", "hw_power_brake"):
         yield f"throttled_{cause}", "0 us"
     yield "cc_memory", "0 MiB"
     yield "fbc", "0"
@@ -124,13 +127,18 @@ def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
         yield ("ecc_unit" if profile.architecture <= VOLTA else "ecc_sram"), "0"
         if profile.architecture > VOLTA:
             yield "csv_sram_threshold", "No"
+    pending = profile.ecc and gpu.counters.remap_pending and profile.architecture >= AMPERE
+    yield "recovery_action", DRAIN_AND_RESET if pending and gpu.recovery == RECOVERED else gpu.recovery
     yield "repair_pending", "No"
     if profile.hbm and profile.architecture >= HOPPER:
         yield "unrepairable_memory", "No"
     if profile.ecc and profile.architecture < AMPERE:
         yield "retired_pagelist", ""
     if profile.ecc and profile.architecture >= AMPERE:
-        yield "bank_histogram", f"{HBM_BANKS if profile.hbm else GDDR_BANKS} bank(s)"
+        banks = HBM_BANKS if profile.hbm else GDDR_BANKS
+        used = min(gpu.counters.remapped_rows, banks)  # a row of each
+        yield "bank_histogram", f"{banks - used} bank(s)"
+        yield "bank_histogram_high", f"{used} bank(s)"
         yield "bank_histogram_used", "0 bank(s)"
         yield "remapped_inactive", "0"
 

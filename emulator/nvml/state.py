@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from mews.emulator.clock import monotonic_ns
 from mews.emulator.nvml.details import details_of
@@ -29,13 +29,15 @@ from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.nvml.mig.lines import gpu_lines, table_lines
 from mews.emulator.nvml.mig.models import mig_table
 from mews.emulator.nvml.profiles import MIB, GpuProfile
+from mews.emulator.nvml.recovery import RECOVERED
 from mews.emulator.nvml.topology import Matrix, pcie
 from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.accounting import AccountedProcess
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.physics import BoardDemand
 from mews.emulator.telemetry.reading import GpuCounters
 from mews.emulator.telemetry.record import BoardRecord, steady_span
-from mews.emulator.telemetry.timeline import TelemetrySpan
+from mews.emulator.telemetry.timeline import BoardTotals, TelemetrySpan
 from mews.emulator.telemetry.units import NS_PER_S, PJ_PER_MJ
 
 VERSION = 1
@@ -62,6 +64,13 @@ class NvmlProcess(Struct, frozen=True):
     kind: Literal["C", "G"] = "C"
     gpu_instance: int = -1
     compute_instance: int = -1
+
+
+class NvmlAccount(Struct, frozen=True):
+    """What accounting knows of a process."""
+
+    pid: int
+    process: AccountedProcess
 
 
 class EccCounts(Struct, frozen=True):
@@ -91,8 +100,9 @@ class NvmlGpu(Struct, frozen=True):
     NVML from now on. ``lost``: fallen off the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with
     NVML_ERROR_UNKNOWN, as after a hot-plug that the driver did not digest. ``ecc_enabled`` counts only where the
     profile has ECC; ``None`` means the profile's own; ``ecc_pending`` counts from the next load of the driver on.
-    ``controls`` is what NVML's setters changed. ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in
-    the links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
+    ``accounted`` is shown while ``accounting`` is on. ``controls`` is what NVML's setters changed; ``recovery`` is
+    what its XIDs ask for (``recovery.py``). ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in the
+    links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
     ``mig`` counts only where the model has MIG.
     """
 
@@ -128,6 +138,14 @@ class NvmlGpu(Struct, frozen=True):
     record: BoardRecord | None = None
     link_ends: tuple[str, ...] = ()
     mig: MigState = NO_MIG
+    recovery: str = RECOVERED
+    accounting: bool = False
+    accounted: tuple[NvmlAccount, ...] = ()
+
+    @property
+    def counters(self) -> GpuCounters:
+        """Its errors: those of the record, or ``ecc``."""
+        return GpuCounters(*astuple(self.ecc)) if self.record is None else self.record.counters
 
 
 class NvmlEvent(Struct, frozen=True):
@@ -208,12 +226,16 @@ def _lines(host: NvmlHost) -> Iterator[str]:
         yield "gpu"
         for key, value in _keys(gpu):
             yield f"{key} {_text(value) if isinstance(value, str) else int(value)}".rstrip()
-        for span in _record(gpu).spans:
+        spans = _record(gpu).spans
+        yield _totals(spans[0].totals)
+        for span in spans:
             yield _span(span, gpu.memory_utilization_percent)
         for key, text in details_of(gpu, branch).items():
             yield f"detail {key} {_text(text)}".rstrip()
         for end in gpu.link_ends:
             yield f"link_end {end.lower()}"
+        for account in gpu.accounted:
+            yield _account(account)
         for process in gpu.processes:
             where = "" if process.gpu_instance < 0 else f" {process.gpu_instance} {process.compute_instance}"
             yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}{where}"
@@ -329,13 +351,35 @@ def _record(gpu: NvmlGpu) -> BoardRecord:
     shown_c = physics.settled_c(profile, replace(demand, fixed_power_mw=None))
     temperature_c = shown_c if gpu.temperature_c is None else gpu.temperature_c
     count = len(gpu.processes)
-    span = steady_span(profile, demand, 0, gpu.energy_mj * PJ_PER_MJ, temperature_c, temperature_c)
+    totals = BoardTotals(energy_pj=gpu.energy_mj * PJ_PER_MJ)
+    span = steady_span(profile, demand, 0, totals, temperature_c, temperature_c)
     shares = tuple(gpu.utilization_percent // count for _ in gpu.processes)
     return BoardRecord(gpu.uuid, (replace(span, shares=shares),))
 
 
+def _account(account: NvmlAccount) -> str:
+    """A process' life in emulated nanoseconds; its end is -1 while it runs."""
+    known = account.process
+    ended_ns = -1 if known.ended_ns is None else known.ended_ns
+    numbers = (
+        account.pid,
+        known.utilization,
+        known.memory_utilization,
+        known.memory_mib * MIB,
+        known.began_ns,
+        ended_ns,
+    )
+    return "accounted " + " ".join(map(str, numbers))
+
+
+def _totals(totals: BoardTotals) -> str:
+    """Those at the beginning of the first span, in nanoseconds and kB; the library adds up the later ones."""
+    kilobytes = totals.pcie_kb_ns // NS_PER_S
+    return f"totals {totals.work_ns} {kilobytes} {totals.capped_ns} {totals.hot_ns} {totals.locked_ns}"
+
+
 def _span(span: TelemetrySpan, memory_utilization: int | None) -> str:
-    energy_mj, rest_pj = divmod(span.energy_pj, PJ_PER_MJ)
+    energy_mj, rest_pj = divmod(span.totals.energy_pj, PJ_PER_MJ)
     numbers = (
         span.at_ns,
         -1 if span.until_ns is None else span.until_ns,
@@ -361,10 +405,11 @@ def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
     profile = gpu.profile
     ecc_mode = -1 if not profile.ecc else int(gpu.ecc_enabled is not False)
     ecc_pending = -1 if not profile.ecc else int(gpu.ecc_pending is not False)
-    counters = _counters(gpu)
+    counters = gpu.counters
     return (
         ("persistence", gpu.persistence),
         ("compute_mode", gpu.compute_mode),
+        ("accounting", gpu.accounting),
         ("draining", gpu.draining),
         ("lost", gpu.lost),
         ("unknown_error", gpu.unknown_error),
@@ -380,17 +425,6 @@ def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
         ("pcie_replays", counters.pcie_replays),
         ("pcie_gen", profile.pcie_gen if gpu.pcie_gen is None else gpu.pcie_gen),
         ("pcie_width", profile.pcie_width if gpu.pcie_width is None else gpu.pcie_width),
-    )
-
-
-def _counters(gpu: NvmlGpu) -> GpuCounters:
-    if gpu.record is not None:
-        return gpu.record.counters
-    return GpuCounters(
-        ecc_volatile_corrected=gpu.ecc.volatile_corrected,
-        ecc_volatile_uncorrected=gpu.ecc.volatile_uncorrected,
-        ecc_aggregate_corrected=gpu.ecc.aggregate_corrected,
-        ecc_aggregate_uncorrected=gpu.ecc.aggregate_uncorrected,
     )
 
 

@@ -42,12 +42,14 @@ class InstalledBoard(Struct, frozen=True):
 
 class BoardReport(Struct, frozen=True):
     """What a host says of one board: its processes' loads by key, what its driver has counted (None: no driver), and
-    what that was told. ``ecc``: whether ECC was asked to be on from the next load on, None where nobody asked."""
+    what that was told. ``ecc``: whether ECC was asked to be on from the next load on, None where nobody asked;
+    ``accounting`` numbers the time since accounting was switched on or cleared, 0 while it is off."""
 
     loads: Mapping[str, GpuLoad] = field(default_factory=dict)
     counts: DriverCounts | None = None
     controls: BoardControls = NO_CONTROLS
     ecc: bool | None = None
+    accounting: int = 0
 
     def as_value(self) -> dict[str, Any]:
         """For JSON; ``from_value`` reads it back."""
@@ -57,6 +59,7 @@ class BoardReport(Struct, frozen=True):
             "counts": None if counts is None else [counts.session, counts.corrected, counts.uncorrected],
             "controls": self.controls.as_value(),
             "ecc": self.ecc,
+            "accounting": self.accounting,
         }
 
     @classmethod
@@ -68,7 +71,8 @@ class BoardReport(Struct, frozen=True):
             controls, ecc = BoardControls.from_value(value.get("controls", {})), value.get("ecc")
             if ecc not in (None, True, False):
                 raise ValueError(f"ecc {ecc!r}: must be true, false or null")
-            return cls(loads, None if counts is None else _counts(*counts), controls, ecc)
+            accounting = int(value.get("accounting", 0))
+            return cls(loads, None if counts is None else _counts(*counts), controls, ecc, accounting)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"report {value!r}: must be a mapping of loads and counts") from error
 
@@ -202,7 +206,8 @@ class ChassisTelemetry:
                 counted = self._counts(board, host, report.counts)
                 controlled = has_driver and board.control(report.controls, ns(now_s))
                 corrects = report.ecc is not None and board.correct_errors(report.ecc)
-                if loaded or counted or controlled or corrects:
+                accounts = has_driver and board.account(report.accounting, ns(now_s))
+                if loaded or counted or controlled or corrects or accounts:
                     changed.append(self._places[uuid])
         self._note(changed, now_s)
 

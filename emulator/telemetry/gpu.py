@@ -6,18 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.accounting import BoardAccounting
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.load import GpuLoad, LoadLevels, parse_load
 from mews.emulator.telemetry.physics import BoardDemand
 from mews.emulator.telemetry.reading import GpuCounters, GpuReading
 from mews.emulator.telemetry.record import BoardRecord, steady_span
 from mews.emulator.telemetry.settings import BoardSettings, changed
-from mews.emulator.telemetry.timeline import TelemetrySpan, Timeline
+from mews.emulator.telemetry.timeline import BoardTotals, TelemetrySpan, Timeline
 from mews.emulator.telemetry.units import BYTES_PER_KB, NS_PER_S
+
+_LATER_TOTALS = BoardTotals.__struct_fields__[1:]
+"""Totals that the state of an earlier release may lack."""
 
 
 class DriverCounts(Struct, frozen=True):
@@ -75,8 +79,10 @@ class GpuTelemetry:
         self._earlier = (0, 0)
         self._driver = DriverCounts("")
         self._replays = 0
+        self._accounting = BoardAccounting()
+        self._anchored_ns = at_ns
         start_c = physics.settled_c(profile, BoardDemand(powered))
-        self._timeline = Timeline(self._span, at_ns, 0, start_c)
+        self._timeline = Timeline(self._span, at_ns, start_c)
 
     # Looking
 
@@ -105,8 +111,10 @@ class GpuTelemetry:
         """All that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
         processes = tuple(filled_mib(self.profile, self.loads()).items())
         spans = self._timeline.ahead(at_ns, limit)
-        ecc = (self.ecc.current, self.ecc.pending)
-        return BoardRecord(self.uuid, spans, processes, self.counters, self.controls.power_limit_mw, ecc)
+        ecc, limit_mw = (self.ecc.current, self.ecc.pending), self.controls.power_limit_mw
+        self._account(at_ns)
+        accounted = self._accounting.shown(at_ns)
+        return BoardRecord(self.uuid, spans, processes, self.counters, limit_mw, ecc, accounted)
 
     def reading(self, at_ns: int) -> GpuReading:
         """Everything, at one moment."""
@@ -156,6 +164,22 @@ class GpuTelemetry:
         before, self.ecc = self.ecc, replace(self.ecc, pending=wanted)
         return self.ecc != before
 
+    def account(self, period: int, at_ns: int) -> bool:
+        """Keep accounts from now on; another number than before begins them anew, 0 ends them. Returns whether that is
+        news."""
+        if period == self._accounting.period:
+            return False
+        self._anchor(at_ns)
+        self._accounting.switch(period, filled_mib(self.profile, self.loads()), at_ns)
+        return True
+
+    def _account(self, at_ns: int) -> None:
+        """Add up what the processes did since the last change, or since they were looked at."""
+        if self._accounting.period and at_ns > self._anchored_ns:
+            spans = self._timeline.between(self._anchored_ns, at_ns)
+            self._accounting.add(spans, tuple(self._loads), self._anchored_ns, at_ns)
+            self._anchored_ns = at_ns
+
     def replayed(self) -> None:
         """The link was trained anew: one packet went twice."""
         self._replays += 1
@@ -179,9 +203,8 @@ class GpuTelemetry:
         driver = self._driver
         return {
             "uuid": self.uuid,
-            "energy_pj": span.energy_at(at_ns),
             "temperature_c": span.temperature_at(at_ns),
-            "pcie_kb_ns": span.traffic_at(at_ns),
+            **asdict(span.totals_at(at_ns)),
             "powered": self.powered,
             "settings": self.settings.as_dict(),
             "controls": self.controls.as_value(),
@@ -201,13 +224,14 @@ class GpuTelemetry:
         session, corrected, uncorrected = state["driver"]
         settings = changed(BoardSettings(), {"all": "none", **state["settings"]}, self.profile)
         controls, ecc = BoardControls.from_value(state.get("controls", {})), EccModes(*state.get("ecc", ()))
-        reached = int(state["energy_pj"]), float(state["temperature_c"]), int(state.get("pcie_kb_ns", 0))
+        totals = BoardTotals(int(state["energy_pj"]), *(int(state.get(name, 0)) for name in _LATER_TOTALS))
+        temperature_c = float(state["temperature_c"])
         self._loads, self.settings, self.powered = loads, settings, bool(state["powered"])
         self.controls, self.ecc = controls, ecc
         self._earlier = int(state["earlier"][0]), int(state["earlier"][1])
         self._driver = DriverCounts(str(session), int(corrected), int(uncorrected))
         self._replays = int(state["replays"])
-        self._timeline = Timeline(self._span, at_ns, *reached)
+        self._timeline = Timeline(self._span, at_ns, temperature_c, totals)
 
     def driver_session(self) -> str:
         """Which load of which driver counts errors now; "" for none."""
@@ -225,19 +249,22 @@ class GpuTelemetry:
         settings: BoardSettings | None = None,
         controls: BoardControls | None = None,
     ) -> None:
-        """Change causes from that time on; energy, traffic and temperature go on from where they are."""
+        """Change causes from that time on; totals and temperature go on from where they are."""
         span = self.span(at_ns)
         at_ns = max(at_ns, span.at_ns)
-        reached = span.energy_at(at_ns), span.temperature_at(at_ns), span.traffic_at(at_ns)
+        reached = span.temperature_at(at_ns), span.totals_at(at_ns)
+        self._account(at_ns)
         self._loads = self._loads if loads is None else loads
         self.powered = self.powered if powered is None else powered
         self.settings = self.settings if settings is None else settings
         self.controls = self.controls if controls is None else controls
-        self._timeline = Timeline(self._span, at_ns, *reached)
+        self._timeline, self._anchored_ns = Timeline(self._span, at_ns, *reached), at_ns
+        if self._accounting.period and loads is not None:
+            self._accounting.change(filled_mib(self.profile, self.loads()), at_ns)
 
     # Spans
 
-    def _span(self, at_ns: int, energy_pj: int, temperature_c: float, pcie_kb_ns: int) -> TelemetrySpan:
+    def _span(self, at_ns: int, temperature_c: float, totals: BoardTotals) -> TelemetrySpan:
         shares, until_ns = self._shares(at_ns)
         settings, profile = self.settings, self.profile
         if settings.temperature is not None:
@@ -261,9 +288,8 @@ class GpuTelemetry:
         target_c = physics.settled_c(profile, demand) if settings.temperature is None else settings.temperature
         if demand.slowed and settings.temperature is None:
             until_ns = self._cooled_ns(at_ns, temperature_c, target_c, until_ns)
-        span = steady_span(profile, demand, at_ns, energy_pj, temperature_c, target_c)
-        shared = self._scaled(shares, demand.utilization)
-        return replace(span, until_ns=until_ns, shares=shared, pcie_kb_ns=pcie_kb_ns)
+        span = steady_span(profile, demand, at_ns, totals, temperature_c, target_c)
+        return replace(span, until_ns=until_ns, shares=self._scaled(shares, demand.utilization))
 
     def _shares(self, at_ns: int) -> tuple[tuple[int, ...], int | None]:
         """What each process gets of at most 100 percent, and when that may change."""

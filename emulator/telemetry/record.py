@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.accounting import AccountedProcess
 from mews.emulator.telemetry.physics import BoardDemand, ThrottleReason
 from mews.emulator.telemetry.reading import COUNTERS, NO_ERRORS, GpuCounters, GpuReading, ProcessReading
-from mews.emulator.telemetry.timeline import TelemetrySpan
+from mews.emulator.telemetry.timeline import NO_TOTALS, BoardTotals, TelemetrySpan
 from mews.emulator.telemetry.units import PJ_PER_KWH, PJ_PER_MJ
 
 
@@ -19,7 +21,7 @@ class BoardRecord(Struct, frozen=True):
     """``spans`` follow each other; ``processes`` are (key, MiB), in the order of a span's ``shares``.
 
     ``power_limit_mw`` None: the model's. ``ecc``: whether errors are corrected now, and from the next load of the
-    driver on; None: as the model has it."""
+    driver on; None: as the model has it. ``accounted``: the processes of which accounts are kept."""
 
     uuid: str
     spans: tuple[TelemetrySpan, ...]
@@ -27,6 +29,7 @@ class BoardRecord(Struct, frozen=True):
     counters: GpuCounters = NO_ERRORS
     power_limit_mw: int | None = None
     ecc: tuple[bool | None, bool | None] = (None, None)
+    accounted: tuple[AccountedProcess, ...] = ()
 
     @property
     def until_ns(self) -> int | None:
@@ -79,11 +82,13 @@ class BoardRecord(Struct, frozen=True):
         """For JSON; ``from_value`` reads it back."""
         return {
             "uuid": self.uuid,
-            "spans": [[*(getattr(span, name) for name in _SPAN), list(span.shares)] for span in self.spans],
+            "spans": [_numbers(span) for span in self.spans],
+            "totals": list(astuple(self.spans[0].totals)),
             "processes": [list(process) for process in self.processes],
             "counters": {name: getattr(self.counters, name) for name in COUNTERS},
             "power_limit_mw": self.power_limit_mw,
             "ecc": list(self.ecc),
+            "accounted": [process.as_value() for process in self.accounted],
         }
 
     @classmethod
@@ -91,11 +96,12 @@ class BoardRecord(Struct, frozen=True):
         """The record of ``as_value``. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
             str(value["uuid"]),
-            tuple(_span(numbers) for numbers in value["spans"]),
+            _spans(value["spans"], value["totals"]),
             tuple((str(key), int(memory_mib)) for key, memory_mib in value["processes"]),
             GpuCounters(**{name: int(value["counters"][name]) for name in COUNTERS}),
             value["power_limit_mw"],
             (value["ecc"][0], value["ecc"][1]),
+            tuple(AccountedProcess(*each) for each in value["accounted"]),
         )
 
 
@@ -111,27 +117,45 @@ _SPAN = (
     "reasons",
     "pcie_kb_s",
     "busy",
-    "energy_pj",
     "temperature_c",
     "target_c",
 )
 
 
-def _span(numbers: list[Any]) -> TelemetrySpan:
+def _numbers(span: TelemetrySpan) -> list[Any]:
+    return [*(getattr(span, name) for name in _SPAN), list(span.shares)]
+
+
+def _spans(values: list[list[Any]], totals: list[int]) -> tuple[TelemetrySpan, ...]:
+    """Those of ``_numbers``: the totals of all but the first follow from the span before."""
+    spans = [_span(values[0], BoardTotals(*map(int, totals)))]
+    for numbers in values[1:]:
+        spans.append(_span(numbers, spans[-1].totals_at(numbers[0])))
+    return tuple(spans)
+
+
+def _span(numbers: list[Any], totals: BoardTotals) -> TelemetrySpan:
     *plain, shares = numbers
     fields = dict(zip(_SPAN, plain, strict=True))
-    return TelemetrySpan(**{**fields, "reasons": ThrottleReason(fields["reasons"]), "shares": tuple(shares)})
+    return TelemetrySpan(
+        **{**fields, "reasons": ThrottleReason(fields["reasons"]), "totals": totals, "shares": tuple(shares)}
+    )
 
 
 def idle_record(uuid: str, profile: GpuProfile, at_ns: int = 0, *, powered: bool = True) -> BoardRecord:
     """A board that nobody works on, settled: what is shown before anything is known of it."""
     demand = BoardDemand(powered=powered)
     temperature_c = physics.settled_c(profile, demand)
-    return BoardRecord(uuid, (steady_span(profile, demand, at_ns, 0, temperature_c, temperature_c),))
+    return BoardRecord(uuid, (steady_span(profile, demand, at_ns, NO_TOTALS, temperature_c, temperature_c),))
 
 
 def steady_span(
-    profile: GpuProfile, demand: BoardDemand, at_ns: int, energy_pj: int, temperature_c: float, target_c: float
+    profile: GpuProfile,
+    demand: BoardDemand,
+    at_ns: int,
+    totals: BoardTotals,
+    temperature_c: float,
+    target_c: float,
 ) -> TelemetrySpan:
     """A demand that lasts for ever."""
     return TelemetrySpan(
@@ -146,7 +170,7 @@ def steady_span(
         reasons=physics.throttle_reasons(profile, demand),
         pcie_kb_s=physics.pcie_kb_s(profile, demand),
         busy=demand.busy,
-        energy_pj=energy_pj,
+        totals=totals,
         temperature_c=temperature_c,
         target_c=target_c,
     )

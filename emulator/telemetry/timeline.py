@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -11,14 +11,30 @@ from mews.emulator.telemetry import physics
 from mews.emulator.telemetry.physics import ThrottleReason
 from mews.emulator.telemetry.units import NS_PER_S, PJ_PER_MJ
 
-KEPT = 1024
-"""Spans that lie behind and are kept, for readers that are late."""
+KEPT, CUT = 1024, 256
+"""Spans that lie behind and are kept, for readers that are late, and how many more there are before they are cut."""
 
 
-class TelemetrySpan(Struct, frozen=True):
-    """From ``at_ns`` to ``until_ns`` (None: for ever). ``energy_pj``, ``temperature_c`` and ``pcie_kb_ns`` (kB/s times
-    ns over the PCIe link, in each direction) are those at its beginning; power and traffic are constant within, the
-    temperature goes toward ``target_c``. ``shares``: percent of each process."""
+class BoardTotals(Struct, frozen=True, gc=False):
+    """What a board adds up over time: ``pcie_kb_ns`` is kB/s times ns over the PCIe link, in each direction;
+    ``work_ns`` is percent of utilisation times ns. The others are ns for which its clocks were held back:
+    ``capped_ns`` by the power limit, ``hot_ns`` by its temperature, ``locked_ns`` by locked or application clocks."""
+
+    energy_pj: int = 0
+    pcie_kb_ns: int = 0
+    work_ns: int = 0
+    capped_ns: int = 0
+    hot_ns: int = 0
+    locked_ns: int = 0
+
+
+NO_TOTALS = BoardTotals()
+
+
+class TelemetrySpan(Struct, frozen=True, gc=False):
+    """From ``at_ns`` to ``until_ns`` (None: for ever). ``totals`` and ``temperature_c`` are those at its beginning;
+    power, traffic and clocks are constant within, the temperature goes toward ``target_c``. ``shares``: percent of each
+    process."""
 
     at_ns: int
     until_ns: int | None
@@ -31,19 +47,30 @@ class TelemetrySpan(Struct, frozen=True):
     reasons: ThrottleReason
     pcie_kb_s: int
     busy: bool
-    energy_pj: int
     temperature_c: float
     target_c: float
+    totals: BoardTotals = NO_TOTALS
     shares: tuple[int, ...] = ()
-    pcie_kb_ns: int = 0
 
     def energy_at(self, at_ns: int) -> int:
         """Picojoules since the counter began: the integral of power, exactly."""
-        return self.energy_pj + self.power_mw * (at_ns - self.at_ns)
+        return self.totals.energy_pj + self.power_mw * (at_ns - self.at_ns)
 
     def traffic_at(self, at_ns: int) -> int:
         """kB/s times ns since the counter began, in each direction: the integral of the traffic, exactly."""
-        return self.pcie_kb_ns + self.pcie_kb_s * (at_ns - self.at_ns)
+        return self.totals.pcie_kb_ns + self.pcie_kb_s * (at_ns - self.at_ns)
+
+    def totals_at(self, at_ns: int) -> BoardTotals:
+        """All that adds up, exactly."""
+        totals, passed_ns = self.totals, at_ns - self.at_ns
+        return BoardTotals(
+            self.energy_at(at_ns),
+            self.traffic_at(at_ns),
+            totals.work_ns + self.utilization * passed_ns,
+            totals.capped_ns + passed_ns * bool(self.reasons & ThrottleReason.POWER_CAP),
+            totals.hot_ns + passed_ns * bool(self.reasons & ThrottleReason.HW_THERMAL),
+            totals.locked_ns + passed_ns * bool(self.reasons & ThrottleReason.CLOCKS_SETTING),
+        )
 
     def temperature_at(self, at_ns: int) -> float:
         """Degrees Celsius."""
@@ -54,17 +81,17 @@ class TelemetrySpan(Struct, frozen=True):
         return self.energy_at(at_ns) // PJ_PER_MJ
 
 
-Follow = Callable[[int, int, float, int], TelemetrySpan]
-"""(at_ns, energy_pj, temperature_c, pcie_kb_ns) -> the span that begins so."""
+Follow = Callable[[int, float, BoardTotals], TelemetrySpan]
+"""(at_ns, temperature_c, totals) -> the span that begins so."""
 
 
 class Timeline:
     """The spans of one board from an anchor on, made as they are looked at. Looking changes no later value: spans end
     where causes do, never where somebody looked."""
 
-    def __init__(self, follow: Follow, at_ns: int, energy_pj: int, temperature_c: float, pcie_kb_ns: int = 0) -> None:
+    def __init__(self, follow: Follow, at_ns: int, temperature_c: float, totals: BoardTotals = NO_TOTALS) -> None:
         self._follow = follow
-        self._anchor = at_ns, energy_pj, temperature_c, pcie_kb_ns
+        self._anchor = at_ns, temperature_c, totals
         self._spans: list[TelemetrySpan] = []
         self._starts: list[int] = []
 
@@ -77,7 +104,7 @@ class Timeline:
             self._extend(until_ns)
         place = max(bisect_right(self._starts, at_ns) - 1, 0)
         span = self._spans[place]
-        if place > 2 * KEPT:
+        if place > KEPT + CUT:
             del self._spans[: place - KEPT], self._starts[: place - KEPT]
         return span
 
@@ -88,8 +115,15 @@ class Timeline:
             found.append(self.at(until_ns))
         return tuple(found)
 
+    def between(self, begin_ns: int, end_ns: int) -> Iterator[TelemetrySpan]:
+        """The spans from a time to another, as far as they are kept."""
+        span = self.at(begin_ns)
+        yield span
+        while span.until_ns is not None and span.until_ns < end_ns:
+            span = self.at(span.until_ns)
+            yield span
+
     def _extend(self, until_ns: int) -> None:
         last = self._spans[-1]
-        reached = last.energy_at(until_ns), last.temperature_at(until_ns), last.traffic_at(until_ns)
-        self._spans.append(self._follow(until_ns, *reached))
+        self._spans.append(self._follow(until_ns, last.temperature_at(until_ns), last.totals_at(until_ns)))
         self._starts.append(until_ns)

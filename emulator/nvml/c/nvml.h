@@ -22,6 +22,7 @@ typedef enum {
     RESET_REQUIRED = 16,
     IN_USE = 19,
     OUT_OF_MEMORY = 20,
+    NO_DATA = 21,
     INSUFFICIENT_RESOURCES = 23,
     VERSION_MISMATCH = 25,
     UNKNOWN = 999
@@ -30,6 +31,7 @@ typedef enum {
 typedef struct Handle *Device;
 typedef struct EventSet *EventSetHandle;
 typedef struct SystemEventSet *SystemEventSetHandle;
+typedef struct GpmSample *GpmSampleHandle;
 
 /* The version word of a versioned structure: its size below, its version in the highest byte. */
 #define STRUCT_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
@@ -103,20 +105,20 @@ typedef struct {
 } EccDetail;
 
 typedef struct {
-    unsigned long long reference_ns, violation_ns;
+    unsigned long long reference_us, violation_ns;
 } Violation;
 
 typedef union {
     double number;
+    int i;
     unsigned ui;
     unsigned long ul;
     unsigned long long ull;
     long long ll;
-    int i;
     unsigned short us;
 } Value;
 
-enum { VALUE_UINT = 1, VALUE_ULL = 3 };
+enum { VALUE_DOUBLE = 0, VALUE_UINT = 1, VALUE_ULL = 3, VALUE_INT = 5 };
 
 typedef struct {
     unsigned field, scope;
@@ -221,6 +223,102 @@ typedef struct {
     SystemEventData *data;
     unsigned size, count;
 } SystemWaitRequest;
+
+typedef struct {
+    unsigned id;
+    Return result;
+    double value;
+    struct {
+        const char *brief, *name, *unit;
+    } info;
+} GpmMetric;
+
+enum { GPM_METRICS = 210 };
+
+typedef struct {
+    unsigned version, count;
+    GpmSampleHandle first, second;
+    GpmMetric metrics[GPM_METRICS];
+} GpmMetricsGet;
+
+typedef struct {
+    unsigned version, supported;
+} GpmSupport;
+
+typedef struct {
+    unsigned long long timestamp;
+    Value value;
+} Sample;
+
+typedef struct {
+    unsigned long long timestamp;
+    unsigned pid, sm, memory, encoder, decoder, jpeg, ofa;
+} ProcessShare;
+
+typedef struct {
+    unsigned version, count;
+    unsigned long long since;
+    ProcessShare *processes;
+} ProcessShares;
+
+typedef struct {
+    unsigned version;
+    unsigned long long aggregate_parity, aggregate_secded, aggregate_corrected, volatile_parity, volatile_secded;
+    unsigned long long volatile_corrected, l2, sm, pcie, mcu, other;
+    unsigned threshold_exceeded;
+} SramStatus;
+
+typedef struct {
+    unsigned version, count;
+    void *entries;
+} SramErrors;
+
+typedef struct {
+    unsigned version, channel_pending, tpc_pending;
+} RepairStatus;
+
+typedef struct {
+    unsigned long long protected_kib, unprotected_kib;
+} ProtectedSizes;
+
+typedef struct {
+    unsigned environment, feature, tools_mode;
+} ConfidentialState;
+
+typedef struct {
+    unsigned gpu, memory;
+    unsigned long long max_memory, time, start;
+    unsigned running, reserved[5];
+} AccountingStats;
+
+typedef struct {
+    unsigned version, mode;
+} AddressingMode;
+
+typedef struct {
+    unsigned version;
+    unsigned char fabric_guid[16], chassis[16], slot, tray, host, peer, module;
+} PlatformInfo;
+
+typedef struct {
+    unsigned char cluster[16];
+    unsigned status, clique;
+    unsigned char state;
+} FabricInfo;
+
+typedef struct {
+    unsigned version;
+    unsigned char cluster[16];
+    unsigned status, clique;
+    unsigned char state;
+    unsigned health;
+    unsigned char summary;
+} FabricInfoV;
+
+typedef struct {
+    unsigned version;
+    unsigned long long value;
+} Pdi;
 
 enum { CLOCK_GRAPHICS = 0, CLOCK_SM = 1, CLOCK_MEMORY = 2, CLOCK_VIDEO = 3 };
 enum { THRESHOLD_SHUTDOWN = 0, THRESHOLD_SLOWDOWN = 1, THRESHOLD_MEMORY_MAX = 2, THRESHOLD_GPU_MAX = 3 };

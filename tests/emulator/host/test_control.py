@@ -4,11 +4,15 @@ import pytest
 
 from mews.emulator.host.act import begin
 from mews.emulator.host.errors import BadWrite, DeviceLost, NoSuchDevice, NotSupported
+from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
 from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
+from mews.emulator.telemetry.gpu import GpuTelemetry
+from mews.emulator.telemetry.load import constant
 from mews.emulator.telemetry.record import idle_record
+from mews.emulator.telemetry.units import ns
 from tests.emulator.host.bench import Pair
 
 V100, A100, H100, T4 = "000004", "000001", "000002", "000003"
@@ -170,3 +174,40 @@ def test_scenarios_and_control_set_by_the_same_words(pair):
 def test_what_is_no_setting_is_refused_in_words(pair, more, words):
     with pytest.raises(ValueError, match=words):
         begin(pair.tree, {"do": "set-gpu", "device": V100, **more}, pair.t)
+
+
+def test_accounting_lasts_until_the_driver_lets_go(pair):
+    function = pair.device(A100)
+    put(pair, A100, "accounting", 1)
+    first = function.accounting
+    put(pair, A100, "accounting", 1)
+    assert function.accounting == first > 0
+    assert report_of(pair.host)[function.device.uuid].accounting == first and shown(pair, A100).accounting
+    put(pair, A100, "accounting-clear")
+    assert function.accounting > first
+    pair.operator.reset_gpu(function.bdf, pair.t)
+    pair.later(60)
+    assert function.accounting == 0 and not shown(pair, A100).accounting
+    with pytest.raises(NotSupported):
+        put(pair, A100, "accounting-clear")
+    with pytest.raises(BadWrite):
+        put(pair, A100, "accounting", 2)
+    with pytest.raises(BadWrite):
+        put(pair, A100, "accounting-clear", 1)
+
+
+def test_processes_that_are_gone_are_accounted_by_their_pid(pair):
+    function, host = pair.device(A100), pair.host
+    uuid = function.device.uuid
+    put(pair, A100, "accounting", 1)
+    board = GpuTelemetry(uuid, PROFILES["A100"], seed="", powered=True)
+    board.account(function.accounting, ns(pair.t))
+    host.hold(Holder("job", (uuid,), pid=77, name="train", computing=True, load=constant(30)), pair.t)
+    for key, load in report_of(host)[uuid].loads.items():
+        board.begin(f"{host.spec.name}/{key}", load, ns(pair.t))
+    host.release("job", pair.t + 10)
+    board.end(f"{host.spec.name}/job", ns(pair.t + 10))
+    board.begin("elsewhere/job", constant(5), ns(pair.t + 10))
+    shown_host = nvml_host(host, records={uuid: board.record(ns(pair.t + 20))}, now_s=pair.t + 20)
+    accounts = next(gpu.accounted for gpu in shown_host.gpus if gpu.uuid == uuid)
+    assert [(one.pid, one.process.utilization) for one in accounts] == [(77, 30)]

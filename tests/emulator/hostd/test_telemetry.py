@@ -207,6 +207,39 @@ def test_an_ecc_mode_is_pending_until_the_gpu_is_reset(stack):
     until(lambda: modes() == "Disabled, Disabled", "the reset")
 
 
+def test_accounts_and_the_time_of_a_limit_are_kept_over_processes(stack):
+    device = next(iter(stack.rows))
+    uuid, host = stack.rows[device]["uuid"], stack.rows[device]["host"]
+    smi = str(Path(stack.nodes[host]["nvml"]) / "nvidia-smi")
+
+    def accounts():
+        query = "--query-accounted-apps=pid,gpu_util,max_memory_usage,time"
+        text = stack.run(host, smi, "-i", uuid, query, "--format=csv,noheader,nounits")
+        return [[int(word) for word in line.split(", ")] for line in text.splitlines()]
+
+    def capped_us():
+        query = "--query-gpu=clocks_event_reasons_counters.sw_power_cap"
+        return int(stack.run(host, smi, "-i", uuid, query, "--format=csv,noheader,nounits"))
+
+    stack.run(host, smi, "-i", uuid, "-pm", "1")
+    stack.run(host, smi, "-i", uuid, "-am", "1")
+    assert accounts() == []
+    stack.hold(device, {"utilization": 80, "memory_mib": 1000})
+    until(lambda: accounts() == [[4711, 80, 1000, 0]], "the process to be accounted")
+    assert capped_us() == 0
+    stack.run(host, smi, "-i", uuid, "-pl", "100")
+    until(lambda: capped_us() > 0, "the limit to be counted")
+    before = capped_us()
+    assert capped_us() > before
+    stack.release(device)
+    until(lambda: accounts()[0][3] > 0, "the end of the process")
+    assert accounts()[0][:3] == [4711, 80, 1000]
+    ended = capped_us()
+    assert ended > before and capped_us() == ended
+    stack.run(host, smi, "-i", uuid, "-caa")
+    until(lambda: accounts() == [], "the accounts to be cleared")
+
+
 WATCH = """
 import os, sys, time
 import pynvml as p

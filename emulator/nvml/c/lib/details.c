@@ -10,7 +10,10 @@
 static Return moving(const View *view, const Gpu *gpu, const char *text, char *out, unsigned length) {
     char shown[64], *rest;
     long long first = strtoll(text + 2, &rest, 10);
-    if (text[1] == 't') {
+    if (text[1] == 'c' || text[1] == 'h') {
+        Totals totals = totals_now(view, gpu);
+        snprintf(shown, sizeof shown, "%lld us", (text[1] == 'c' ? totals.capped : totals.hot) / 1000);
+    } else if (text[1] == 't') {
         snprintf(shown, sizeof shown, "%lld%.8s", first - temperature_now(view, gpu), rest);
     } else {
         long long whole = strtoll(rest, NULL, 10);
@@ -44,9 +47,7 @@ static unsigned number_of(const char *text) { return text ? (unsigned)strtoul(te
 
 EXPORT Return nvmlDeviceGetAddressingMode(Device device, void *out) {
     static const char *const WORDS[] = {"None", "HMM", "ATS"};
-    struct {
-        unsigned version, mode;
-    } told;
+    AddressingMode told;
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
@@ -67,10 +68,7 @@ GETTER_IF(nvmlDeviceGetModuleId, unsigned, detail_text(gpu, "module_id") != NULL
           number_of(detail_text(gpu, "module_id")))
 
 EXPORT Return nvmlDeviceGetPlatformInfo(Device device, void *out) {
-    struct {
-        unsigned version;
-        unsigned char fabric_guid[16], chassis[16], slot, tray, host, peer, module;
-    } told;
+    PlatformInfo told;
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
@@ -100,11 +98,7 @@ EXPORT Return nvmlDeviceGetPlatformInfo(Device device, void *out) {
 enum { FABRIC_COMPLETED = 3, HEALTHY = 1, ALL_WELL = 0xAA /* four pairs of bits, each "false" */ };
 
 EXPORT Return nvmlDeviceGetGpuFabricInfo(Device device, void *out) {
-    struct {
-        unsigned char cluster[16];
-        unsigned status, clique;
-        unsigned char state;
-    } told = {.state = FABRIC_COMPLETED};
+    FabricInfo told = {.state = FABRIC_COMPLETED};
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
@@ -117,14 +111,7 @@ EXPORT Return nvmlDeviceGetGpuFabricInfo(Device device, void *out) {
 }
 
 EXPORT Return nvmlDeviceGetGpuFabricInfoV(Device device, void *out) {
-    struct {
-        unsigned version;
-        unsigned char cluster[16];
-        unsigned status, clique;
-        unsigned char state;
-        unsigned health;
-        unsigned char summary;
-    } told = {.state = FABRIC_COMPLETED};
+    FabricInfoV told = {.state = FABRIC_COMPLETED};
     enum { SIZE_V2 = 36 };
     View view;
     const Gpu *gpu;

@@ -252,10 +252,7 @@ EXPORT Return nvmlDeviceGetGspFirmwareVersion(Device device, char *version) {
 
 /* The public description identifier: here, the digits of the UUID. */
 EXPORT Return nvmlDeviceGetPdi(Device device, void *out) {
-    struct {
-        unsigned version;
-        unsigned long long value;
-    } pdi;
+    Pdi pdi;
     unsigned char bytes[16] = {0};
     View view;
     const Gpu *gpu;
@@ -266,6 +263,6 @@ EXPORT Return nvmlDeviceGetPdi(Device device, void *out) {
     if (pdi.version != STRUCT_VERSION(pdi, 1)) return session_leave(VERSION_MISMATCH);
     if (strncmp(gpu->uuid, "GPU-", 4) != 0 || !hex_of(gpu->uuid + 4, bytes)) return session_leave(NOT_SUPPORTED);
     memcpy(&pdi.value, bytes, sizeof pdi.value);
-    memcpy((char *)out + offsetof(__typeof__(pdi), value), &pdi.value, sizeof pdi.value);
+    memcpy((char *)out + offsetof(Pdi, value), &pdi.value, sizeof pdi.value);
     return session_leave(OK);
 }

@@ -129,26 +129,52 @@ EXPORT Return nvmlDeviceGetDetailedEccErrors(Device device, unsigned error, unsi
 static int retires_pages(const Gpu *gpu) { return gpu->ecc_mode >= 0 && gpu->architecture < ARCH_AMPERE; }
 static int remaps_rows(const Gpu *gpu) { return gpu->ecc_mode >= 0 && gpu->architecture >= ARCH_AMPERE; }
 
-GETTER_IF(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, retires_pages(gpu), 0)
+/* Before Ampere each uncorrectable error costs a page of 4 KiB, up to a limit, once the driver is loaded anew. */
+unsigned pages_retired(const Gpu *gpu) {
+    enum { MOST = 64 };
+    if (!retires_pages(gpu) || gpu->ecc_aggregate_uncorrected < 0) return 0;
+    return gpu->ecc_aggregate_uncorrected < MOST ? (unsigned)gpu->ecc_aggregate_uncorrected : MOST;
+}
 
-static Return retired_pages(Device device, unsigned cause, unsigned *count) {
+GETTER_IF(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, retires_pages(gpu), gpu->ecc_volatile_uncorrected > 0)
+
+/* An address of the board that stays the same for the same board and number. */
+static unsigned long long page_address(const Gpu *gpu, unsigned number) {
+    enum { PAGE_BITS = 12 };
+    unsigned long long hash = 14695981039346656037ull + number;
+    for (const char *c = gpu->uuid; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
+    unsigned long long pages = (unsigned long long)gpu->memory_total >> PAGE_BITS;
+    return pages ? hash % pages << PAGE_BITS : 0;
+}
+
+/* When a page was retired is not known: 0. Without a buffer their number alone is told. */
+static Return retired_pages(Device device, unsigned cause, unsigned *count, unsigned long long *pages,
+                            unsigned long long *times) {
+    enum { SINGLE_BIT = 0, DOUBLE_BIT = 1 };
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
-    if (count == NULL || cause > 1) return session_leave(INVALID_ARGUMENT);
+    if (count == NULL || cause > DOUBLE_BIT) return session_leave(INVALID_ARGUMENT);
     if (!retires_pages(gpu)) return session_leave(NOT_SUPPORTED);
-    *count = 0;
+    unsigned room = *count;
+    *count = cause == DOUBLE_BIT ? pages_retired(gpu) : 0;
+    if (pages == NULL) return session_leave(OK);
+    if (*count > room) return session_leave(INSUFFICIENT_SIZE);
+    for (unsigned i = 0; i < *count; i++) {
+        pages[i] = page_address(gpu, i);
+        if (times != NULL) times[i] = 0;
+    }
     return session_leave(OK);
 }
 
 EXPORT Return nvmlDeviceGetRetiredPages(Device device, unsigned cause, unsigned *count, unsigned long long *pages) {
-    return retired_pages(device, cause, count);
+    return retired_pages(device, cause, count, pages, NULL);
 }
 
 EXPORT Return nvmlDeviceGetRetiredPages_v2(Device device, unsigned cause, unsigned *count, unsigned long long *pages,
                                            unsigned long long *times) {
-    return retired_pages(device, cause, count);
+    return retired_pages(device, cause, count, pages, times);
 }
 
 EXPORT Return nvmlDeviceGetRemappedRows(Device device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
@@ -167,14 +193,16 @@ EXPORT Return nvmlDeviceGetRemappedRows(Device device, unsigned *corrected, unsi
 }
 
 EXPORT Return nvmlDeviceGetRowRemapperHistogram(Device device, RemapperHistogram *histogram) {
-    enum { BANKS = 640 };
+    enum { HBM_BANKS = 640, GDDR_BANKS = 192, HBM_BITS = 2048 };
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (histogram == NULL) return session_leave(INVALID_ARGUMENT);
     if (!remaps_rows(gpu)) return session_leave(NOT_SUPPORTED);
-    *histogram = (RemapperHistogram){BANKS, 0, 0, 0, 0};
+    unsigned banks = gpu->bus_width >= HBM_BITS ? HBM_BANKS : GDDR_BANKS;
+    unsigned used = gpu->remapped_rows < banks ? (unsigned)gpu->remapped_rows : banks; /* a row of each */
+    *histogram = (RemapperHistogram){banks - used, used, 0, 0, 0};
     return session_leave(OK);
 }
 
@@ -269,6 +297,3 @@ EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessSample *samp
                                          busy, 0, 0};
     return session_leave(OK);
 }
-
-GETTER(nvmlDeviceGetAccountingMode, unsigned, 0)
-GETTER(nvmlDeviceGetAccountingBufferSize, unsigned, 4000)

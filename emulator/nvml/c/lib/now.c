@@ -4,15 +4,19 @@
 
 enum { NS_PER_S = 1000000000, MILLION = 1000000 };
 
-/* Emulated nanoseconds. */
-static long long clock_now(const State *state) {
+/* Emulated nanoseconds, at a moment so many real ones ago. */
+static long long clock_at(const State *state, long long ago) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    long long passed = (long long)now.tv_sec * NS_PER_S + now.tv_nsec - state->clock_monotonic;
+    long long passed = (long long)now.tv_sec * NS_PER_S + now.tv_nsec - ago - state->clock_monotonic;
     long long speed = state->clock_speed;
     if (speed == CLOCK_SPEED) return state->clock_emulated + passed;
     return state->clock_emulated + passed / MILLION * speed + passed % MILLION * speed / MILLION;
 }
+
+static long long clock_now(const State *state) { return clock_at(state, 0); }
+
+long long emulated_now(const View *view) { return clock_now(view->state); }
 
 /* After the last span that one holds. */
 static const Span *span_at(const Gpu *gpu, long long at) {
@@ -32,6 +36,10 @@ const Span *span_now(const View *view, const Gpu *gpu) {
     return span_at(gpu, clock_now(view->state));
 }
 
+const Span *span_before(const View *view, const Gpu *gpu, long long ago) {
+    return span_at(gpu, clock_at(view->state, ago));
+}
+
 /* The span, and the nanoseconds since its beginning. */
 static const Span *passed_now(const View *view, const Gpu *gpu, long long *passed) {
     long long at = clock_now(view->state);
@@ -46,6 +54,12 @@ unsigned long long energy_now(const View *view, const Gpu *gpu) {
     long long seconds = passed / NS_PER_S, rest = passed % NS_PER_S;
     return (unsigned long long)(span->energy + span->power * seconds +
                                 (span->energy_rest + span->power * rest) / NS_PER_S);
+}
+
+Totals totals_now(const View *view, const Gpu *gpu) {
+    long long passed;
+    const Span *span = passed_now(view, gpu, &passed);
+    return totals_after(span, passed);
 }
 
 /* e to the power of -x: the C library's own would ask for newer versions of it than this library does. */

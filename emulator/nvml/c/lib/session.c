@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "gpm.h"
 #include "holding.h"
 #include "visible.h"
 
@@ -373,6 +374,7 @@ EXPORT Return nvmlShutdown(void) {
         for (size_t i = 0; i < handle_count; i++) handles[i]->seen = handles[i]->held = 0;
         holding_end(handles, handle_count);
         events_forget_all();
+        gpm_forget_all();
         forget_state(DRIVER_NOT_LOADED);
         visible_free(&visible);
     }

@@ -63,6 +63,12 @@ void session_retake(void);
 /* What nvidia-smi --gpu-reset asks of the host. */
 Return gpu_reset(const PciInfo *info);
 
+/* Root's rights, unless the program's container has none: the host of an emulated GPU belongs to whoever started it. */
+int may_set(void);
+
+/* Pages that are retired for uncorrectable errors; 0 on boards that remap rows instead. */
+unsigned pages_retired(const Gpu *gpu);
+
 /* Where the host serves requests. */
 const char *session_socket(char *path, size_t size);
 

@@ -8,7 +8,6 @@
 #include "now.h"
 #include "session.h"
 
-/* Root's rights, unless the program's container has none: the host of an emulated GPU belongs to whoever started it. */
 int may_set(void) {
     const char *rights = getenv("MEWS_NVML_RIGHTS");
     return rights == NULL || strcmp(rights, "none") != 0;
@@ -80,6 +79,13 @@ EXPORT Return nvmlDeviceSetComputeMode(Device device, unsigned mode) {
 }
 
 EXPORT Return nvmlDeviceSetEccMode(Device device, unsigned mode) { return ask(device, "set", "ecc %u", mode); }
+
+EXPORT Return nvmlDeviceSetAccountingMode(Device device, unsigned mode) {
+    if (mode > 1) return invalid(device);
+    return ask(device, "set", "accounting %u", mode);
+}
+
+EXPORT Return nvmlDeviceClearAccountingPids(Device device) { return ask(device, "set", "accounting-clear"); }
 
 EXPORT Return nvmlDeviceClearEccErrorCounts(Device device, unsigned counter) {
     return ask(device, "set", "ecc-errors %u", counter);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "words.h"
+
 enum { GPU_LIMIT = 4096, PROCESS_LIMIT = 65536, SPAN_LIMIT = 65536, DETAIL_LIMIT = 1024 };
 
 static const long long BYTES_LIMIT = 1LL << 56;
@@ -36,7 +38,8 @@ static const Field GPU_FIELDS[] = {
     NUMBER(Gpu, max_pcie_gen), NUMBER(Gpu, max_pcie_width), NUMBER(Gpu, ecc_mode),
     NUMBER(Gpu, ecc_volatile_corrected), NUMBER(Gpu, ecc_volatile_uncorrected),
     NUMBER(Gpu, ecc_aggregate_corrected), NUMBER(Gpu, ecc_aggregate_uncorrected), NUMBER(Gpu, persistence),
-    NUMBER(Gpu, compute_mode), NUMBER(Gpu, draining), NUMBER(Gpu, lost), NUMBER(Gpu, unknown_error),
+    NUMBER(Gpu, compute_mode), NUMBER(Gpu, accounting), NUMBER(Gpu, draining), NUMBER(Gpu, lost),
+    NUMBER(Gpu, unknown_error),
     NUMBER(Gpu, mig_capable), NUMBER(Gpu, remapped_rows), NUMBER(Gpu, remap_pending), NUMBER(Gpu, remap_failed),
     NUMBER(Gpu, pcie_replays), NUMBER(Gpu, nvlinks), NUMBER(Gpu, mig_mode), NUMBER(Gpu, mig_pending),
     NUMBER(Gpu, mig_model),
@@ -53,63 +56,6 @@ static unsigned crc32_of(const unsigned char *bytes, size_t length) {
     return ~crc;
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-int number_parse(const char *text, long long *value) {
-    int negative = *text == '-';
-    if (negative) text++;
-    if (*text == 0) return 0;
-    long long result = 0;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9' || result > (INT64_MAX - 9) / 10) return 0;
-        result = result * 10 + (*text - '0');
-    }
-    *value = negative ? -result : result;
-    return 1;
-}
-
-static const char *hex_parse(const char *text, int least, int most, unsigned *value) {
-    unsigned result = 0;
-    int digits = 0;
-    for (; hex_digit(*text) >= 0 && digits < most; text++, digits++) result = result * 16 + (unsigned)hex_digit(*text);
-    *value = result;
-    return digits >= least ? text : NULL;
-}
-
-int bus_id_parse(const char *text, unsigned *domain, unsigned *bus, unsigned *device) {
-    unsigned function = 0;
-    const char *rest = hex_parse(text, 1, 8, domain);
-    if (rest == NULL || *rest != ':') return 0;
-    rest = hex_parse(rest + 1, 2, 2, bus);
-    if (rest == NULL || *rest != ':') return 0;
-    rest = hex_parse(rest + 1, 2, 2, device);
-    if (rest == NULL) return 0;
-    if (*rest == 0) return 1;
-    if (*rest != '.') return 0;
-    rest = hex_parse(rest + 1, 1, 1, &function);
-    return rest != NULL && *rest == 0;
-}
-
-/* Undo the percent-encoding; what does not fit is cut off. */
-static void text_parse(const char *text, char *out, size_t size) {
-    size_t length = 0;
-    for (; *text && length + 1 < size; text++) {
-        int high, low;
-        if (*text == '%' && (high = hex_digit(text[1])) >= 0 && (low = hex_digit(text[2])) >= 0) {
-            out[length++] = (char)(high * 16 + low);
-            text += 2;
-        } else {
-            out[length++] = *text;
-        }
-    }
-    out[length] = 0;
-}
-
 /* Set a field by its key. Unknown keys are later versions' business; a bad number is an error. */
 static int set_field(const Field *fields, size_t count, void *target, const char *key, const char *value) {
     for (size_t i = 0; i < count; i++) {
@@ -120,20 +66,6 @@ static int set_field(const Field *fields, size_t count, void *target, const char
         return 1;
     }
     return 1;
-}
-
-void *state_grown(void *array, size_t count, size_t size) {
-    if (count != 0 && (count & (count - 1)) != 0) return array; /* room doubles at powers of two */
-    return realloc(array, (count == 0 ? 1 : count * 2) * size);
-}
-
-char *state_word(char **rest) {
-    char *word = *rest;
-    if (word == NULL) return NULL;
-    char *space = strchr(word, ' ');
-    if (space) *space++ = 0;
-    *rest = space;
-    return word;
 }
 
 static int add_gpu(State *state) {
@@ -169,6 +101,49 @@ static int add_process(Gpu *gpu, char *rest) {
     return 1;
 }
 
+static int add_account(Gpu *gpu, char *rest) {
+    Account account;
+    long long *const numbers[] = {&account.pid,        &account.utilization, &account.memory_utilization,
+                                  &account.max_memory, &account.began,       &account.ended};
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        char *word = state_word(&rest);
+        if (word == NULL || !number_parse(word, numbers[i])) return 0;
+    }
+    if (gpu->account_count >= PROCESS_LIMIT) return 0;
+    Account *accounts = state_grown(gpu->accounts, gpu->account_count, sizeof *accounts);
+    if (accounts == NULL) return 0;
+    gpu->accounts = accounts;
+    accounts[gpu->account_count++] = account;
+    return 1;
+}
+
+static int add_totals(Gpu *gpu, char *rest) {
+    Totals *totals = &gpu->totals;
+    long long *const numbers[] = {&totals->work, &totals->traffic, &totals->capped, &totals->hot, &totals->locked};
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        char *word = state_word(&rest);
+        if (word == NULL || !number_parse(word, numbers[i])) return 0;
+    }
+    return 1;
+}
+
+/* Whatever a broken file says: numbers wrap around instead of being undefined. */
+static long long grown_by(long long start, long long rate, long long passed) {
+    return (long long)((unsigned long long)start + (unsigned long long)rate * (unsigned long long)passed);
+}
+
+Totals totals_after(const Span *span, long long passed) {
+    enum { NS_PER_S = 1000000000 };
+    Totals totals = span->totals;
+    totals.work = grown_by(totals.work, span->utilization, passed);
+    totals.traffic = grown_by(totals.traffic, span->pcie, passed / NS_PER_S);
+    totals.traffic = grown_by(totals.traffic, span->pcie / 1000, passed % NS_PER_S / 1000000);
+    totals.capped = grown_by(totals.capped, (span->reasons & REASON_POWER_CAP) != 0, passed);
+    totals.hot = grown_by(totals.hot, (span->reasons & REASON_HW_THERMAL) != 0, passed);
+    totals.locked = grown_by(totals.locked, (span->reasons & REASON_LOCKED) != 0, passed);
+    return totals;
+}
+
 /* The numbers of a span in their order, then a share per process. */
 static int add_span(Gpu *gpu, char *rest) {
     if (gpu->span_count >= SPAN_LIMIT) return 0;
@@ -194,7 +169,9 @@ static int add_span(Gpu *gpu, char *rest) {
         shares[gpu->share_count++] = (unsigned char)share;
     }
     span.share_count = gpu->share_count - span.shares;
-    if (gpu->span_count > 0 && spans[gpu->span_count - 1].at > span.at) return 0;
+    const Span *last = gpu->span_count > 0 ? &spans[gpu->span_count - 1] : NULL;
+    if (last != NULL && last->at > span.at) return 0;
+    span.totals = last == NULL ? gpu->totals : totals_after(last, (long long)((unsigned long long)span.at - (unsigned long long)last->at));
     spans[gpu->span_count++] = span;
     return 1;
 }
@@ -307,6 +284,8 @@ static int parse_line(State *state, char *line, Rows *rows) {
     if (strcmp(key, "event") == 0) return add_event(state, rest);
     Gpu *gpu = state->gpu_count ? &state->gpus[state->gpu_count - 1] : NULL;
     if (strcmp(key, "process") == 0) return gpu != NULL && add_process(gpu, rest);
+    if (strcmp(key, "accounted") == 0) return gpu != NULL && add_account(gpu, rest);
+    if (strcmp(key, "totals") == 0) return gpu != NULL && add_totals(gpu, rest);
     if (strcmp(key, "span") == 0) return gpu != NULL && add_span(gpu, rest);
     if (strcmp(key, "link_end") == 0) return gpu != NULL && add_link_end(gpu, rest);
     if (strcmp(key, "detail") == 0) return gpu != NULL && add_detail(gpu, rest);
@@ -410,6 +389,7 @@ void state_free(State *state) {
     if (state == NULL) return;
     for (size_t i = 0; i < state->gpu_count; i++) {
         free(state->gpus[i].processes);
+        free(state->gpus[i].accounts);
         free(state->gpus[i].spans);
         free(state->gpus[i].shares);
         free(state->gpus[i].details);

@@ -7,12 +7,21 @@
 
 enum { EVENT_MAX = 256, CLOCK_SPEED = 1000000 };
 
+/* What a board adds up: percent of utilisation times ns, kilobytes over the PCIe link each way, and ns for which its
+ * clocks were held back by the power limit, its temperature, and locked or application clocks. */
+typedef struct {
+    long long work, traffic, capped, hot, locked;
+} Totals;
+
+enum { REASON_LOCKED = 0x2, REASON_POWER_CAP = 0x4, REASON_HW_THERMAL = 0x40 };
+
 /* What holds for a while (state.py documents it): within, energy grows with the time, the temperature lags. */
 typedef struct {
     long long at, until; /* emulated nanoseconds; until < 0: for ever */
     long long utilization, memory_utilization, power, sm_clock, memory_clock, video_clock, pstate, reasons, pcie;
     long long energy, energy_rest; /* mJ and pJ at the beginning */
     long long temperature, target; /* millionths of a degree */
+    Totals totals;                 /* at the beginning */
     size_t shares, share_count;    /* where in the GPU's shares those of its processes are */
 } Span;
 
@@ -23,6 +32,11 @@ typedef struct {
     char name[128];
     unsigned gpu_instance, compute_instance; /* NO_INSTANCE for those of a whole GPU */
 } Process;
+
+/* What accounting knows of a process: percent over its life, bytes, and emulated nanoseconds; ended < 0: it runs. */
+typedef struct {
+    long long pid, utilization, memory_utilization, max_memory, began, ended;
+} Account;
 
 /* What only nvidia-smi shows, and calls that give it as it is. */
 typedef struct {
@@ -46,12 +60,15 @@ typedef struct {
     long long pcie_gen, pcie_width, max_pcie_gen, max_pcie_width;
     long long ecc_mode, ecc_pending, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
     long long ecc_aggregate_uncorrected, remapped_rows, remap_pending, remap_failed, pcie_replays;
-    long long persistence, compute_mode, draining, lost, unknown_error, mig_capable, nvlinks;
+    long long persistence, compute_mode, accounting, draining, lost, unknown_error, mig_capable, nvlinks;
     long long mig_mode, mig_pending, mig_model; /* the number of its table, -1 without MIG */
     unsigned domain, bus, device;
     Process *processes;
     size_t process_count;
-    Span *spans; /* at least one */
+    Account *accounts;
+    size_t account_count;
+    Totals totals; /* at the beginning of the first span */
+    Span *spans;   /* at least one */
     size_t span_count;
     unsigned char *shares;
     size_t share_count;
@@ -93,6 +110,8 @@ int bus_id_parse(const char *text, unsigned *domain, unsigned *bus, unsigned *de
 /* Decimal digits, sign allowed; 0 when there is anything else. */
 int number_parse(const char *text, long long *value);
 
+/* The totals of a span after so many nanoseconds. */
+Totals totals_after(const Span *span, long long passed);
 /* The next word, cut off the rest, and an array with room for one more: what reads lines uses. */
 char *state_word(char **rest);
 void *state_grown(void *array, size_t count, size_t size);

@@ -100,4 +100,11 @@ static Return count_out(unsigned *out, unsigned value) {
 
 EXPORT Return nvmlUnitGetCount(unsigned *count) { return count_out(count, 0); }
 EXPORT Return nvmlGetExcludedDeviceCount(unsigned *count) { return count_out(count, 0); }
+/* None is excluded, so that every index is too high. */
+EXPORT Return nvmlGetExcludedDeviceInfoByIndex(unsigned index, void *info) {
+    View view;
+    Return result = session_enter(&view);
+    return result != OK ? result : session_leave(INVALID_ARGUMENT);
+}
+
 EXPORT Return nvmlSystemGetHicVersion(unsigned *count, void *entries) { return count_out(count, 0); }

@@ -296,15 +296,18 @@ EXPORT Return nvmlDeviceGetSupportedGraphicsClocks(Device device, unsigned memor
 }
 
 EXPORT Return nvmlDeviceGetViolationStatus(Device device, unsigned policy, Violation *out) {
-    enum { POLICIES = 12 };
+    enum { POWER = 0, THERMAL = 1, LOCKED = 10, POLICIES = 12 };
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL || policy >= POLICIES) return session_leave(INVALID_ARGUMENT);
+    Totals totals = totals_now(&view, gpu);
+    long long held = policy == POWER ? totals.capped : policy == THERMAL ? totals.hot : policy == LOCKED ? totals.locked : 0;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    *out = (Violation){(unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec, 0};
+    unsigned long long us = (unsigned long long)now.tv_sec * 1000000ull + (unsigned long long)now.tv_nsec / 1000;
+    *out = (Violation){us, (unsigned long long)held};
     return session_leave(OK);
 }
 

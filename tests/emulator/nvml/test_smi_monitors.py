@@ -26,8 +26,8 @@ def test_dmon_shows_the_groups_that_are_asked_for_of_the_gpus_that_are(host):
     code, text = host.smi("dmon", "-c", "1", "-s", "me", "-i", "1")
     assert code == 0
     head, _, line = text.splitlines()
-    assert head.split()[2:] == ["fb", "bar1", "sbecc", "dbecc", "pci"]
-    assert line.split() == ["1", "77", "1", "5", "2", "0"]
+    assert head.split()[2:] == ["fb", "bar1", "ccpm", "sbecc", "dbecc", "pci"]
+    assert line.split() == ["1", "77", "1", "0", "5", "2", "0"]
 
 
 @pytest.mark.parametrize("words", [("-s", "q"), ("-c", "0"), ("-d",), ("-c", "x"), ("fast",)])

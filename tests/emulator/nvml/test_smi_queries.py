@@ -148,7 +148,7 @@ def test_answers_go_to_a_file(host, tmp_path):
     assert file.read_text().startswith("# gpu")
 
 
-@pytest.mark.parametrize("option", ["-am", "--accounting-mode=1", "-gtt", "-cc", "--dtd", "--gom=0", "-u"])
+@pytest.mark.parametrize("option", ["-gtt", "--auto-boost-default=1", "-cc", "--dtd", "--gom=0", "-col"])
 def test_what_is_not_emulated_says_so_and_changes_nothing(host, option):
     host.show(gpu(0))
     code, text = host.smi("-i", "0", option)

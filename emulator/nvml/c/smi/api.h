@@ -47,6 +47,10 @@
     call(nvmlDeviceClearEccErrorCounts, (Device, unsigned))                                              \
     call(nvmlDeviceGetAccountingMode, (Device, unsigned *))                                              \
     call(nvmlDeviceGetAccountingBufferSize, (Device, unsigned *))                                        \
+    call(nvmlDeviceGetAccountingPids, (Device, unsigned *, unsigned *))                                  \
+    call(nvmlDeviceGetAccountingStats, (Device, unsigned, AccountingStats *))                            \
+    call(nvmlDeviceSetAccountingMode, (Device, unsigned))                                                \
+    call(nvmlDeviceClearAccountingPids, (Device))                                                        \
     call(nvmlDeviceGetMultiGpuBoard, (Device, unsigned *))                                               \
     call(nvmlDeviceGetVirtualizationMode, (Device, unsigned *))                                          \
     call(nvmlDeviceGetNumaNodeId, (Device, unsigned *))                                                  \
@@ -96,6 +100,8 @@
     call(nvmlDeviceGetMemoryErrorCounter, (Device, unsigned, unsigned, unsigned, unsigned long long *))  \
     call(nvmlDeviceGetTotalEccErrors, (Device, unsigned, unsigned, unsigned long long *))                \
     call(nvmlDeviceGetRetiredPages, (Device, unsigned, unsigned *, unsigned long long *))                \
+    call(nvmlDeviceGetRetiredPages_v2,                                                                   \
+         (Device, unsigned, unsigned *, unsigned long long *, unsigned long long *))                     \
     call(nvmlDeviceGetRetiredPagesPendingStatus, (Device, unsigned *))                                   \
     call(nvmlDeviceGetRemappedRows, (Device, unsigned *, unsigned *, unsigned *, unsigned *))            \
     call(nvmlDeviceGetTemperature, (Device, unsigned, unsigned *))                                       \
@@ -122,6 +128,18 @@
     call(nvmlDeviceGetNvLinkVersion, (Device, unsigned, unsigned *))                                     \
     call(nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, unsigned *))                            \
     call(nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, PciInfo *))                             \
+    call(nvmlDeviceGetNvLinkCapability, (Device, unsigned, unsigned, unsigned *))                        \
+    call(nvmlDeviceGetNvLinkErrorCounter, (Device, unsigned, unsigned, unsigned long long *))            \
+    call(nvmlDeviceResetNvLinkErrorCounters, (Device, unsigned))                                         \
+    call(nvmlDeviceGetP2PStatus, (Device, Device, unsigned, unsigned *))                                 \
+    call(nvmlSystemGetTopologyGpuSet, (unsigned, unsigned *, Device *))                                  \
+    call(nvmlDeviceGetProcessUtilization, (Device, ProcessSample *, unsigned *, unsigned long long))     \
+    call(nvmlDeviceGetViolationStatus, (Device, unsigned, Violation *))                                  \
+    call(nvmlGpmSampleAlloc, (GpmSampleHandle *))                                                        \
+    call(nvmlGpmSampleFree, (GpmSampleHandle))                                                           \
+    call(nvmlGpmSampleGet, (Device, GpmSampleHandle))                                                    \
+    call(nvmlGpmMetricsGet, (GpmMetricsGet *))                                                           \
+    call(nvmlUnitGetCount, (unsigned *))                                                                 \
     call(nvmlDeviceModifyDrainState, (const PciInfo *, unsigned))                                        \
     call(nvmlDeviceQueryDrainState, (const PciInfo *, unsigned *))                                       \
     call(nvmlDeviceRemoveGpu_v2, (const PciInfo *, unsigned, unsigned))

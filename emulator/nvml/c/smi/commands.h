@@ -10,6 +10,8 @@ int show_details(const char *ids, int xml, const char *sections);
 /* Whether -d knows them all. */
 int sections_known(const char *sections);
 int show_topology(int with_links); /* NVLinks count before PCIe, or PCIe alone does */
+int topology(int count, char **arguments);
+int show_units(int xml);
 int query_gpus(const char *ids, const char *fields, const char *format);
 
 /* --query-WHAT, and --help-query-WHAT: compute-apps, accounted-apps, retired-pages, remapped-rows, supported-clocks;
@@ -20,7 +22,7 @@ int reset_gpus(const char *ids);
 int set_persistence(const char *ids, const char *mode);
 
 /* Options that set something of GPUs. */
-enum { SETTING_COUNT = 10 };
+enum { SETTING_COUNT = 12 };
 typedef struct {
     const char *given[SETTING_COUNT]; /* the option's value, "" where it takes none; NULL: not asked for */
 } Settings;

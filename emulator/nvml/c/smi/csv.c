@@ -192,8 +192,45 @@ static void process_records(const Writing *writing) {
     free(processes);
 }
 
-/* Accounting mode is off, and no page is retired. */
-static void no_records(const Writing *writing) {}
+/* What was accounted, in the order in which processes ended. Bare metal has no virtual GPU. */
+static void accounted_records(const Writing *writing) {
+    unsigned count = 0;
+    char own[OWN][VALUE_SIZE];
+    api.nvmlDeviceGetAccountingPids(writing->device, &count, NULL);
+    unsigned *pids = calloc(count + 1, sizeof *pids);
+    if (pids == NULL || api.nvmlDeviceGetAccountingPids(writing->device, &count, pids) != OK) count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        AccountingStats stats;
+        if (api.nvmlDeviceGetAccountingStats(writing->device, pids[i], &stats) != OK) continue;
+        strcpy(own[0], "[N/A]");
+        snprintf(own[1], VALUE_SIZE, "%u", pids[i]);
+        snprintf(own[2], VALUE_SIZE, "%u", stats.gpu);
+        snprintf(own[3], VALUE_SIZE, "%u", stats.memory);
+        snprintf(own[4], VALUE_SIZE, "%llu", stats.max_memory >> 20);
+        snprintf(own[5], VALUE_SIZE, "%llu", stats.time);
+        record(writing, own);
+    }
+    free(pids);
+}
+
+static void retired_records(const Writing *writing) {
+    static const char *const CAUSES[] = {"Single Bit ECC", "Double Bit ECC"};
+    for (unsigned cause = 0; cause < sizeof CAUSES / sizeof *CAUSES; cause++) {
+        unsigned count = 0;
+        char own[OWN][VALUE_SIZE];
+        if (api.nvmlDeviceGetRetiredPages(writing->device, cause, &count, NULL) != OK) continue;
+        unsigned long long *pages = calloc(2 * count + 1, sizeof *pages);
+        if (pages == NULL || api.nvmlDeviceGetRetiredPages_v2(writing->device, cause, &count, pages, pages + count) != OK)
+            count = 0;
+        for (unsigned i = 0; i < count; i++) {
+            snprintf(own[0], VALUE_SIZE, "0x%016llx", pages[i]);
+            strcpy(own[1], "[N/A]");
+            strcpy(own[2], CAUSES[cause]);
+            record(writing, own);
+        }
+        free(pages);
+    }
+}
 
 static void row_records(const Writing *writing) { record(writing, NULL); }
 
@@ -215,8 +252,8 @@ static void clock_records(const Writing *writing) {
 }
 
 static const Query QUERIES[] = {
-    {"compute-apps", OF_PROCESSES, process_records}, {"accounted-apps", OF_ACCOUNTED, no_records},
-    {"retired-pages", OF_RETIRED, no_records},       {"remapped-rows", OF_REMAPPED, row_records},
+    {"compute-apps", OF_PROCESSES, process_records}, {"accounted-apps", OF_ACCOUNTED, accounted_records},
+    {"retired-pages", OF_RETIRED, retired_records},   {"remapped-rows", OF_REMAPPED, row_records},
     {"supported-clocks", OF_CLOCKS, clock_records},
 };
 

@@ -59,7 +59,7 @@ static const Field FIELDS[] = {
     {"ecc.errors.uncorrected.aggregate.sram.pcie", NULL, NULL, NULL, "ecc_sram", NULL},
     {"ecc.errors.uncorrected.aggregate.sram.other", NULL, NULL, NULL, "ecc_sram", NULL},
     {"remapped_rows.histogram.max", NULL, NULL, NULL, "bank_histogram", NULL},
-    {"remapped_rows.histogram.high", NULL, NULL, NULL, "bank_histogram_used", NULL},
+    {"remapped_rows.histogram.high", NULL, NULL, NULL, "bank_histogram_high", NULL},
     {"remapped_rows.histogram.partial", NULL, NULL, NULL, "bank_histogram_used", NULL},
     {"remapped_rows.histogram.low", NULL, NULL, NULL, "bank_histogram_used", NULL},
     {"remapped_rows.histogram.none", NULL, NULL, NULL, "bank_histogram_used", NULL},

@@ -296,25 +296,22 @@ int sections_known(const char *sections) {
     return 1;
 }
 
-int show_details(const char *ids, int xml, const char *sections) {
-    enum { NEW_DTD = 575 };
+/* The log's head, up to how many there are of what. */
+static void log_head(int xml, const char *dtd, int version, const char *shown, const char *name, unsigned many) {
     char now[64], count[16], driver[VALUE_SIZE] = "N/A", cuda_text[16];
     int cuda = 0;
-    unsigned attached = 0;
     time_t seconds = time(NULL);
     struct tm parts;
     as_xml = xml;
-    Selection selection = select_gpus(ids, "No devices were found");
     localtime_r(&seconds, &parts);
     strftime(now, sizeof now, "%a %b %e %H:%M:%S %Y", &parts);
     api.nvmlSystemGetDriverVersion(driver, sizeof driver);
     api.nvmlSystemGetCudaDriverVersion_v2(&cuda);
-    api.nvmlDeviceGetCount_v2(&attached);
     snprintf(cuda_text, sizeof cuda_text, "%d.%d", cuda / 1000, cuda % 1000 / 10);
-    snprintf(count, sizeof count, "%u", attached);
+    snprintf(count, sizeof count, "%u", many);
     if (xml)
-        printf("<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v%d.dtd\">\n<nvidia_smi_log>\n",
-               driver_branch() >= NEW_DTD ? 13 : 12);
+        printf("<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"%s_v%d.dtd\">\n<nvidia_smi_log>\n", dtd,
+               version);
     else
         puts("\n==============NVSMI LOG==============\n");
     depth = xml;
@@ -322,9 +319,27 @@ int show_details(const char *ids, int xml, const char *sections) {
     leaf("Driver Version", "driver_version", driver);
     leaf("CUDA Version", "cuda_version", cuda_text);
     if (!xml) puts("");
-    leaf("Attached GPUs", "attached_gpus", count);
+    leaf(shown, name, count);
+}
+
+int show_details(const char *ids, int xml, const char *sections) {
+    enum { NEW_DTD = 575 };
+    unsigned attached = 0;
+    Selection selection = select_gpus(ids, "No devices were found");
+    api.nvmlDeviceGetCount_v2(&attached);
+    log_head(xml, "nvsmi_device", driver_branch() >= NEW_DTD ? 13 : 12, "Attached GPUs", "attached_gpus", attached);
     for (unsigned i = 0; i < selection.count; i++) one_gpu(selection.devices[i], sections);
     if (xml) puts("</nvidia_smi_log>");
     free(selection.devices);
+    return 0;
+}
+
+/* -q -u: of the S-class boxes that may hold GPUs there are none, but the head names driver and CUDA. */
+int show_units(int xml) {
+    enum { UNIT_DTD = 4 };
+    unsigned units = 0;
+    api.nvmlUnitGetCount(&units);
+    log_head(xml, "nvsmi_unit", UNIT_DTD, "Attached Units", "attached_units", units);
+    if (xml) puts("</nvidia_smi_log>");
     return 0;
 }

@@ -232,7 +232,7 @@ const Row ROWS[] = {
     LEAF(1, "Remapping Failure Occurred", "remapped_row_failure", "remapped_rows.failure"),
     NODE(1, "Bank Remap Availability Histogram", "row_remapper_histogram"),
     LEAF(2, "Max", "row_remapper_histogram_max", "@bank_histogram"),
-    LEAF(2, "High", "row_remapper_histogram_high", "@bank_histogram_used"),
+    LEAF(2, "High", "row_remapper_histogram_high", "@bank_histogram_high"),
     LEAF(2, "Partial", "row_remapper_histogram_partial", "@bank_histogram_used"),
     LEAF(2, "Low", "row_remapper_histogram_low", "@bank_histogram_used"),
     LEAF(2, "None", "row_remapper_histogram_none", "@bank_histogram_used"),

@@ -16,6 +16,7 @@ static const char HELP[] =
     "nvidia-smi -B                                list the GPUs that the driver leaves out\n"
     "nvidia-smi --version                         show the versions of program, library, driver and CUDA\n"
     "nvidia-smi -q [-x] [-d SECTION,…] [-i ID]    show everything; -x: as XML; -d: MEMORY, ECC, POWER, …\n"
+    "nvidia-smi -q -u [-x]                        show driver, CUDA and units, of which there are none\n"
     "nvidia-smi --query-WHAT=FIELD,… --format=csv[,noheader][,nounits] [-i ID]\n"
     "                                             WHAT: gpu, compute-apps, accounted-apps, retired-pages,\n"
     "                                             remapped-rows, supported-clocks\n"
@@ -28,22 +29,26 @@ static const char HELP[] =
     "nvidia-smi [-i ID] -c 0|2|3                  set the compute mode: default, prohibited, exclusive process\n"
     "nvidia-smi [-i ID] -e 0|1                    set ECC from the next reset or reboot on\n"
     "nvidia-smi [-i ID] -p 0                      clear the ECC errors since the driver was loaded\n"
+    "nvidia-smi [-i ID] -am 0|1 | -caa             keep accounts of processes | forget those kept\n"
     "nvidia-smi [-i ID] -mig 0|1                  set MIG mode\n"
     "nvidia-smi mig -h                            show how GPUs are divided by MIG\n"
     "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
     "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
-    "nvidia-smi topo -m | -mp                     show how the GPUs are joined; -mp: by PCIe alone\n"
-    "nvidia-smi nvlink -s [-i ID]                 show the NVLinks of each GPU\n"
-    "nvidia-smi dmon [-i ID] [-s pucmet] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
-    "nvidia-smi pmon [-i ID] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
+    "nvidia-smi topo -m | -mp | -c CPU            show how the GPUs are joined; -mp: by PCIe alone; -c: near a CPU\n"
+    "nvidia-smi topo -p2p r|w|n|a|p               show which pairs can read, write, use NVLink, atomics, PCIe\n"
+    "nvidia-smi nvlink -s | -c | -p | -e | -re | -gt d|r [-i ID] [-l LINK]\n"
+    "                                             show the status of NVLinks, what they can, their ends, errors\n"
+    "                                             or KiB of data (d) or all (r); -re: reset the error counters\n"
+    "nvidia-smi dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
+    "nvidia-smi pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
     "\n"
     "-f FILE                                      write to a file; also with -q and queries, as -l and -lms\n"
     "ID: index, UUID, serial or PCI bus id; several with commas.\n";
 
 typedef struct {
     const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *mig, *sections, *loop, *loop_ms, *file;
-    int list, details, xml, reset, excluded, version;
+    int list, details, xml, reset, excluded, version, units;
     Settings settings;
 } Options;
 
@@ -58,10 +63,10 @@ int misused(const char *message) {
 static const struct {
     const char *brief, *name;
 } NOT_EMULATED[] = {
-    {"-u", "--unit"}, {"-col", "--columns"}, {NULL, "--dtd"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"}, {NULL, "--auto-boost-permission"},
+    {"-col", "--columns"}, {NULL, "--dtd"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"},
+    {NULL, "--auto-boost-permission"},
     {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-eow", "--error-on-warning"},
     {"-t", "--toggle-led"}, {NULL, "--debug"}, {"-sc", "--scope"},
-    {"-am", "--accounting-mode"}, {"-caa", "--clear-accounted-apps"},
     {"-cc", "--cuda-clocks"}, {"-gtt", "--gpu-target-temp"}, {"-fdm", "--driver-model"}, {"-dm", "--driver-model"},
 };
 static const char *const OTHER_COMMANDS[] = {
@@ -134,6 +139,8 @@ static int parse(int count, char **arguments, Options *options) {
             options->version = 1;
         } else if (is(arguments[at], "-q", "--query")) {
             options->details = 1;
+        } else if (is(arguments[at], "-u", "--unit")) {
+            options->units = 1;
         } else if (is(arguments[at], "-r", "--gpu-reset")) {
             options->reset = 1;
         } else if (is(arguments[at], "-x", "--xml-format")) {
@@ -192,6 +199,7 @@ static int show(const Options *options) {
     if (options->query_gpu) return query_gpus(options->ids, options->query_gpu, options->format);
     if (options->query_records)
         return query_records(options->records, options->ids, options->query_records, options->format);
+    if (options->units) return options->details ? show_units(options->xml) : puts("No units were found") < 0;
     if (options->details) return show_details(options->ids, options->xml, options->sections);
     return show_table(options->ids);
 }
@@ -225,7 +233,7 @@ static int run(const Options *options) {
     if (options->mig) code = set_mig_mode(options->ids, options->mig);
     if (options->mig && (code != 0 || !any_setting(&options->settings))) return code;
     if (any_setting(&options->settings)) return apply_settings(options->ids, &options->settings);
-    if (options->list) return show_list(options->ids);
+    if (options->list && !options->units) return show_list(options->ids);
     code = show(options);
     while (code == 0 && delay > 0) {
         fflush(stdout);
@@ -249,13 +257,7 @@ static int command(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "dmon") == 0) return monitor(count - 2, arguments + 2, 1);
     if (count > 1 && strcmp(arguments[1], "pmon") == 0) return monitor(count - 2, arguments + 2, 0);
     if (count > 1 && strcmp(arguments[1], "nvlink") == 0) return nvlink(count - 2, arguments + 2);
-    if (count > 1 && strcmp(arguments[1], "topo") == 0) {
-        int all = count == 3 && is(arguments[2], "-m", "--matrix");
-        if (!all && (count != 3 || !is(arguments[2], "-mp", "--matrix_pci")))
-            return misused("Invalid combination of input arguments.");
-        api_open(0);
-        return show_topology(all);
-    }
+    if (count > 1 && strcmp(arguments[1], "topo") == 0) return topology(count - 2, arguments + 2);
     for (size_t i = 0; count > 1 && OTHER_COMMANDS[i]; i++)
         if (strcmp(arguments[1], OTHER_COMMANDS[i]) == 0) return not_emulated(arguments[1]);
     int code = parse(count, arguments, &options);

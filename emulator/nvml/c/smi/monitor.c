@@ -1,4 +1,6 @@
 /* dmon and pmon: a line per GPU, or per process, every so many seconds. */
+#include "between.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,8 @@ static const Column COLUMNS[] = {
     {'u', "sm", "%", "utilization.gpu"}, {'u', "mem", "%", "utilization.memory"}, {'u', "enc", "%", "utilization.encoder"},
     {'u', "dec", "%", "utilization.decoder"}, {'u', "jpg", "%", "utilization.jpeg"}, {'u', "ofa", "%", "utilization.ofa"},
     {'c', "mclk", "MHz", "clocks.mem"}, {'c', "pclk", "MHz", "clocks.gr"},
-    {'m', "fb", "MB", "memory.used"}, {'m', "bar1", "MB", "bar1.used"},
+    {'v', "pviol", "%", NULL}, {'v', "tviol", "bool", NULL},
+    {'m', "fb", "MB", "memory.used"}, {'m', "bar1", "MB", "bar1.used"}, {'m', "ccpm", "MB", NULL},
     {'e', "sbecc", "errs", "ecc.errors.corrected.volatile.total"},
     {'e', "dbecc", "errs", "ecc.errors.uncorrected.volatile.total"}, {'e', "pci", "errs", "pcie.replay_counter"},
     {'t', "rxpci", "MB/s", "pcie.rx_util"}, {'t', "txpci", "MB/s", "pcie.tx_util"},
@@ -48,62 +51,123 @@ static void stamp(const char *stamps) {
         printf("%s%s", strchr(stamps, 'D') ? "" : " ", text);
 }
 
-static void heads(const char *groups, const char *stamps) {
+static void heads(const char *groups, const char *stamps, const Metrics *metrics) {
     for (int line = 0; line < 2; line++) {
         stamp_head(stamps, line);
         printf(line ? "Idx " : "gpu ");
         for (size_t i = 0; i < COUNT; i++)
             if (strchr(groups, COLUMNS[i].group)) printf(" %6s", line ? COLUMNS[i].unit : COLUMNS[i].head);
+        for (unsigned i = 0; i < metrics->count; i++) {
+            char head[16];
+            snprintf(head, sizeof head, line ? "GPM" : "%u", metrics->ids[i]);
+            printf(" %8s", head);
+        }
         puts(" ");
     }
 }
 
-/* Whole numbers; KB/s as MB/s; a dash where there is none. */
-static void cell(Device device, const Column *column) {
+/* Whole numbers; KB/s as MB/s; a dash where there is none. Without confidential computing no memory is protected. */
+static void cell(Device device, const Column *column, const Between *between) {
     char value[VALUE_SIZE] = {0};
-    value_of(device, column->field, value, 0);
+    if (column->field == NULL) {
+        int held = column->group == 'v' ? strcmp(column->head, "pviol") == 0 ? between->capped : between->hot : 0;
+        snprintf(value, sizeof value, "%d", held);
+    } else {
+        value_of(device, column->field, value, 0);
+    }
     if (*value < '0' || *value > '9') strcpy(value, "-");
     else if (column->group == 't') snprintf(value, sizeof value, "%ld", strtol(value, NULL, 10) / 1000);
     else value[strcspn(value, ".")] = 0;
     printf(" %6s", value);
 }
 
-static void device_lines(const Selection *selection, const char *groups, const char *stamps) {
+static void metric_cells(const Metrics *metrics, const Between *between) {
+    for (unsigned i = 0; i < metrics->count; i++) {
+        if (between->measured[i]) printf(" %8.2f", between->values[i]);
+        else printf(" %8s", "-");
+    }
+}
+
+static void device_lines(const Selection *selection, const char *groups, const char *stamps, const Metrics *metrics) {
     char index[VALUE_SIZE];
     for (unsigned i = 0; i < selection->count; i++) {
+        Between between = between_turns(selection->devices[i], metrics);
         value_of(selection->devices[i], "index", index, 0);
         stamp(stamps);
         printf(*stamps ? "%3s " : "%5s ", index);
         for (size_t j = 0; j < COUNT; j++)
-            if (strchr(groups, COLUMNS[j].group)) cell(selection->devices[i], &COLUMNS[j]);
+            if (strchr(groups, COLUMNS[j].group)) cell(selection->devices[i], &COLUMNS[j], &between);
+        metric_cells(metrics, &between);
         puts(" ");
     }
 }
 
-static void process_heads(const char *stamps) {
-    stamp_head(stamps, 0);
-    puts("gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ");
-    stamp_head(stamps, 1);
-    puts("Idx           #    C/G      %      %      %      %      %      %    name ");
+static void process_heads(const char *groups, const char *stamps) {
+    static const char *const LOAD[] = {"     sm    mem    enc    dec    jpg    ofa", "      %      %      %      %      %      %"};
+    static const char *const MEMORY[] = {"     fb   ccpm", "     MB     MB"};
+    for (int line = 0; line < 2; line++) {
+        stamp_head(stamps, line);
+        printf(line ? "Idx           #    C/G" : "gpu         pid   type");
+        if (strchr(groups, 'u')) fputs(LOAD[line], stdout);
+        if (strchr(groups, 'm')) fputs(MEMORY[line], stdout);
+        puts(line ? "    name " : "    command ");
+    }
 }
 
-/* Which share of a GPU's time a process has is not known: the API has no sample of it here. */
-static void process_lines(const Selection *selection, const char *stamps) {
+/* No share and none to speak of are a dash. */
+static void share(unsigned percent) {
+    if (percent) printf(" %6u", percent);
+    else printf(" %6s", "-");
+}
+
+static void process_cells(const char *groups, const SmiProcess *process, const ProcessSample *sample) {
+    if (strchr(groups, 'u')) {
+        share(sample->sm);
+        share(sample->memory);
+        share(sample->encoder);
+        share(sample->decoder);
+        share(0);
+        share(0);
+    }
+    if (strchr(groups, 'm')) {
+        if (process) printf(" %6llu %6u", process->info.used_memory >> 20, 0);
+        else printf(" %6s %6s", "-", "-");
+    }
+}
+
+/* Of each process the GPU's last sample; the caller frees. */
+static ProcessSample *samples_of(Device device, unsigned *count) {
+    *count = 0;
+    api.nvmlDeviceGetProcessUtilization(device, NULL, count, 0);
+    ProcessSample *samples = calloc(*count + 1, sizeof *samples);
+    if (samples == NULL || api.nvmlDeviceGetProcessUtilization(device, samples, count, 0) != OK) *count = 0;
+    return samples;
+}
+
+static void process_lines(const Selection *selection, const char *groups, const char *stamps) {
     char index[VALUE_SIZE];
     int width = *stamps ? 3 : 5;
     for (unsigned i = 0; i < selection->count; i++) {
-        unsigned count;
+        unsigned count, sampled;
         SmiProcess *all = processes_of(selection->devices[i], &count);
+        ProcessSample *samples = samples_of(selection->devices[i], &sampled);
         value_of(selection->devices[i], "index", index, 0);
         for (unsigned j = 0; j < count; j++) {
+            ProcessSample mine = {0};
+            for (unsigned k = 0; k < sampled; k++)
+                if (samples[k].pid == all[j].info.pid) mine = samples[k];
             stamp(stamps);
-            printf("%*s %11u %6c      -      -      -      -      -      -    %-15s\n", width, index, all[j].info.pid,
-                   all[j].kind, all[j].name);
+            printf("%*s %11u %6c", width, index, all[j].info.pid, all[j].kind);
+            process_cells(groups, &all[j], &mine);
+            printf("    %-15s\n", all[j].name);
         }
         if (count == 0) {
             stamp(stamps);
-            printf("%*s           -      -      -      -      -      -      -      -    -              \n", width, index);
+            printf("%*s %11s %6s", width, index, "-", "-");
+            process_cells(groups, NULL, &(ProcessSample){0});
+            printf("    %-15s\n", "-");
         }
+        free(samples);
         free(all);
     }
 }
@@ -112,6 +176,7 @@ typedef struct {
     const char *ids, *groups, *stamps, *file;
     long count;
     double delay;
+    Metrics metrics;
 } Monitor;
 
 static int number(const char *text, double least, double *out) {
@@ -120,12 +185,26 @@ static int number(const char *text, double least, double *out) {
     return *text && *end == 0 && *out >= least;
 }
 
+static const struct {
+    char brief;
+    const char *name;
+} OPTIONS[] = {{'i', "--id"}, {'f', "--filename"}, {'o', "--options"}, {'c', "--count"}, {'d', "--delay"}, {'s', "--select"}};
+
+/* The letter of an option and its value: "-i ID", "--id ID" or "--id=ID"; 0 for none. 'g' is --gpm-metrics. */
+static char option_of(int count, char **arguments, int *at, const char **value) {
+    if (valued("--gpm-metrics", NULL, count, arguments, at, value)) return 'g';
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        char brief[3] = {'-', OPTIONS[i].brief, 0};
+        if (valued(OPTIONS[i].name, brief, count, arguments, at, value)) return OPTIONS[i].brief;
+    }
+    return 0;
+}
+
 static int parse(int count, char **arguments, int devices, Monitor *monitor) {
-    for (int at = 0; at < count; at += 2) {
-        const char *option = arguments[at], *value = at + 1 < count ? arguments[at + 1] : NULL;
+    for (int at = 0; at < count; at++) {
+        const char *value = NULL;
         double read = 0;
-        if (value == NULL || option[0] != '-' || option[1] == 0 || option[2] != 0) return 0;
-        switch (option[1]) {
+        switch (option_of(count, arguments, &at, &value)) {
         case 'i': monitor->ids = value; break;
         case 'f': monitor->file = value; break;
         case 'o':
@@ -140,8 +219,11 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
             if (!number(value, 1, &monitor->delay)) return 0;
             break;
         case 's':
-            if (!devices || *value == 0 || strspn(value, "pucmet") != strlen(value)) return 0;
+            if (*value == 0 || strspn(value, devices ? "pucvmet" : "um") != strlen(value)) return 0;
             monitor->groups = value;
+            break;
+        case 'g':
+            if (!devices || !metrics_of(value, &monitor->metrics)) return 0;
             break;
         default: return 0;
         }
@@ -149,24 +231,27 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
     return 1;
 }
 
+static const char DMON_USAGE[] =
+    "Usage: dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE].";
+static const char PMON_USAGE[] = "Usage: pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE].";
+
 int monitor(int count, char **arguments, int devices) {
-    Monitor options = {NULL, "puc", "", NULL, -1, 1.0};
-    if (!parse(count, arguments, devices, &options))
-        return misused(devices ? "Usage: dmon [-i ID] [-s pucmet] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]."
-                               : "Usage: pmon [-i ID] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE].");
+    Monitor options = {NULL, devices ? "puc" : "u", "", NULL, -1, 1.0, {0}};
+    if (!parse(count, arguments, devices, &options)) return misused(devices ? DMON_USAGE : PMON_USAGE);
     if (!write_to(options.file)) return misused("");
     api_open(0);
     for (long turn = 0; options.count < 0 || turn < options.count; turn++) {
         if (turn) pause_for(options.delay);
         Selection selection = select_gpus(options.ids, "No devices were found");
         if (turn % HEAD_EVERY == 0) {
-            if (devices) heads(options.groups, options.stamps);
-            else process_heads(options.stamps);
+            if (devices) heads(options.groups, options.stamps, &options.metrics);
+            else process_heads(options.groups, options.stamps);
         }
-        if (devices) device_lines(&selection, options.groups, options.stamps);
-        else process_lines(&selection, options.stamps);
+        if (devices) device_lines(&selection, options.groups, options.stamps, &options.metrics);
+        else process_lines(&selection, options.groups, options.stamps);
         fflush(stdout);
         free(selection.devices);
     }
+    between_forget();
     return 0;
 }

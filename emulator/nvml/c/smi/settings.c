@@ -8,7 +8,7 @@
 #include "gpus.h"
 
 enum { POWER_LIMIT, LOCK_GPU, RESET_GPU, LOCK_MEMORY, RESET_MEMORY, APPLICATIONS, RESET_APPLICATIONS, COMPUTE, ECC_MODE,
-       ECC_ERRORS };
+       ECC_ERRORS, ACCOUNTING, CLEAR_ACCOUNTED };
 
 typedef struct {
     const char *brief, *name, *takes; /* takes NULL: no value */
@@ -97,6 +97,13 @@ static Return ecc_errors(Device device, unsigned one, unsigned two) {
     return api.nvmlDeviceClearEccErrorCounts(device, one);
 }
 
+static Return accounting(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetAccountingMode(device, one);
+}
+static Return clear_accounted(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceClearAccountingPids(device);
+}
+
 /* ---- Words ---- */
 
 static void limit_done(const char *bus_id, unsigned one, unsigned two) {
@@ -121,6 +128,13 @@ static void ecc_errors_done(const char *bus_id, unsigned one, unsigned two) {
     printf("Reset %s ECC errors to zero for GPU %s.\n", one ? "aggregate" : "volatile", bus_id);
 }
 
+static void accounting_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("%s Accounting Mode for GPU %s.\n", one ? "Enabled" : "Disabled", bus_id);
+}
+static void clear_accounted_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Cleared accounted processes for GPU %s.\n", bus_id);
+}
+
 static const Setting SETTINGS[] = {
     [POWER_LIMIT] = {"-pl", "--power-limit", "a number of watts", 0, watts, set_limit, limit_done, "set the power limit"},
     [LOCK_GPU] = {"-lgc", "--lock-gpu-clocks", "MHz as MIN,MAX or one number", 0, range, lock_gpu, lock_gpu_done,
@@ -138,6 +152,10 @@ static const Setting SETTINGS[] = {
     [ECC_MODE] = {"-e", "--ecc-config", "0 or 1", 1, on_word, ecc_mode, ecc_mode_done, "set the ECC mode"},
     [ECC_ERRORS] = {"-p", "--reset-ecc-errors", "0 or 1", 1, counter_word, ecc_errors, ecc_errors_done,
                     "clear the ECC errors"},
+    [ACCOUNTING] = {"-am", "--accounting-mode", "0 or 1", 1, on_word, accounting, accounting_done,
+                    "set the accounting mode"},
+    [CLEAR_ACCOUNTED] = {"-caa", "--clear-accounted-apps", NULL, 1, nothing, clear_accounted, clear_accounted_done,
+                         "clear the accounted processes"},
 };
 _Static_assert(sizeof SETTINGS / sizeof *SETTINGS == SETTING_COUNT, "Settings has room for each");
 

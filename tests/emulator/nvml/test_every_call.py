@@ -117,6 +117,8 @@ def size(kind, name, known, choice):
     """C: the bytes behind a pointer. Beside a number called length, size or count it is an array of so many."""
     if kind == "void":
         return "152" if name == "info" else "64"
+    if name == "kind":  # of samples: one for all of them
+        return f"sizeof({kind})"
     if kind == "char" and "length" not in known:
         return "96"
     if "count" in known and kind in ("GpuInstanceRef", "ComputeInstanceRef", "MigPlacement"):
@@ -163,9 +165,9 @@ def client(folder, *flags, library):
     return program, len(known)
 
 
-def divided():
+def divided(uuid):
     """MIG of an A100: a half with two compute instances."""
-    table, uuid = mig_table(PROFILES["A100"]), gpu(1).uuid
+    table = mig_table(PROFILES["A100"])
     state = created(MigState(enabled=True, pending=True), table, 9)
     for profile in (0, 1):
         state = compute_created(state, table, uuid, 1, profile)
@@ -177,7 +179,7 @@ def busy(host):
     """A host with all there is: processes, events, NVLinks, a lost GPU."""
     processes = (NvmlProcess(1, "a", 10), NvmlProcess(2, "b", 20, "G"), NvmlProcess(3, "c", 30))
     events = (NvmlEvent(1, "xid", gpu(0).bus_id, 79), NvmlEvent(2, "bind", gpu(0).bus_id))
-    gpus = [gpu(0, "V100", processes=processes), gpu(1, "A100", processes=processes, mig=divided())]
+    gpus = [gpu(0, "V100", processes=processes), gpu(1, "A100", processes=processes, mig=divided(gpu(1).uuid))]
     gpus += [gpu(number, "RTX 3090", lost=number == 5) for number in range(2, 8)]
     host.show(*gpus, topology=cube_mesh(), events=events)
     return host

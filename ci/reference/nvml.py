@@ -16,8 +16,24 @@ _VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
 _FLAG = re.compile(r'is\(arguments\[at\], "(-\w+)", "(--[\w-]+)"\)')
 _SETTING = re.compile(r'\{"(-\w+)", "(--[\w-]+)", (?:"|NULL)')
 _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
-_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/mig_devices.c", "lib/mig_instances.c")
+_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c")
 """The files whose functions change something of a GPU."""
+
+CALLERS = (
+    ("nvidia_gpu_exporter", "--help-query-gpu"),
+    ("nvidia_gpu_exporter", "--query-gpu=… --format=csv"),
+    ("telegraf, input nvidia_smi", "-q -x"),
+    ("mamba", "--query -u -x"),
+)
+"""Programs and the arguments that they give (``tests/emulator/nvml/test_smi_commands.py``)."""
+ASSUMED = (
+    "Each NVLink carries the same share of its rate as the PCIe slot. Headers add an eighth.",
+    "A load spends half its time in tensor cores with 16-bit numbers, and a tenth in each other unit of GPM's metrics.",
+    "NVLinks, C2C links and SRAM have no errors. ECC errors that you set are errors of the device memory.",
+    "A C2C link has ten lanes of 45 GB/s.",
+    "Samples that are older than the last change of a host show the value since that change.",
+)
+"""What no source tells, and what is shown instead."""
 
 
 def functions() -> dict[str, str]:
@@ -68,4 +84,8 @@ def page() -> str:
         "Refused options and commands change nothing, and exit with code 3.",
         table(("option", "state"), [(code(name), state) for name, state in switches.items()]),
         table(("command", "state"), [(code(name), "refused") for name in refused_commands()]),
+        "The tests replay the calls of these programs:",
+        table(("program", "arguments"), [(name, code(words)) for name, words in CALLERS]),
+        "## Values that are assumed",
+        "\n".join(f"- {line}" for line in ASSUMED),
     )

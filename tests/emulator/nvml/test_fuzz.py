@@ -90,7 +90,7 @@ def test_the_parser_survives_thousands_of_mutations_under_the_sanitizers(tmp_pat
     source, program = tmp_path / "driver.c", tmp_path / "driver"
     source.write_text(DRIVER)
     flags = ("-std=gnu11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{sources()}")
-    files = (str(source), *(str(sources() / "lib" / name) for name in ("state.c", "mig_state.c")))
+    files = (str(source), *(str(sources() / "lib" / name) for name in ("state.c", "words.c", "mig_state.c")))
     made = subprocess.run([*cc, *flags, "-o", str(program), *files], capture_output=True, text=True)
     if made.returncode != 0 and "san" in made.stderr:
         pytest.skip("the compiler has no sanitizers")

@@ -44,7 +44,7 @@ def sample():
         NvmlHost(
             gpus=(
                 *(gpu(n, processes=processes, link_ends=("0000:11:00.0",) * 6) for n in range(7)),
-                gpu(7, "A100", processes=processes, mig=divided()),
+                gpu(7, "A100", processes=processes, mig=divided(gpu(7).uuid)),
             ),
             topology=cube_mesh(),
             levels=pcie((0, 0, 0, 0, 1, 1, 1, 1)),

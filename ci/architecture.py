@@ -104,7 +104,7 @@ BOXES: Mapping[str, Box] = {
             "system",
             "what a system declares",
             (
-                *("kube.system", "kube.serving", "kube.nvml_library"),
+                *("kube.system", "kube.serving", "kube.nvml_library", "kube.divided_gpus"),
                 *("kube.dra.claim_lines", "kube.dra.gpu_driver", "kube.dra.gpus"),
             ),
             "kube",

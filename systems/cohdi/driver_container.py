@@ -1,6 +1,7 @@
 """Plays the container in which a GPU operator runs NVIDIA's driver: ``python -m mews.systems.cohdi.driver_container``.
 
-The kubelet starts it in a user and a mount namespace of its own, with the node's driver root at ``/run/mews/driver``.
+The kubelet starts it in a user and a mount namespace of its own, with the node's driver root at ``/run/mews/driver``
+and empty folders at ``/run/mews/kept`` and ``/run/nvidia/driver``.
 Commands that are executed in the container find there what they find on a node::
 
     /usr/bin/nvidia-smi             that of the node, with its library
@@ -24,9 +25,9 @@ from pathlib import Path
 
 ROOT = Path("/run/mews/driver")
 """Where the pod mounts the node's driver root."""
-_KEPT = Path("/run/mews")
+_KEPT = Path("/run/mews/kept")
 _CHROOT = Path("/run/nvidia/driver")
-_BIND, _RECURSIVE = 0x1000, 0x4000
+_BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
 _FOLLOW_S = 0.1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,7 +62,7 @@ def _lay_out(node: Path) -> None:
     _replace_by_links(Path("/dev"))
     DeviceNodes(node / "dev", Path("/dev")).follow()
     _mount(str((node / "sys").resolve()), "/sys", None, _BIND | _RECURSIVE)
-    _CHROOT.mkdir(parents=True, exist_ok=True)
+    _mount("none", "/", None, _PRIVATE)  # a container's root cannot be bound anywhere, as the kubelet leaves it
     _mount("/", str(_CHROOT), None, _BIND | _RECURSIVE)
 
 

@@ -91,7 +91,11 @@ def _driver_pods() -> Object:
             "exec": {"command": ["test", "-e", "/run/nvidia/driver/usr/bin/nvidia-smi"]},
             "periodSeconds": 1,
         },
-        "volumeMounts": [{"name": "driver", "mountPath": "/run/mews/driver"}],
+        "volumeMounts": [
+            {"name": "driver", "mountPath": "/run/mews/driver"},
+            {"name": "kept", "mountPath": "/run/mews/kept"},
+            {"name": "chroot", "mountPath": "/run/nvidia/driver"},
+        ],
     }
     spec: dict[str, Any] = {
         "selector": {"matchLabels": {"app": labels["app"]}},
@@ -100,7 +104,11 @@ def _driver_pods() -> Object:
             "spec": {
                 "tolerations": [{"operator": "Exists"}],
                 "terminationGracePeriodSeconds": 1,
-                "volumes": [{"name": "driver", "hostPath": {"path": "/run/nvidia/driver", "type": "Directory"}}],
+                "volumes": [
+                    {"name": "driver", "hostPath": {"path": "/run/nvidia/driver", "type": "Directory"}},
+                    {"name": "kept", "emptyDir": {}},
+                    {"name": "chroot", "emptyDir": {}},
+                ],
                 "containers": [container],
             },
         },

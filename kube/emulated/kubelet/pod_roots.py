@@ -102,7 +102,7 @@ class PodRoots:
     def _machine(self, launch: Launch, env: Mapping[str, str], work: Path) -> Iterator[Mount]:
         """What of this machine is seen beside its read-only root."""
         known = [*(launch.image.process or ()), *launch.command, *launch.args, *env.values()]
-        known += [sys.prefix, sys.base_prefix, str(Path(mews.__file__).parent)]
+        known += [sys.prefix, sys.base_prefix, *sys.path, str(Path(mews.__file__).parent)]
         named = {path for word in known for path in _NAMED_IN_TMP.findall(word) if os.path.exists(path)}
         shared = [str(path) for path in (*self._shared, work)]
         for path in sorted(named):

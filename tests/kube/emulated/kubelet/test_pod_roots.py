@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,11 @@ def test_a_container_ends_with_the_process_that_started_it(tmp_path: Path) -> No
         assert select.select([handle], [], [], 10)[0], "the container is still there"
     finally:
         os.close(handle)
+
+
+def test_what_this_python_imports_is_found_in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation may be anywhere, and its packages elsewhere."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as packages:
+        assert said(tmp_path, launch("ls", "/tmp"))[0] != Path(packages).name
+        monkeypatch.syspath_prepend(packages)
+        assert Path(packages).name in said(tmp_path, launch("ls", "/tmp"))

@@ -20,6 +20,26 @@
 
 #define GETTER(name, type, expression) GETTER_IF(name, type, 1, expression)
 
+/* A struct, which the statement fills. */
+#define FILLED_IF(name, type, known, condition, ...)                        \
+    EXPORT Return name(Device device, type *out) {                          \
+        View view;                                                          \
+        const Gpu *gpu;                                                     \
+        Return result = session_enter_gpu(device, &view, &gpu, NULL);       \
+        if (result != OK) return result;                                    \
+        if (out == NULL) return session_leave(INVALID_ARGUMENT);            \
+        if (!(known)) return session_leave(VERSION_MISMATCH);               \
+        if (!(condition)) return session_leave(NOT_SUPPORTED);              \
+        __VA_ARGS__;                                                        \
+        return session_leave(OK);                                           \
+    }
+
+#define STRUCT_IF(name, type, condition, ...) FILLED_IF(name, type, 1, condition, __VA_ARGS__)
+
+/* One that says its version, which must be the first. */
+#define VERSIONED_IF(name, type, condition, ...) \
+    FILLED_IF(name, type, out->version == STRUCT_VERSION(*out, 1), condition, __VA_ARGS__)
+
 /* Two values. */
 #define PAIR_IF(name, type, condition, first, second)                                  \
     EXPORT Return name(Device device, type *one, type *two) {                          \

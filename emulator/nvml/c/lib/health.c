@@ -7,41 +7,13 @@
 /* Its SRAM's errors are counted apart from Ampere on; those that are set are all of its memory. */
 static int counts_sram(const Gpu *gpu) { return gpu->ecc_mode == 1 && gpu->architecture >= ARCH_AMPERE; }
 
-EXPORT Return nvmlDeviceGetSramEccErrorStatus(Device device, SramStatus *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
-    if (!counts_sram(gpu)) return session_leave(NOT_SUPPORTED);
-    *out = (SramStatus){.version = out->version};
-    return session_leave(OK);
-}
+VERSIONED_IF(nvmlDeviceGetSramEccErrorStatus, SramStatus, counts_sram(gpu),
+             *out = (SramStatus){.version = out->version})
 
-EXPORT Return nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(Device device, SramErrors *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
-    if (!counts_sram(gpu)) return session_leave(NOT_SUPPORTED);
-    out->count = 0;
-    return session_leave(OK);
-}
+VERSIONED_IF(nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts, SramErrors, counts_sram(gpu), out->count = 0)
 
-EXPORT Return nvmlDeviceGetRepairStatus(Device device, RepairStatus *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
-    if (gpu->architecture < ARCH_AMPERE) return session_leave(NOT_SUPPORTED);
-    out->channel_pending = out->tpc_pending = 0;
-    return session_leave(OK);
-}
+VERSIONED_IF(nvmlDeviceGetRepairStatus, RepairStatus, gpu->architecture >= ARCH_AMPERE,
+             out->channel_pending = out->tpc_pending = 0)
 
 GETTER_IF(nvmlDeviceGetUnrepairableMemoryFlag_v1, unsigned, detail_text(gpu, "unrepairable_memory") != NULL, 0)
 
@@ -86,39 +58,14 @@ EXPORT Return nvmlDeviceValidateInforom(Device device) {
 
 /* ---- Capabilities: none of a memory that several nodes share ---- */
 
-EXPORT Return nvmlDeviceGetCapabilities(Device device, Capabilities *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
-    out->mask = 0;
-    return session_leave(OK);
-}
+VERSIONED_IF(nvmlDeviceGetCapabilities, Capabilities, 1, out->mask = 0)
 
 /* ---- Confidential computing: off, so that no memory is protected ---- */
 
-EXPORT Return nvmlDeviceGetConfComputeMemSizeInfo(Device device, ProtectedSizes *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (gpu->architecture < ARCH_HOPPER) return session_leave(NOT_SUPPORTED);
-    *out = (ProtectedSizes){0, (unsigned long long)gpu->memory_total / 1024};
-    return session_leave(OK);
-}
+STRUCT_IF(nvmlDeviceGetConfComputeMemSizeInfo, ProtectedSizes, gpu->architecture >= ARCH_HOPPER,
+          *out = (ProtectedSizes){0, (unsigned long long)gpu->memory_total / 1024})
 
-EXPORT Return nvmlDeviceGetConfComputeProtectedMemoryUsage(Device device, Memory *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    *out = (Memory){0, 0, 0};
-    return session_leave(OK);
-}
+STRUCT_IF(nvmlDeviceGetConfComputeProtectedMemoryUsage, Memory, 1, *out = (Memory){0, 0, 0})
 
 EXPORT Return nvmlSystemGetConfComputeState(ConfidentialState *out) {
     View view;

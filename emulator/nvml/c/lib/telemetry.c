@@ -75,17 +75,8 @@ EXPORT Return nvmlDeviceGetTemperatureV(Device device, TemperatureV *out) {
     return temperature_of(device, out->sensor, &out->temperature);
 }
 
-EXPORT Return nvmlDeviceGetMarginTemperature(Device device, MarginTemperature *out) {
-    View view;
-    const Gpu *gpu;
-    Return result = session_enter_gpu(device, &view, &gpu, NULL);
-    if (result != OK) return result;
-    if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
-    if (gpu->architecture < ARCH_ADA) return session_leave(NOT_SUPPORTED);
-    out->margin = (int)(gpu->slowdown_temperature - temperature_now(&view, gpu));
-    return session_leave(OK);
-}
+VERSIONED_IF(nvmlDeviceGetMarginTemperature, MarginTemperature, gpu->architecture >= ARCH_ADA,
+             out->margin = (int)(gpu->slowdown_temperature - temperature_now(&view, gpu)))
 
 EXPORT Return nvmlDeviceGetTemperatureThreshold(Device device, unsigned type, unsigned *out) {
     View view;

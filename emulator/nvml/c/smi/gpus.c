@@ -38,10 +38,9 @@ static void no_handle(unsigned index, Return result) {
     exit(exit_code_of(result));
 }
 
-/* A GPU without a handle stops a command about all, and one that names it by its index. */
-static int concerns(const char *list, unsigned index) {
+int in_list(const char *list, unsigned number) {
     char text[16];
-    snprintf(text, sizeof text, "%u", index);
+    snprintf(text, sizeof text, "%u", number);
     for (const char *word = list; word != NULL;) {
         size_t length = strcspn(word, ",");
         if (strlen(text) == length && strncmp(text, word, length) == 0) return 1;
@@ -62,7 +61,8 @@ Selection select_gpus(const char *list, const char *none_found) {
     for (unsigned i = 0; i < count && selection.devices; i++) {
         Device device = NULL;
         result = api.nvmlDeviceGetHandleByIndex_v2(i, &device);
-        if (result != OK && concerns(list, i)) no_handle(i, result);
+        /* A GPU without a handle stops a command about all, and one that names it by its index. */
+        if (result != OK && in_list(list, i)) no_handle(i, result);
         if (result != OK)
             last = result;
         else if (wanted(device, i, list))

@@ -14,6 +14,9 @@ typedef struct {
 /* Those of a list of indexes, UUIDs, serials and bus ids (NULL = all). Ends the program where one cannot be had. */
 Selection select_gpus(const char *list, const char *none_found);
 
+/* Whether a list of numbers with commas has that one; without a list, all are asked for. */
+int in_list(const char *list, unsigned number);
+
 typedef Return (*Getter)(Device device, char *out);
 
 typedef struct {

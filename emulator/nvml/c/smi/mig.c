@@ -76,17 +76,6 @@ static unsigned compute_profiles_of(GpuInstanceRef instance, MigComputeInfo3 *ou
     return count;
 }
 
-static int in_list(const char *list, unsigned id) {
-    char text[16];
-    snprintf(text, sizeof text, "%u", id);
-    for (const char *word = list; word != NULL;) {
-        size_t length = strcspn(word, ",");
-        if (strlen(text) == length && strncmp(word, text, length) == 0) return 1;
-        word = word[length] ? word + length + 1 : NULL;
-    }
-    return list == NULL;
-}
-
 /* The GPU instances of a GPU that are asked for, profile by profile. */
 typedef struct {
     GpuInstanceRef ref;

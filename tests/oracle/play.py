@@ -168,7 +168,7 @@ class _Play:
             self._unstruck[place] = action, f"{type(error).__name__}: {error}"
             if action.do in OF_HARDWARE and DOWN not in str(error):
                 self._refused(place, action, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever else comes out of a component is a fault of it
+        except Exception as error:  # noqa: BLE001 - any other exception is a bug of the component that raised it
             self._unstruck[place] = action, f"{type(error).__name__}: {error}"
             self._refused(place, action, self._unstruck[place][1])
 

@@ -72,7 +72,7 @@ def test_hardware_that_refuses_a_fault_which_is_right_is_a_finding(monkeypatch):
     assert "edit is required" in line.fields["reason"]
 
 
-def test_whatever_else_an_action_meets_in_a_component_is_a_finding(monkeypatch):
+def test_an_unexpected_exception_of_a_component_is_a_finding(monkeypatch):
     def stumbles(self, bench):
         raise UnboundLocalError("values")
 

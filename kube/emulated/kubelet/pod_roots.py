@@ -1,4 +1,4 @@
-"""What a process' container finds where: its pod's volumes, account and names, a /tmp of its own, its image's program.
+"""Makes the root of a container that runs as a process: volumes, account, names, a /tmp of its own, its program.
 
 A container's root is this machine's, read-only, since a process' image has no files. Of /tmp it sees its own, and of
 this machine's what its image and its variables name.

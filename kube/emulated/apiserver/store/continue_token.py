@@ -37,7 +37,7 @@ def write(version: int, start: str) -> str:
 
 
 def read(token: str) -> tuple[int, str]:
-    """Version and first key of a token; a negative version stands for ``NOW``.
+    """Version and first key of a token; a negative version means ``NOW``.
 
     Raises BadRequest in upstream's words.
     """
@@ -66,7 +66,7 @@ def read(token: str) -> tuple[int, str]:
 
 
 def _mistyped(fields: Any) -> str:
-    """Go's words for what is no such struct, "" where all is well."""
+    """Go's error for a value that does not fit the struct; "" if it fits."""
     if not isinstance(fields, dict):
         return f"{_named(fields)} into Go value of type storage.continueToken"
     for name, (kind, shown) in _TYPES.items():

@@ -1,7 +1,7 @@
 """Which addresses a pod's sockets get. Pure.
 
 A pod has two of this machine's loopback addresses: its own, status.podIP, by which all others know it, and one that
-stands for its 127.0.0.1. So pods with the same ports do not meet, and what listens on 127.0.0.1 alone is not found at
+replaces its 127.0.0.1. So pods with the same ports do not meet, and what listens on 127.0.0.1 alone is not found at
 the pod's address, as in a network namespace.
 """
 

@@ -35,7 +35,7 @@ class MigHost(Driver):
     def __init__(self, folder, gpus=4):
         self.pair = Pair(ports=("1",) * gpus, kinds=("GPU",) * gpus)
         self.folder = folder
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self.keys = 0
         self.show()
         super().__init__(folder)
@@ -70,6 +70,12 @@ class MigHost(Driver):
                 lines.flush()
         with self.lock:
             self.pair.host.release(key, self.pair.t)
+            self.lock.notify_all()
+
+    def await_end_of(self, pid):
+        """Return when the host knows that this process, which has ended, holds nothing any more."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: all(holder.pid != pid for holder in self.pair.host.holders), 10)
 
     def answer(self, request, key):
         host, operator, now_s = self.pair.host, self.pair.operator, self.pair.t

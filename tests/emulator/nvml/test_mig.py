@@ -23,8 +23,13 @@ class User(Client):
 
     def __init__(self, mig, device=H100, **environment):
         super().__init__(mig.folder, **environment)
+        self.mig = mig
         self.ask("p.nvmlInit()")
         self.ask(f"kept.setdefault('h', p.nvmlDeviceGetHandleByIndex({NVML_OF[device]}))")
+
+    def __exit__(self, *_):
+        super().__exit__()
+        self.mig.await_end_of(self.child.pid)
 
     def keep(self, name, expression):
         return self.ask(f"kept.__setitem__('{name}', {expression})")

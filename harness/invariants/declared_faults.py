@@ -82,6 +82,10 @@ class DeclaredFaults:
         """Those in place there; none where nothing is claimed."""
         return self.known.get(actor, {}) if self.known and actor not in self._mute else {}
 
+    def is_mute(self, actor: str) -> bool:
+        """Whether nothing is claimed of that chassis."""
+        return actor in self._mute
+
     def of(self, line: Line) -> DeclaredFault | None:
         """The fault that a line of the layer ``fault`` is about."""
         return self.known.get(line.actor, {}).get(str(line.fields["fault"]))

@@ -80,7 +80,7 @@ class FaultCounts(Invariant[ObservedState]):
         if fields["kind"] == _PLANTS:
             self._plants.add(line.actor)
         if known is not None:
-            wrong = _miscounted(fields, known) or _early(line, known)
+            wrong = _miscounted(fields, known) or ("" if self._faults.is_mute(line.actor) else _early(line, known))
             if wrong:
                 yield Breach((*key, str(line.number)), f"{what} {wrong}", line, after=known.added)
         elif fields.get("built_in"):
@@ -95,8 +95,7 @@ class FaultCounts(Invariant[ObservedState]):
             yield Breach((*key, str(line.number)), f"{what} fires, and nobody has added it", line)
 
     def _may_be_planted(self, line: Line) -> bool:
-        is_mute = bool(self._faults.known.get(line.actor)) and not self._faults.at(line.actor)
-        return is_mute or (line.actor in self._plants and line.fields["kind"] in _PLANTED)
+        return self._faults.is_mute(line.actor) or (line.actor in self._plants and line.fields["kind"] in _PLANTED)
 
     def _late(self, line: Line) -> Iterator[Breach]:
         for actor in self._faults.known:

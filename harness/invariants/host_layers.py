@@ -32,8 +32,11 @@ class HostLayers(Invariant[ObservedState]):
     events = frozenset({("host", event) for event in (*_ROSE, *_FELL, *_POWER, "table", "lost")})
 
     def __init__(self) -> None:
-        self._heights: dict[tuple[str, str], int] = {}
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._heights: dict[tuple[str, ...], int] = {}
+        """By host and device; of a function that is lost, by its address, too."""
+        self._lines: dict[tuple[str, ...], Line] = {}
+        self._dead: set[tuple[str, ...]] = set()
+        """Functions that are lost. A process may hold one while the device comes back at another address."""
         self._off: dict[str, Line] = {}
         self._minors: dict[tuple[str, int], tuple[str, Line]] = {}
         """Host and minor number -> which GPU has it, and since when."""
@@ -48,11 +51,16 @@ class HostLayers(Invariant[ObservedState]):
         if line.event in _POWER:
             self._power(line)
             return
-        key = line.actor, str(line.fields.get("gpuid"))
-        yield from self._shows(line, key[1])
+        device = line.actor, str(line.fields.get("gpuid"))
+        dead = *device, str(line.fields.get("bdf"))
+        yield from self._shows(line, device[1])
         if line.event == "lost":
-            self._there.pop(key, None)
+            self._there.pop(device, None)
+            self._dead.add(dead)
+            if device in self._heights:
+                self._heights[dead], self._lines[dead] = self._heights.pop(device), self._lines.pop(device)
             return
+        key: tuple[str, ...] = dead if dead in self._dead else device
         rises = line.event in _ROSE
         layer = (_ROSE if rises else _FELL).index(line.event)
         known, before = self._heights.get(key), self._lines.get(key)
@@ -66,14 +74,18 @@ class HostLayers(Invariant[ObservedState]):
             yield from self._on_nothing(line, key[1], state)
         if layer == 0 and rises:
             yield from self._elsewhere(line, key[1])
-            self._there[key] = line
+            self._there[device] = line
+        elif layer == 0 and key == dead:
+            self._dead.discard(dead)
+            del self._heights[dead], self._lines[dead]
         elif layer == 0:
-            self._there.pop(key, None)
+            self._there.pop(device, None)
 
     def _begin(self, line: Line) -> None:
         """Below what is healthy all is up; which layers of what is not are up, is not known."""
         self._heights = {key: height for key, height in self._heights.items() if key[0] != line.actor}
         self._there |= {(line.actor, gpuid): line for gpuid, row in line.fields["devices"].items() if row["healthy"]}
+        self._dead = {key for key in self._dead if key[0] != line.actor}
         self._minors = {key: holder for key, holder in self._minors.items() if key[0] != line.actor}
         self._off.pop(line.actor, None)
 

@@ -26,7 +26,7 @@ class JudgedSystems(Struct, frozen=True):
     part_of: tuple[Callable[[str], str], ...] = ()
     parts_known: str = ""
     outside_known: str = ""
-    stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stands_for: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     other_units: Mapping[str, str] = field(default_factory=dict)
     invariants: tuple[Invariant[Any], ...] = ()
 

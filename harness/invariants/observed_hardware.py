@@ -135,7 +135,7 @@ class ObservedHardware(Struct):
             yield ObservedHolding(name, uid_of(pod), held.container, held.resource, host, devices, line, parts_of)
 
     def _gpuid(self, device: str) -> str:
-        by_uuid = (known.gpuid for known in self.devices.values() if known.uuid == device)
+        by_uuid = (known.gpuid for known in self.devices.values() if known.uuid_known == device)
         return device if device in self.devices else next(by_uuid, device)
 
     def all_holdings(self) -> Iterator[ObservedHolding]:

@@ -162,11 +162,11 @@ def _raise(total: Amounts, to: Amounts) -> Amounts:
 def _charged(pod: Mapping[str, Any], node: Object, state: ObservedState) -> Amounts:
     """What a pod takes on that node, what that stands for, and what it is in other units."""
     asked = amounts_of(pod)
+    there = (node.get("status") or {}).get("allocatable") or {}
     for name, others in state.systems.stands_for.items():
         if name in asked:
-            _add(asked, dict.fromkeys(others, asked[name]))
+            _add(asked, {other: asked[name] * share for other, share in others.items() if other in there})
     if state.systems.other_units:
-        there = (node.get("status") or {}).get("allocatable") or {}
         for pair in state.systems.other_units.items():
             for one, other in (pair, pair[::-1]):
                 if one in asked and other not in asked and parse(there.get(one, 0)):

@@ -134,7 +134,7 @@ class System(Struct, frozen=True):
     ``outside_known(options)``: why a device may be given to a pod of this system and by a kubelet to another, where the
     published system leaves it to its users to keep them apart, "" where that is no excuse. It excuses worlds in which
     the steps of a scenario do not keep them apart (``judgedBy: laws``), and no scenario as it stands.
-    ``stands_for``: resources of which so much is so much of each of some others, for the pods that ask for them.
+    ``stands_for``: resources of which one is so much of some others, which a node has, for the pods that ask for them.
     ``other_units``: resources that are another one in other units, by the ratio of what a node has of both.
     ``sole``: what only one system of a stack can do, in words that complete "only one system may ...".
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
@@ -182,7 +182,7 @@ class System(Struct, frozen=True):
     part_of: Callable[[str], str] | None = None
     parts_known: Callable[[Any], str] = lambda configuration: ""
     outside_known: Callable[[Any], str] = lambda options: ""
-    stands_for: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stands_for: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     other_units: Mapping[str, str] = field(default_factory=dict)
     sole: frozenset[str] = frozenset()
     lends: Callable[[Any], Sequence[str]] | None = None

@@ -22,6 +22,8 @@ class PoolTable:
         self._topology = topology
         self._reader = reader
         self._view = view
+        self._broken: dict[str, set[str]] = {}
+        """Node -> devices on its ports that it has called unhealthy."""
 
     @property
     def is_known(self) -> bool:
@@ -40,14 +42,17 @@ class PoolTable:
         return dict(sorted(found.items()))
 
     def attached(self, node: str) -> int:
-        """How many usable devices are on the node's ports: those it calls unhealthy do not count."""
-        cabled, unhealthy = self._topology.node(node), self._view.report(node).unhealthy
-        found = 0
+        """How many usable devices are on the node's ports. One that the node has called unhealthy counts no more until
+        the node announces it as healthy or it has left the node: a table that is not certain yet shows it still."""
+        cabled, report = self._topology.node(node), self._view.report(node)
+        here: set[str] = set()
         for name, port in cabled.ports.items() if cabled else ():
             chassis = self._topology.chassis(name)
-            for entry in self._reader.belief(name).devices.values():
-                found += entry.port == port and chassis.gpuid(entry.device) not in unhealthy
-        return found
+            entries = self._reader.belief(name).devices.values()
+            here.update(chassis.gpuid(entry.device) for entry in entries if entry.port == port)
+        broken = here & {*self._broken.get(node, ()), *report.unhealthy} - set(report.announced)
+        self._broken[node] = broken
+        return len(here - broken)
 
     def candidates(
         self,

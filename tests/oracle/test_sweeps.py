@@ -4,7 +4,7 @@ import pytest
 
 from tests.oracle.play import NOTHING
 from tests.oracle.scenes import fault, scene
-from tests.oracle.sweeps import Case, run, schedule, singles
+from tests.oracle.sweeps import Case, case_of, run, schedule, singles
 from tests.oracle.worlds import SYSTEMS
 
 PAIRS, SCHEDULES = 30, 30
@@ -33,6 +33,21 @@ def found(cases):
 @pytest.mark.parametrize("cases", [*chunks("pair", PAIRS), *chunks("schedule", SCHEDULES)])
 def test_no_world_without_a_wrong_component_has_a_violation(cases):
     assert found(cases) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("schedule:946", id="a pod that ended is deleted while its kubelet is away"),
+        pytest.param("schedule:84", id="a table shows a device that its host has lost"),
+        pytest.param("schedule:1680", id="a lost device comes back at another address"),
+        pytest.param("schedule:1610", id="a fault's lines come late"),
+        pytest.param("schedule:gpushare:16", id="a chassis has lost the UUID of a shared GPU"),
+        pytest.param("schedule:koordinator:236", id="a whole GPU by the name of NVIDIA's plugin"),
+    ],
+)
+def test_a_world_that_a_long_sweep_found_is_clean(name):
+    assert found([case_of(name)]) == {}
 
 
 def test_no_fault_alone_makes_a_violation_of_a_shipped_scenario():

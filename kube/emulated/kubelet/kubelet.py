@@ -182,7 +182,9 @@ class Kubelet:
         self._taken_up |= known  # their devices are theirs before the first of them is admitted again
         for sandbox in self._containerd.sandboxes():
             if uid_of(sandbox.pod) not in known:
-                self._live(sandbox.pod).removed()
+                worker = self._live(sandbox.pod)
+                worker.ended = not sandbox.ready
+                worker.removed()
 
     async def _sync_loop(self) -> None:
         while True:

@@ -219,10 +219,14 @@ def test_a_device_whose_chassis_has_lost_its_uuid_is_named_by_the_last_one(named
     assert [number for number in stream.numbers() if number == 6] == broken
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["", "its chassis has lost the UUID"])
 @pytest.mark.parametrize(("named", "broken"), [("GPU-a", []), ("GPU-a,GPU-a", [6]), ("GPU-b", [6])])
-def test_a_time_slice_is_a_part_of_the_gpu_in_its_name(named, broken):
+def test_a_time_slice_is_a_part_of_the_gpu_in_its_name(named, broken, lost):
     stream = Stream({"a": "1", "b": "1"}, JudgedSystems(pooled=(POOLED,)))
     who = {"pod": "default/p", "uid": "p", "container": "main"}
+    if lost:
+        row = {**stream.row("a"), "uuid": ""}
+        stream.journal.write("chassis", "chassis/A", "device-changed", **row, device="a")
     stream.kubelet("host-1", "allocated", **who, resource="nvidia.com/gpu", devices=["GPU-a::0", "GPU-a::1"])
     stream.kubelet("host-1", "container-started", **who, env={"NVIDIA_VISIBLE_DEVICES": named})
     assert [number for number in stream.numbers() if number == 6] == broken

@@ -115,6 +115,10 @@ def test_taints_that_follow_in_time_and_those_of_others_are_no_breach():
     assert made.numbers() == []
 
 
+RISES = ("link-up", "function-added", "driver-bound", "nvml-visible")
+FALLS = ("nvml-hidden", "driver-unbound", "function-removed", "link-down")
+
+
 def test_layers_of_a_host_that_rise_and_fall_in_their_order_are_no_breach():
     made = stream()
     for event in ("link-up", "function-added", "driver-bound", "nvml-visible", "nvml-hidden", "driver-unbound"):
@@ -141,6 +145,29 @@ def test_a_layer_that_comes_up_on_none_or_goes_below_another_is_named(events):
     (violation,) = [one for one in made.judge.violations if one.invariant == 70]
     assert violation.first is last
     assert violation.after.number == last.number - 1
+
+
+@pytest.mark.parametrize(("lost", "broken"), [(True, False), (False, True)])
+def test_a_function_that_is_lost_may_outlive_the_return_of_its_device_at_another_address(lost, broken):
+    made = stream()
+    for event in RISES:
+        made.host(event, bdf="0000:23:00.0")
+    if lost:
+        made.host("lost", bdf="0000:23:00.0")
+    for event in RISES:
+        made.host(event, bdf="0000:28:00.0")
+    for event in FALLS:
+        made.host(event, bdf="0000:23:00.0")
+    for event in (*FALLS, *RISES):
+        made.host(event, bdf="0000:28:00.0")
+    assert (70 in made.numbers()) is broken
+
+
+def test_the_layers_of_a_lost_function_fall_in_their_order():
+    made = stream()
+    for event in (*RISES, "lost", "nvml-hidden", "function-removed"):
+        made.host(event, bdf="0000:23:00.0")
+    assert 70 in made.numbers()
 
 
 ABSENT, WHOLE = {"minor": None, "healthy": False}, {"minor": 0, "healthy": True}

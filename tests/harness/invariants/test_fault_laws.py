@@ -75,6 +75,9 @@ TIMED = [added("link-down", 1, after_s=4), fired("link-down", 5), (9, "step", "s
         pytest.param([added("timeout", after_s=4), TIMED[2]], [], id="no time of its own"),
         pytest.param([added("management-reboot", operation="read"), TIMED[2]], [], id="waits for an operation"),
         pytest.param([added("events-out-of-order"), TIMED[0], TIMED[2]], [], id="lines come late"),
+        pytest.param(
+            [added("events-out-of-order"), TIMED[0], fired("link-down", 1), TIMED[2]], [], id="both lines came late"
+        ),
     ],
 )
 def test_a_fault_with_a_time_strikes_then(said: list[Said], named: list[object]) -> None:

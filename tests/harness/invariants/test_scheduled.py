@@ -68,8 +68,16 @@ def test_a_resource_that_stands_for_others_takes_of_all_of_them(taken, asked):
     gpu = node()
     gpu["status"]["allocatable"] |= {"whole": "100", "core": "100", "ratio": "100"}
     pods = [pod("a", bound="host-1", limits=taken), pod(limits=asked)]
-    assert not judged(pods, [gpu], units={"stands_for": {"whole": ("core", "ratio")}})
-    assert judged(pods[1:], [gpu], units={"stands_for": {"whole": ("core", "ratio")}})
+    assert not judged(pods, [gpu], units={"stands_for": {"whole": {"core": 1, "ratio": 1}}})
+    assert judged(pods[1:], [gpu], units={"stands_for": {"whole": {"core": 1, "ratio": 1}}})
+
+
+@pytest.mark.parametrize(("has", "fits"), [({"core": "200"}, False), ({"core": "300"}, True), ({}, True)])
+def test_a_whole_device_takes_as_many_parts_as_it_has_where_the_node_knows_parts(has, fits):
+    gpu = node()
+    gpu["status"]["allocatable"] |= {"gpu": "3", **has}
+    pods = [pod("a", bound="host-1", limits={"gpu": "2"}), pod(limits={"gpu": "1"})]
+    assert bool(judged(pods, [gpu], units={"stands_for": {"gpu": {"core": 100}}})) is fits
 
 
 @pytest.mark.parametrize(
@@ -80,9 +88,9 @@ def test_a_resource_in_other_units_takes_of_both(taken, asked):
     gpu = node()
     gpu["status"]["allocatable"] |= {"whole": "100", "ratio": "100", "memory": "8Gi"}
     pods = [pod("a", bound="host-1", limits=taken), pod(limits=asked)]
-    units = {"stands_for": {"whole": ("ratio",)}, "other_units": {"memory": "ratio"}}
+    units = {"stands_for": {"whole": {"ratio": 1}}, "other_units": {"memory": "ratio"}}
     assert not judged(pods, [gpu], units=units)
-    assert judged(pods, [gpu], units={"stands_for": {"whole": ("ratio",)}})
+    assert judged(pods, [gpu], units={"stands_for": {"whole": {"ratio": 1}}})
     assert judged(pods[1:], [gpu], units=units)
 
 

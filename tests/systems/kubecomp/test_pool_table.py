@@ -41,3 +41,18 @@ def test_what_another_node_announces_is_not_taken_from_where_the_table_shows_it(
     assert offered() == ["0-a"]
     assert offered(n1=("0-a",)) == []
     assert offered(n2=("0-a",)) == (["0-a"] if at else [])
+
+
+def test_a_device_that_its_node_has_called_unhealthy_counts_no_more_though_the_table_shows_it_still() -> None:
+    reports = {"n1": NodeReport(announced=("0-a",))}
+    shown = table("n1", reports)
+    for report, attached in (
+        (NodeReport(announced=("0-a",)), 1),
+        (NodeReport(unhealthy=("0-a",)), 0),
+        (NodeReport(), 0),
+        (NodeReport(announced=("0-a",)), 1),
+        (NodeReport(), 1),
+    ):
+        reports["n1"] = report
+        assert shown.attached("n1") == attached
+    assert shown.attached("n2") == 0

@@ -18,6 +18,14 @@
         return session_leave(OK);                                           \
     }
 
+/* Begins a call about a GPU or a MIG device of it: `view`, `gpu`, and `mig`, which is NULL for a GPU. */
+#define ENTER_DEVICE(device, index)                                          \
+    View view;                                                               \
+    const Gpu *gpu;                                                          \
+    const MigDevice *mig;                                                    \
+    Return result = session_enter_device(device, &view, &gpu, index, &mig);  \
+    if (result != OK) return result
+
 #define GETTER(name, type, expression) GETTER_IF(name, type, 1, expression)
 
 /* A struct, which the statement fills. */

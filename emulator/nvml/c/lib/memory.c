@@ -9,11 +9,7 @@
 static const unsigned long long MIB = 1 << 20;
 
 static Return memory_of(Device device, Memory2 *told) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *mig;
-    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
-    if (result != OK) return result;
+    ENTER_DEVICE(device, NULL);
     const MigInstance *instance = mig ? instance_of(gpu, mig->instance) : NULL;
     if (instance != NULL) {
         told->total = instance_total(&view, gpu, instance);
@@ -60,11 +56,7 @@ static unsigned long long units_of(const View *view, const Gpu *gpu) {
 }
 
 EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory *memory) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *mig;
-    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
-    if (result != OK) return result;
+    ENTER_DEVICE(device, NULL);
     if (memory == NULL) return session_leave(INVALID_ARGUMENT);
     unsigned long long total = (unsigned long long)gpu->bar1_total, used = (unsigned long long)gpu->bar1_used;
     if (mig != NULL) { /* its share, of which the driver itself has one MiB */
@@ -216,11 +208,7 @@ static int runs_on(const Process *process, const MigDevice *mig) {
 
 /* The old layout has no instances; size tells which one is filled. */
 static Return processes_of(Device device, char kind, unsigned *count, void *out, size_t size) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *mig;
-    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
-    if (result != OK) return result;
+    ENTER_DEVICE(device, NULL);
     if (count == NULL || (*count > 0 && out == NULL)) return session_leave(INVALID_ARGUMENT);
     unsigned there = 0, room = *count;
     for (size_t i = 0; i < gpu->process_count; i++) {

@@ -27,11 +27,7 @@ EXPORT Return nvmlDeviceSetMigMode(Device device, unsigned mode, Return *status)
 }
 
 EXPORT Return nvmlDeviceIsMigDeviceHandle(Device device, unsigned *out) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *mig;
-    Return result = session_enter_device(device, &view, &gpu, NULL, &mig);
-    if (result != OK) return result;
+    ENTER_DEVICE(device, NULL);
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
     *out = mig != NULL;
     return session_leave(OK);
@@ -52,27 +48,19 @@ EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, unsigned index,
     return session_leave(*out != NULL ? OK : OUT_OF_MEMORY);
 }
 
-EXPORT Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device mig, Device *device) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *found;
+EXPORT Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device part, Device *device) {
     size_t index;
-    Return result = session_enter_device(mig, &view, &gpu, &index, &found);
-    if (result != OK) return result;
-    if (found == NULL || device == NULL) return session_leave(INVALID_ARGUMENT);
+    ENTER_DEVICE(part, &index);
+    if (mig == NULL || device == NULL) return session_leave(INVALID_ARGUMENT);
     *device = view.handles[index];
     return session_leave(OK);
 }
 
 static Return id_of(Device device, unsigned *out, int compute) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *found;
-    Return result = session_enter_device(device, &view, &gpu, NULL, &found);
-    if (result != OK) return result;
+    ENTER_DEVICE(device, NULL);
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    if (found == NULL) return session_leave(NOT_SUPPORTED);
-    *out = (unsigned)(compute ? found->id : found->instance);
+    if (mig == NULL) return session_leave(NOT_SUPPORTED);
+    *out = (unsigned)(compute ? mig->id : mig->instance);
     return session_leave(OK);
 }
 
@@ -80,16 +68,12 @@ EXPORT Return nvmlDeviceGetGpuInstanceId(Device device, unsigned *out) { return 
 EXPORT Return nvmlDeviceGetComputeInstanceId(Device device, unsigned *out) { return id_of(device, out, 1); }
 
 EXPORT Return nvmlDeviceGetAttributes_v2(Device device, MigAttributes *out) {
-    View view;
-    const Gpu *gpu;
-    const MigDevice *found;
-    Return result = session_enter_device(device, &view, &gpu, NULL, &found);
-    if (result != OK) return result;
+    ENTER_DEVICE(device, NULL);
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    const MigInstance *instance = found ? instance_of(gpu, found->instance) : NULL;
+    const MigInstance *instance = mig ? instance_of(gpu, mig->instance) : NULL;
     const MigProfile *profile = instance ? profile_of(&view, gpu, instance->profile) : NULL;
     const MigComputeProfile *compute =
-        profile ? compute_profile_of(&view, gpu, instance->profile, found->profile) : NULL;
+        profile ? compute_profile_of(&view, gpu, instance->profile, mig->profile) : NULL;
     if (compute == NULL) return session_leave(NOT_SUPPORTED);
     *out = (MigAttributes){(unsigned)compute->multiprocessors, (unsigned)profile->copy, (unsigned)profile->decoder,
                            (unsigned)profile->encoder, (unsigned)profile->jpeg, (unsigned)profile->ofa,

@@ -93,7 +93,7 @@ EXPORT Return nvmlDeviceClearEccErrorCounts(Device device, unsigned counter) {
 
 /* ---- Fans: those of a board turn alike ---- */
 
-enum { FANS = 2, POLICY_AUTOMATIC = 0, POLICY_MANUAL = 1 };
+enum { POLICY_AUTOMATIC = 0, POLICY_MANUAL = 1 };
 
 EXPORT Return nvmlDeviceSetFanSpeed_v2(Device device, unsigned fan, unsigned speed) {
     if (fan >= FANS) return invalid(device);

@@ -6,6 +6,7 @@
 #include "nvml.h"
 
 enum { EVENT_MAX = 256, CLOCK_SPEED = 1000000 };
+enum { FANS = 2 }; /* of a board that has any */
 
 /* What a board adds up: percent of utilisation times ns, kilobytes over the PCIe link each way, and ns for which its
  * clocks were held back by the power limit, its temperature, and locked or application clocks. */

@@ -113,7 +113,7 @@ EXPORT Return nvmlDeviceGetThermalSettings(Device device, unsigned sensor, Therm
 /* ---- Fans ---- */
 
 GETTER_IF(nvmlDeviceGetFanSpeed, unsigned, gpu->fan_low >= 0, fan_now(&view, gpu))
-GETTER(nvmlDeviceGetNumFans, unsigned, gpu->fan_low >= 0 ? 2 : 0)
+GETTER(nvmlDeviceGetNumFans, unsigned, gpu->fan_low >= 0 ? FANS : 0)
 PAIR_IF(nvmlDeviceGetMinMaxFanSpeed, unsigned, gpu->fan_low >= 0, gpu->fan_low, 100)
 
 static Return one_fan(Device device, unsigned fan, unsigned *out) {
@@ -122,7 +122,7 @@ static Return one_fan(Device device, unsigned fan, unsigned *out) {
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (gpu->fan_low < 0) return session_leave(NOT_SUPPORTED);
-    if (out == NULL || fan > 1) return session_leave(INVALID_ARGUMENT);
+    if (out == NULL || fan >= FANS) return session_leave(INVALID_ARGUMENT);
     *out = (unsigned)fan_now(&view, gpu);
     return session_leave(OK);
 }

@@ -18,23 +18,21 @@ typedef struct {
 static int format_of(const char *words, Format *format) {
     int csv = 0;
     *format = (Format){1, 1};
-    for (;;) {
-        size_t length = strcspn(words, ",");
-        if (length == 3 && strncmp(words, "csv", 3) == 0) csv = 1;
-        else if (length == 8 && strncmp(words, "noheader", 8) == 0) format->header = 0;
-        else if (length == 7 && strncmp(words, "nounits", 7) == 0) format->units = 0;
+    size_t length;
+    for (const char *word; (word = next_word(&words, &length)) != NULL;) {
+        if (length == 3 && strncmp(word, "csv", 3) == 0) csv = 1;
+        else if (length == 8 && strncmp(word, "noheader", 8) == 0) format->header = 0;
+        else if (length == 7 && strncmp(word, "nounits", 7) == 0) format->units = 0;
         else return 0;
-        if (words[length] == 0) return csv;
-        words += length + 1;
     }
+    return csv;
 }
 
 /* The next word of a comma list, without spaces around; NULL at its end. */
 static const char *next_field(const char **list, size_t *length) {
-    if (*list == NULL) return NULL;
-    const char *word = *list;
-    size_t whole = strcspn(word, ",");
-    *list = word[whole] ? word + whole + 1 : NULL;
+    size_t whole;
+    const char *word = next_word(list, &whole);
+    if (word == NULL) return NULL;
     while (whole > 0 && *word == ' ') word++, whole--;
     while (whole > 0 && word[whole - 1] == ' ') whole--;
     *length = whole;

@@ -79,15 +79,6 @@ static int is_there(Device device, const Row *row) {
     return 1;
 }
 
-static int listed(const char *list, const char *name) {
-    for (const char *word = list; word != NULL;) {
-        size_t length = strcspn(word, ",");
-        if (name && strlen(name) == length && strncasecmp(name, word, length) == 0) return 1;
-        word = word[length] ? word + length + 1 : NULL;
-    }
-    return 0;
-}
-
 static int known_section(const char *word, size_t length) {
     for (size_t i = 0; SECTIONS[i]; i++)
         if (strlen(SECTIONS[i]) == length && strncasecmp(SECTIONS[i], word, length) == 0) return 1;
@@ -262,7 +253,7 @@ static void rows(Device device, const char *sections) {
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const Row *row = &ROWS[i];
         while (level > row->depth) close_node(open[--level]->tag);
-        int shown = is_there(device, row) && (row->depth > 0 || sections == NULL || listed(sections, row->section));
+        int shown = is_there(device, row) && (row->depth > 0 || sections == NULL || has_word(sections, row->section));
         if (shown && row->source == NULL) {
             open[level++] = row;
             open_node(row->label, row->tag);
@@ -288,11 +279,9 @@ static void one_gpu(Device device, const char *sections) {
 }
 
 int sections_known(const char *sections) {
-    for (const char *word = sections; word != NULL;) {
-        size_t length = strcspn(word, ",");
+    size_t length;
+    for (const char *word; (word = next_word(&sections, &length)) != NULL;)
         if (!known_section(word, length)) return 0;
-        word = word[length] ? word + length + 1 : NULL;
-    }
     return 1;
 }
 

@@ -24,11 +24,10 @@ static int matches(Device device, unsigned index, const char *word, size_t lengt
 }
 
 static int wanted(Device device, unsigned index, const char *list) {
-    for (const char *word = list; word != NULL;) {
-        size_t length = strcspn(word, ",");
+    const char *rest = list;
+    size_t length;
+    for (const char *word; (word = next_word(&rest, &length)) != NULL;)
         if (matches(device, index, word, length)) return 1;
-        word = word[length] ? word + length + 1 : NULL;
-    }
     return list == NULL;
 }
 
@@ -38,15 +37,25 @@ static void no_handle(unsigned index, Return result) {
     exit(exit_code_of(result));
 }
 
+const char *next_word(const char **list, size_t *length) {
+    const char *word = *list;
+    if (word == NULL) return NULL;
+    *length = strcspn(word, ",");
+    *list = word[*length] ? word + *length + 1 : NULL;
+    return word;
+}
+
+int has_word(const char *list, const char *name) {
+    size_t length;
+    for (const char *word; (word = next_word(&list, &length)) != NULL;)
+        if (name && strlen(name) == length && strncasecmp(name, word, length) == 0) return 1;
+    return 0;
+}
+
 int in_list(const char *list, unsigned number) {
     char text[16];
     snprintf(text, sizeof text, "%u", number);
-    for (const char *word = list; word != NULL;) {
-        size_t length = strcspn(word, ",");
-        if (strlen(text) == length && strncmp(text, word, length) == 0) return 1;
-        word = word[length] ? word + length + 1 : NULL;
-    }
-    return list == NULL;
+    return list == NULL || has_word(list, text);
 }
 
 Selection select_gpus(const char *list, const char *none_found) {

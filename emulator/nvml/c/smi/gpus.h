@@ -14,6 +14,12 @@ typedef struct {
 /* Those of a list of indexes, UUIDs, serials and bus ids (NULL = all). Ends the program where one cannot be had. */
 Selection select_gpus(const char *list, const char *none_found);
 
+/* The next word of a list with commas, and its length; NULL behind the last. Moves the list on. */
+const char *next_word(const char **list, size_t *length);
+
+/* Whether a list has that word, in either case; no list has none. */
+int has_word(const char *list, const char *word);
+
 /* Whether a list of numbers with commas has that one; without a list, all are asked for. */
 int in_list(const char *list, unsigned number);
 

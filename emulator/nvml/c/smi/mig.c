@@ -107,14 +107,16 @@ static unsigned index_of(Device device) {
 
 /* ---- Words ---- */
 
-/* The next of "PROFILE[:START],…" into a profile's name or number; start -1 where none is given. */
-static const char *next_profile(const char *word, char *name, size_t size, long *start) {
-    size_t length = strcspn(word, ","), own = strcspn(word, ":,");
-    const char *text = word;
+/* The next of "PROFILE[:START],…" into a profile's name or number; start -1 where none is given. 0 at the end. */
+static int next_profile(const char **list, char *name, size_t size, long *start) {
+    size_t length;
+    const char *word = next_word(list, &length), *text = word;
+    if (word == NULL) return 0;
+    size_t own = strcspn(word, ":,");
     if (strncasecmp(text, "MIG ", 4) == 0) text += 4, own -= own >= 4 ? 4 : own;
     snprintf(name, size, "%.*s", (int)own, text);
     *start = word[strcspn(word, ":,")] == ':' ? strtol(word + strcspn(word, ":,") + 1, NULL, 10) : -1;
-    return word[length] ? word + length + 1 : NULL;
+    return 1;
 }
 
 static int failed(const char *what, Return result) {
@@ -245,8 +247,7 @@ static Return create_one(Device device, const char *name, long start, const Aske
 static int create(Device device, const Asked *asked) {
     char name[64];
     long start;
-    for (const char *word = asked->profiles; word != NULL;) {
-        word = next_profile(word, name, sizeof name, &start);
+    for (const char *rest = asked->profiles; next_profile(&rest, name, sizeof name, &start);) {
         Return result = create_one(device, name, start, asked);
         if (result != OK) return failed("create GPU instances", result);
     }
@@ -318,9 +319,8 @@ static int create_computes(Device device, const Instance *one, const Asked *aske
     char name[64], id[16];
     long start;
     if (asked->profiles == NULL) result = create_default(device, one->ref, one->profile.slices);
-    for (const char *word = asked->profiles; word != NULL && result == OK;) {
+    for (const char *rest = asked->profiles; result == OK && next_profile(&rest, name, sizeof name, &start);) {
         const MigComputeInfo3 *found = NULL;
-        word = next_profile(word, name, sizeof name, &start);
         for (unsigned i = 0; i < count && found == NULL; i++) {
             snprintf(id, sizeof id, "%u", profiles[i].info.id);
             if (strcmp(id, name) == 0 || strcasecmp(profiles[i].name, name) == 0) found = &profiles[i];

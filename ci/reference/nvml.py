@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 from ci.reference.markdown import code, paragraphs, table
 from mews.emulator import nvml
 
@@ -26,6 +28,9 @@ CALLERS = (
     ("mamba", "--query -u -x"),
 )
 """Programs and the arguments that they give (``tests/emulator/nvml/test_smi_commands.py``)."""
+PROGRAMS = Path(__file__).resolve().parents[2] / "tests/emulator/nvml/programs.yaml"
+CLASSES = {"works": "works", "set": "works with", "wrong": "shows something wrong", "cannot": "cannot without"}
+"""How a program does, as the file says it -> in the words of the page."""
 ASSUMED = (
     "Each NVLink carries the same share of its rate as the PCIe slot. Headers add an eighth.",
     "A load spends half its time in tensor cores with 16-bit numbers, and a tenth in each other unit of GPM's metrics.",
@@ -70,6 +75,16 @@ def refused_commands() -> list[str]:
     return re.findall(r'"([\w-]+)"', words)
 
 
+def programs() -> list[tuple[str, str, str, str]]:
+    """Return a row for each program of the tests: name, version, how it does, what it shows."""
+    rows = yaml.safe_load(PROGRAMS.read_text(encoding="utf-8"))
+    return [(row["name"], row["version"], _state(row["class"], row.get("needs")), row["proves"]) for row in rows]
+
+
+def _state(kind: str, needs: str | None) -> str:
+    return f"{CLASSES[kind]}: {needs}" if needs else CLASSES[kind]
+
+
 def page() -> str:
     """Return the page."""
     states, switches = functions(), options()
@@ -86,6 +101,9 @@ def page() -> str:
         table(("command", "state"), [(code(name), "refused") for name in refused_commands()]),
         "The tests replay the calls of these programs:",
         table(("program", "arguments"), [(name, code(words)) for name, words in CALLERS]),
+        "## Programs of others",
+        "These programs run unmodified on emulated hosts. Tests run each of them.",
+        table(("program", "version", "result", "what it shows"), programs()),
         "## Values that are assumed",
         "\n".join(f"- {line}" for line in ASSUMED),
     )

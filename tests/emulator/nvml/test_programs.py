@@ -1,0 +1,61 @@
+"""Programs of others, of ``programs.yaml``, on a host: each prints what its line says.
+
+They are those of the virtual environment that MEWS_GPU_PROGRAMS names, or of the one that runs the tests.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ci.reference.nvml import CLASSES, page
+from mews.emulator.nvml.state import NvmlProcess
+from tests.emulator.nvml.hosts import gpu
+
+OWN = "MEWS_GPU_PROGRAMS"
+TESTS = Path(__file__).resolve().parents[2]
+PROGRAMS = yaml.safe_load(Path(__file__).with_name("programs.yaml").read_text(encoding="utf-8"))
+HAS = "import importlib.metadata as m, sys; m.version(sys.argv[1])"
+
+
+def test_each_line_says_what_must_be_set_and_what_is_shown():
+    assert len({entry["name"] for entry in PROGRAMS}) == len(PROGRAMS)
+    for entry in PROGRAMS:
+        assert entry["class"] in ("works", "set", "wrong", "cannot"), entry
+        assert (entry["class"] == "works") == ("needs" not in entry), entry
+        assert sum(way in entry for way in ("run", "python", "test")) == 1, entry
+        assert ("shows" in entry) != ("test" in entry), entry
+        assert (TESTS / entry.get("test", "")).exists(), entry
+
+
+def test_the_reference_has_a_row_for_each():
+    rows = re.findall(r"^\| ([^|`]+) \| ([\d.]+) \| (.+) \| (.+) \|$", page(), re.MULTILINE)
+    told = [(entry["name"], entry["version"], entry["class"]) for entry in PROGRAMS]
+    words = {word: name for name, word in CLASSES.items()}
+    assert [(name, version, words[state.partition(":")[0]]) for name, version, state, _ in rows] == told
+
+
+@pytest.mark.wall
+@pytest.mark.nightly
+@pytest.mark.parametrize("entry", [entry for entry in PROGRAMS if "shows" in entry], ids=lambda entry: entry["name"])
+def test_the_program_shows_the_host(host, entry):
+    folder = Path(os.environ.get(OWN) or sys.prefix) / "bin"
+    python, package = str(folder / "python"), entry.get("package", entry["name"])
+    if subprocess.run([python, "-c", HAS, package], capture_output=True).returncode:
+        pytest.skip(f"{package} is not installed; {OWN} names a virtual environment that has it")
+    boards = entry.get("boards", ["V100", "A100"])
+    busy = {"utilization_percent": 50, "memory_used_mib": 1234, "processes": (NvmlProcess(1, "train", 1234),)}
+    host.show(*(gpu(number, model, **(busy if number else {})) for number, model in enumerate(boards)))
+    path = f"{host.folder}:{folder}:{os.environ['PATH']}"
+    environment = host.environment(PATH=path, TERM="xterm", COLUMNS="140")
+    command = entry.get("run") or [python, "-W", "ignore", "-c", entry["python"]]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=environment, cwd=host.folder, stdin=subprocess.DEVNULL
+    )
+    assert (done.returncode == 0) == (entry["class"] != "cannot"), done.stdout[-2000:] + done.stderr[-2000:]
+    for pattern in entry["shows"]:
+        assert re.search(pattern, done.stdout + done.stderr), done.stdout[-2000:] + done.stderr[-2000:]

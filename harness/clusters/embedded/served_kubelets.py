@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clusters.embedded.pod_range import PodRange
 from mews.harness.errors import Lacks
 from mews.harness.ports.dra import LocalDraLink, LocalDraNode
 from mews.harness.ports.dra_folders import JoinedDraRegistry
@@ -73,6 +74,7 @@ class ServedKubelets:
             raise Lacks(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._hooks: dict[str, GrpcHooks] = {}
+        self._pods: PodRange | None = None
 
     def node_folder(self, host: str) -> Path:
         """The folder of one node."""
@@ -149,8 +151,13 @@ class ServedKubelets:
         return self._address(host)
 
     def network(self, number: int) -> str:
-        """Loopback addresses, so that each pod has one of its own."""
-        return f"127.77.{number}"
+        """Loopback addresses, so that each pod has one of its own, in a range that no other cluster here has.
+
+        Raises Lacks if none is left.
+        """
+        if self._pods is None:
+            self._pods = PodRange()
+        return f"{self._pods.prefix}.{number}"
 
     def link(self, host: str) -> PluginLink:
         """The folder as one plugin incarnation sees it."""
@@ -162,7 +169,10 @@ class ServedKubelets:
         await link.kill()
 
     async def close(self) -> None:
-        """Close the clients."""
+        """Close the clients, and let another cluster have the addresses."""
+        if self._pods is not None:
+            self._pods.release()
+            self._pods = None
         for resources in self._pod_resources.values():
             await resources.close()
         for hooks in self._hooks.values():

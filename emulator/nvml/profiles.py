@@ -15,6 +15,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from mews.emulator.nvml.gpu_profile import MIB, GpuProfile
+from mews.emulator.nvml.rtx_pro_models import RTX_PRO_MODELS
 from mews.emulator.nvml.server_models import SERVER_MODELS
 
 __all__ = ["ALIASES", "DEFAULT_MODEL", "MIB", "PROFILES", "GpuProfile", "is_known", "profile_of"]
@@ -343,6 +344,7 @@ PROFILES: Mapping[str, GpuProfile] = MappingProxyType(
             fan=True,
         ),
         **SERVER_MODELS,
+        **RTX_PRO_MODELS,
     }
 )
 
@@ -359,6 +361,11 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "H100 SXM": "H100-SXM",
         "H100 SXM5": "H100-SXM",
         "H100 80GB HBM3": "H100-SXM",
+        "B300 SXM6 AC": "B300",
+        "RTX PRO 6000 BLACKWELL": "RTX PRO 6000",
+        "RTX PRO 6000 BLACKWELL SERVER EDITION": "RTX PRO 6000",
+        "RTX PRO 5000 BLACKWELL": "RTX PRO 5000",
+        "RTX PRO 4500 BLACKWELL": "RTX PRO 4500",
     }
 )
 

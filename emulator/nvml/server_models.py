@@ -1,5 +1,5 @@
-"""GPU models of servers, as data; sources as in ``mews.emulator.nvml.profiles``. Of GB200 and GB300, idle values and
-module limits are assumed."""
+"""GPU models of servers, as data; sources as in ``mews.emulator.nvml.profiles``. Of GB200, GB300 and B300, idle values
+and module limits are assumed, and of B300 also part number, VBIOS and subsystem."""
 
 from __future__ import annotations
 
@@ -174,6 +174,40 @@ SERVER_MODELS: Mapping[str, GpuProfile] = MappingProxyType(
             mig_capable=True,
             nvlinks=18,
             nvswitch=True,
+        ),
+        "B300": GpuProfile(
+            name="NVIDIA B300 SXM6 AC",
+            brand=14,
+            architecture=10,
+            compute_capability=(10, 3),
+            cores=18944,
+            memory_mib=275040,
+            reserved_mib=740,
+            bar1_mib=524288,
+            bus_width_bits=8192,
+            device_id=0x3182_10DE,
+            subsystem_id=0x20E6_10DE,
+            vbios="97.10.3D.00.02",
+            part_number="692-2G525-0300-000",
+            sm_clock_mhz=2032,
+            memory_clock_mhz=3996,
+            video_clock_mhz=1725,
+            idle_sm_clock_mhz=120,
+            idle_memory_clock_mhz=3996,
+            idle_pstate=0,
+            power_limit_mw=1_100_000,
+            min_power_limit_mw=200_000,
+            max_power_limit_mw=1_100_000,
+            idle_power_mw=170_000,
+            idle_temperature_c=32,
+            busy_temperature_c=66,
+            slowdown_temperature_c=87,
+            shutdown_temperature_c=92,
+            pcie_gen=6,
+            mig_capable=True,
+            nvlinks=18,
+            nvswitch=True,
+            gpu_part_suffix="886",
         ),
         "GB200": GpuProfile(
             name="NVIDIA GB200",

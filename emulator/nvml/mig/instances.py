@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from mews.emulator.nvml.mig.table import MigComputeProfile, MigProfile, MigTable, compute_profiles, instance_id
 
+MEDIA_ENGINES = ("decoder", "encoder", "jpeg", "ofa")
+
 
 class MigRefusalError(Exception):
     """Instances stay as they are. The base of the refusals below."""
@@ -86,7 +88,7 @@ NO_MIG = MigState()
 
 def room_for(state: MigState, table: MigTable, profile: MigProfile) -> tuple[int, ...]:
     """The starts at which another GPU instance of a profile fits now."""
-    if len(state.instances) >= table.most or _taken_once(state, table, profile):
+    if len(state.instances) >= table.most or _engines_taken(state, table, profile):
         return ()
     used = _used(state)
     taken = sum(found.slices for each in state.instances if (found := table.by_id(each.profile_id)) is not None)
@@ -95,12 +97,15 @@ def room_for(state: MigState, table: MigTable, profile: MigProfile) -> tuple[int
     return tuple(start for start in profile.starts if not used & set(range(start, start + profile.size)))
 
 
-def _taken_once(state: MigState, table: MigTable, profile: MigProfile) -> bool:
-    """Media engines that only one instance can have are taken."""
-    if profile.count != 1 or "+me" not in profile.name:
-        return False
-    present = (table.by_id(each.profile_id) for each in state.instances)
-    return any(found is not None and "+me" in found.name for found in present)
+def _engines_taken(state: MigState, table: MigTable, profile: MigProfile) -> bool:
+    """Too few of the media engines are left. The largest profile has all of them."""
+    present = [found for each in state.instances if (found := table.by_id(each.profile_id)) is not None]
+    whole = max(table.profiles, key=lambda each: each.size).engines
+    names = MEDIA_ENGINES if table.counted_engines else ("ofa",)
+    return any(
+        getattr(profile.engines, name) + sum(getattr(each.engines, name) for each in present) > getattr(whole, name)
+        for name in names
+    )
 
 
 def remaining(state: MigState, table: MigTable, profile: MigProfile) -> int:

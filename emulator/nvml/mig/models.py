@@ -4,7 +4,8 @@ Names, numbers of instances, engines and fractions: NVIDIA Multi-Instance GPU Us
 Multiprocessors, memory and IDs: ``nvidia-smi mig -lgip`` of an A100, an H100 and an H200 as published by their owners;
 of A30, A100 and B200 also go-nvml v0.13.4-0, ``pkg/nvml/mock/gpus``. The guide has no tables for GB200, GB300 and H20:
 their names are those of NVIDIA's mig-parted and their engines those of B200 and H100. Multiprocessors of H20, H100
-PCIe and GB300 are multiples of the smallest profile's.
+PCIe and GB300 are multiples of the smallest profile's. B300: names of GPU Operator 25.10, the rest as B200's.
+RTX PRO: ``mews.emulator.nvml.mig.rtx_pro``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.nvml.mig.rtx_pro import RTX_PRO_TABLES
 from mews.emulator.nvml.mig.table import MigEngines, MigProfile, MigTable
 
 SEVENTHS = (0, 1, 2, 3, 4, 5, 6)
@@ -86,6 +88,11 @@ _B200 = _seven(
     ("1g.23gb", 18, 22528), ("1g.23gb+me", 18, 22528), ("1g.45gb", 18, 45312), ("2g.45gb", 36, 45312),
     ("3g.90gb", 54, 90880), ("4g.90gb", 72, 90880), ("7g.180gb", 148, 182400),
 )  # fmt: skip
+_B300 = _seven(
+    _BLACKWELL,
+    ("1g.34gb", 18, 33984), ("1g.34gb+me", 18, 33984), ("1g.67gb", 18, 68224), ("2g.67gb", 36, 68224),
+    ("3g.135gb", 54, 136704), ("4g.135gb", 72, 136704), ("7g.269gb", 148, 274048),
+)  # fmt: skip
 _GB200 = _seven(
     _BLACKWELL,
     ("1g.23gb", 18, 23296), ("1g.23gb+me", 18, 23296), ("1g.47gb", 18, 46848), ("2g.47gb", 36, 46848),
@@ -108,8 +115,10 @@ MIG_TABLES: Mapping[str, MigTable] = MappingProxyType(
         "NVIDIA H200": _H200,
         "NVIDIA H20": _H20,
         "NVIDIA B200": _B200,
+        "NVIDIA B300 SXM6 AC": _B300,
         "NVIDIA GB200": _GB200,
         "NVIDIA GB300": _GB300,
+        **RTX_PRO_TABLES,
     }
 )
 """By the name that NVML gives the model."""

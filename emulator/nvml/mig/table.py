@@ -53,12 +53,14 @@ class MigComputeProfile(Struct, frozen=True):
 
 class MigTable(Struct, frozen=True):
     """All profiles of a model. ``most``: GPU instances that exist at a time; ``units`` of memory a GPU has; ``step``:
-    units of the smallest instance."""
+    units of the smallest instance. ``counted_engines``: every media engine belongs to one instance alone; other models
+    have such an engine for optical flow only."""
 
     profiles: tuple[MigProfile, ...]
     most: int
     units: int
     step: int = 1
+    counted_engines: bool = False
 
     def by_id(self, profile_id: int) -> MigProfile | None:
         """The profile of that ID; None where there is none."""

@@ -30,10 +30,10 @@ A100, H100 = "000001", "000002"
 
 
 class MigHost(Driver):
-    """``folder``: a host's folder (``Host``). GPU 0 is a V100's neighbour, an A100; GPU 1 an H100."""
+    """``folder``: a host's folder (``Host``). GPU 0 is a V100's neighbour, an A100; GPU 1 an H100. ``more``: models."""
 
-    def __init__(self, folder, gpus=4):
-        self.pair = Pair(ports=("1",) * gpus, kinds=("GPU",) * gpus)
+    def __init__(self, folder, gpus=4, **more):
+        self.pair = Pair(ports=("1",) * gpus, kinds=("GPU",) * gpus, **more)
         self.folder = folder
         self.lock = threading.Condition()
         self.keys = 0

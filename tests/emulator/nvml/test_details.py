@@ -82,7 +82,7 @@ def test_real_outputs_have_the_same_elements_in_the_same_form(host, path, record
 
 
 @pytest.mark.parametrize("branch", CUDA_OF_BRANCH)
-@pytest.mark.parametrize("model", ["V100", "T4", "A30", "B200"])
+@pytest.mark.parametrize("model", ["V100", "T4", "A30", "B200", "RTX PRO 6000"])
 def test_every_branch_shows_every_generation(host, model, branch):
     one = of_gpu(host, model, f"{branch}.40.01")
     assert one.findtext("product_name") == PROFILES[model].name

@@ -74,7 +74,8 @@ def test_writing_replaces_the_file_and_leaves_nothing_else(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["nvml.state"]
 
 
-@pytest.mark.parametrize("model", ["V100", "A100", "H100", "H200", "B200", "L40S", "T4", "RTX 3090"])
+@pytest.mark.parametrize("model", ["V100", "A100", "H100", "H200", "B200", "L40S", "T4", "RTX 3090", "B300",
+                                   "RTX PRO 6000", "RTX PRO 5000", "RTX PRO 4500"])  # fmt: skip
 def test_every_model_is_plausible(model):
     profile = profile_of(f"NVIDIA {model.lower()}")
     assert profile.device_id & 0xFFFF == 0x10DE

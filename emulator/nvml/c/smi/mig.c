@@ -48,7 +48,9 @@ static const char HELP[] =
 
 static int by_size(const void *a, const void *b) {
     const MigProfileInfo3 *one = a, *other = b;
-    return (int)one->slices - (int)other->slices;
+    if (one->slices != other->slices) return one->slices < other->slices ? -1 : 1;
+    if (one->memory_mib != other->memory_mib) return one->memory_mib < other->memory_mib ? -1 : 1;
+    return (int)one->id - (int)other->id;
 }
 
 /* The GPU's profiles, smallest first. */
@@ -147,7 +149,7 @@ static void list_profiles(Device device, int with_head) {
         unsigned left = 0;
         char memory[16];
         if (api.nvmlDeviceGetGpuInstanceRemainingCapacity(device, p->id, &left) != OK) left = 0;
-        snprintf(memory, sizeof memory, "%.2f", (double)(p->memory_mib * 100 / 1024) / 100);
+        snprintf(memory, sizeof memory, "%.2f", (double)p->memory_mib / 1024);
         printf("|%4u  MIG %-16s%2u     %u/%u        %-11s%-7s%-7u%-6u%-4u|\n", index_of(device), p->name, p->id, left,
                p->count, memory, "No", p->multiprocessors, p->decoder, p->encoder);
         printf("|%63s%-6u%-6u%-4u|\n%s\n", "", p->copy, p->jpeg, p->ofa, EDGE);

@@ -21,7 +21,10 @@ class DividedGpus:
 
     def look(self, gpus: Iterable[ListedGpu]) -> None:
         """Report the GPUs that are in MIG mode and were not at the last look, with an event of the node."""
-        divided = frozenset(gpu.uuid for gpu in gpus if gpu.divided)
+        self.report(frozenset(gpu.uuid for gpu in gpus if gpu.divided))
+
+    def report(self, divided: frozenset[str]) -> None:
+        """The same by UUIDs."""
         for uuid in sorted(divided - self._known):
             text = f"GPU {uuid} is not offered: it is in MIG mode"
             self._events.event(node_reference(self._node), "Warning", IN_MIG_MODE, text)

@@ -276,6 +276,12 @@ class LocalDriver:
         """Switch persistence mode. Raises DriverRefusal."""
         await self._call({"do": "persistence", "bdf": bdf, "on": on})
 
+    async def divided(self) -> frozenset[str]:
+        """The addresses of the GPUs in MIG mode. Raises DriverRefusal."""
+        return frozenset(
+            function.bdf for function in shown_gpus(self._hosts.hosts.host(self._host)) if function.mig.enabled
+        )
+
     async def draining(self, bdf: str) -> bool:
         """Whether the GPU is being drained. Raises DriverRefusal."""
         return self._function(bdf).draining

@@ -34,7 +34,7 @@ def devices_of(
 
 
 def _answering(gpus: Iterable[ListedGpu]) -> list[ListedGpu]:
-    return sorted((gpu for gpu in gpus if not (gpu.lost or gpu.divided)), key=lambda gpu: gpu.minor)
+    return sorted((gpu for gpu in gpus if gpu.is_usable), key=lambda gpu: gpu.minor)
 
 
 def _device(gpu: ListedGpu, description: GpuDescription | None, driver_version: str) -> dict[str, Any]:

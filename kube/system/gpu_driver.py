@@ -42,6 +42,13 @@ class GpuDriver(Protocol):
         """
         ...
 
+    async def divided(self) -> frozenset[str]:
+        """The addresses of the GPUs in MIG mode.
+
+        Raises DriverRefusal.
+        """
+        ...
+
     async def draining(self, bdf: str) -> bool:
         """Whether the GPU is being drained.
 
@@ -86,6 +93,13 @@ class NvidiaSmi:
     async def set_persistence(self, bdf: str, on: bool) -> None:
         """Switch persistence mode. Raises DriverRefusal."""
         await self._run("-i", bdf, "-pm", str(int(on)))
+
+    async def divided(self) -> frozenset[str]:
+        """The addresses of the GPUs in MIG mode. Raises DriverRefusal."""
+        rows = await self._run("--query-gpu=pci.bus_id,mig.mode.current", "--format=csv,noheader")
+        words = [[word.strip() for word in row.split(",")] for row in rows.splitlines()]
+        # Its addresses have eight digits of domain, sysfs' have four.
+        return frozenset(row[0].lower().removeprefix("0000") for row in words if row[1:] == ["Enabled"])
 
     async def draining(self, bdf: str) -> bool:
         """Whether the GPU is being drained. Raises DriverRefusal."""

@@ -20,6 +20,7 @@ from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import DriverMissing, DriverRefusal, GpuDriver
 from mews.kube.system.sysfs import GPUS, PCI, SysfsConfirm
 
+CAPABILITIES = "proc/driver/nvidia/capabilities"
 _NVIDIA = "0x10de"
 _BRIDGE = "0x0604"
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -100,6 +101,37 @@ class HostSteps:
             if key.strip() == "Device Minor":
                 return value.strip()
         return None
+
+    async def divisible(self, uuids: Collection[str]) -> dict[str, tuple[str, bool]]:
+        """Those of the devices that MIG can divide, by the driver's files (MIG User Guide, "Device Nodes and
+        Capabilities"): UUID -> their address, and whether they have GPU instances."""
+        try:
+            names = await self._tree.names(CAPABILITIES)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        if not any(name.startswith("gpu") for name in names):
+            return {}
+        found = {}
+        for uuid in uuids:
+            place = await self.find(uuid)
+            if place is None or f"gpu{place.minor}" not in names:
+                continue
+            try:
+                inside = await self._tree.names(f"{CAPABILITIES}/gpu{place.minor}/mig")
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            found[uuid] = place.bdf, any(name.startswith("gi") for name in inside)
+        return found
+
+    async def in_mig_mode(self) -> frozenset[str]:
+        """The addresses of the GPUs in MIG mode, as the driver says; none where nothing makes its calls.
+
+        Raises DriverRefusal.
+        """
+        try:
+            return frozenset() if self._driver is None else await self._driver.divided()
+        except DriverMissing:
+            return frozenset()
 
     # Out
 

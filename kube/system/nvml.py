@@ -28,6 +28,11 @@ class ListedGpu(Struct, frozen=True):
     processes: tuple[GpuProcess, ...] = ()
     divided: bool = False
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether a component may offer it, or its memory, as a whole."""
+        return not (self.lost or self.divided)
+
 
 class ReportedXid(Struct, frozen=True):
     """An XID that the driver reported of a GPU."""

@@ -62,7 +62,7 @@ class NodeHealth:
 
     def usable(self, gpu: ListedGpu) -> bool:
         """Whether its memory may be given."""
-        return not (gpu.lost or gpu.divided) and gpu.uuid not in self._broken | self._withheld
+        return gpu.is_usable and gpu.uuid not in self._broken | self._withheld
 
     async def write(self, gpus: Sequence[ListedGpu]) -> None:
         """Write the mark if it is another one.

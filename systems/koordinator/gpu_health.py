@@ -46,7 +46,7 @@ class GpuHealth:
 
     def healthy(self, gpu: ListedGpu) -> bool:
         """Whether it may be given."""
-        return not (gpu.lost or gpu.divided) and gpu.uuid not in self._xids and gpu.uuid not in self._withheld
+        return gpu.is_usable and gpu.uuid not in self._xids and gpu.uuid not in self._withheld
 
     def labels(self, uuid: str) -> dict[str, str]:
         """What its entry in the Device object says of that."""

@@ -103,6 +103,9 @@ class Timing(Struct, frozen=True):
     """An empty pod-resources list counts once it has been empty this long (it is in a kubelet's first second)."""
     holder_patience_s: float = 2.0
     """For this long DevMgr waits for processes to close a device that is taken off its host: some only look."""
+    mig_poll_s: float = 5.0
+    """How often DevMgr asks the driver which GPUs are in MIG mode, on hosts with GPUs that have it, while none is being
+    taken out."""
     removal_timeout_s: float = 10.0
     """After this long a removal (or a rescan) that blocks is given up."""
     refusal_backoff_s: float = 10.0

@@ -28,6 +28,7 @@ from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.lent_devices import LentDevices
+from mews.systems.kubecomp.mig_modes import MigModes
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim
 from mews.systems.kubecomp.reader import ChassisReader
@@ -94,6 +95,10 @@ class ChassisDeviceManager:
         self._changed = Pulse()
         self._writing = asyncio.Lock()
         self._handover: Handover | None = None
+        self._modes = None
+        if steps is not None and not found.lent_to:
+            poll_s = config.timing.mig_poll_s if config.removal == "orderly" else None
+            self._modes = MigModes(context, node, steps, poll_s=poll_s)
         if steps is not None and config.removal == "orderly":
             self._handover = Handover(
                 steps,
@@ -119,6 +124,8 @@ class ChassisDeviceManager:
             group.create_task(self._serve())
             group.create_task(self._answer(informer))
             group.create_task(self._report())
+            if self._modes is not None:
+                group.create_task(self._modes.run())
             if self._handover is not None:
                 group.create_task(self._handover.run())
             if self._lent is not None:
@@ -155,6 +162,9 @@ class ChassisDeviceManager:
                 is_whole = all(map(self._reader.has_seen, self._mine))
                 self._handover.watch(here, round_begun=begun, is_whole=is_whole)
             seen = here if self._confirm is None else await self._confirm(here)
+            if self._modes is not None:
+                is_quiet = not (self._book.has_withdrawn or self._book.out)
+                self._book.divide(await self._modes.look(seen, is_quiet=is_quiet))
             self._book.seen(self._with_withheld(seen, here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:
@@ -420,6 +430,7 @@ class ChassisDeviceManager:
                 removing=dict(book.out),
                 lent=self._lent_out(),
                 releasing=self._releasing(),
+                divided=book.divided(),
             )
             await self._board.write(f"{NODE_PREFIX}{self._node.name}", self._data_of(report))
 

@@ -36,6 +36,7 @@ class NodeDevices:
         self._known: dict[str, LocalDevice] = {}
         self._withdrawn: dict[str, str] = {}
         self._withheld: frozenset[str] = frozenset()
+        self._divided: frozenset[str] = frozenset()
         self._returning: dict[str, int] = {}
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
@@ -99,6 +100,7 @@ class NodeDevices:
             and bool(here.uuid)
             and here.uuid == self._known[gpuid].uuid
             and here.uuid not in self._withheld
+            and here.uuid not in self._divided
         )
 
     @property
@@ -113,6 +115,17 @@ class NodeDevices:
         self._withheld = uuids
         self._changes += 1
         return True
+
+    def divide(self, uuids: frozenset[str]) -> None:
+        """These devices are in MIG mode, and no others."""
+        self._changes += uuids != self._divided
+        self._divided = uuids
+
+    def divided(self) -> tuple[str, ...]:
+        """The GPUIDs announced as unhealthy because they are in MIG mode, and for no other reason."""
+        shown = (device.id for device in self.announced()) if self._divided else ()
+        here = (self._here[gpuid] for gpuid in shown if gpuid in self._here)
+        return tuple(each.gpuid for each in here if each.uuid in self._divided and each.uuid not in self._withheld)
 
     def healthy(self) -> tuple[str, ...]:
         """The GPUIDs announced as healthy."""

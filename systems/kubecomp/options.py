@@ -58,6 +58,7 @@ _TIMING_WORDS = {
     "requeue_last_s": "the longest of these pauses",
     "vanish_reads": "a device that this many readings in a row lack is gone",
     "empty_settle_s": "an empty pod-resources list counts once it has been empty this long",
+    "mig_poll_s": "how often DevMgr asks the driver which GPUs are in MIG mode",
     "holder_patience_s": "how long DevMgr waits for processes to close a device that is taken off its host",
     "removal_timeout_s": "after this long a removal, or a rescan, that blocks is given up",
     "refusal_backoff_s": "how long a device that its host refused is no candidate; doubles up to requeue_last_s",

@@ -121,13 +121,14 @@ def permit_bound_s(shortfall: int) -> float:
 
 class Gpu(Struct, frozen=True, order=True):
     """One device of a pool: ``node`` is "" while it is unattached (or on a port of no known node). ``users``: how many
-    pods use parts of it, where another system hands these out."""
+    pods use parts of it, where another system hands these out; ``divided``: it is in MIG mode."""
 
     gpuid: str
     node: str
     port: str | None = None
     uuid: str = ""
     users: int = 0
+    divided: bool = False
 
 
 class Claim(Struct, frozen=True):
@@ -177,7 +178,7 @@ def candidates(
 
     Per node, as many of the free ones as its pods still need stay (the last by GPUID). ``excluded`` are GPUIDs that
     this reconfiguration has already failed to get; ``out_of_reach`` those of chassis that the target has no cable to:
-    they cannot come, so a node keeps them first.
+    they cannot come, so a node keeps them first. Divided ones serve none of its pods.
     """
     by_node: dict[str, list[Gpu]] = {}
     for gpu in sorted(gpus):
@@ -187,8 +188,9 @@ def candidates(
     barred = {*excluded, *out_of_reach}
     for node, free in by_node.items():
         keep = kept_back(claims.get(node, ()), holdings[node].held) if node else 0
-        free.sort(key=lambda gpu: gpu.gpuid in out_of_reach)
-        chosen += [gpu for gpu in free[: max(len(free) - keep, 0)] if gpu.gpuid not in barred]
+        whole = sorted((gpu for gpu in free if not gpu.divided), key=lambda gpu: gpu.gpuid in out_of_reach)
+        spare = [*whole[: max(len(whole) - keep, 0)], *(gpu for gpu in free if gpu.divided)]
+        chosen += [gpu for gpu in spare if gpu.gpuid not in barred]
     return tuple(sorted(chosen))
 
 
@@ -201,12 +203,14 @@ def gpu_scores(found: Sequence[Gpu]) -> dict[str, int]:
 def ranked(found: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The candidates in the order they are taken: unattached first, then Algorithm 1; ties by node, then GPUID.
 
-    Those of which pods use parts come last (ours), the least used first.
+    Those of which pods use parts come last (ours), the least used first; before them come those in MIG mode.
     """
     scores = gpu_scores(found)
-    return tuple(
-        sorted(found, key=lambda gpu: (gpu.users, gpu.port is not None, -scores[gpu.gpuid], gpu.node, gpu.gpuid))
-    )
+
+    def rank(gpu: Gpu) -> tuple[object, ...]:
+        return gpu.users, gpu.divided, gpu.port is not None, -scores[gpu.gpuid], gpu.node, gpu.gpuid
+
+    return tuple(sorted(found, key=rank))
 
 
 def plan(found: Sequence[Gpu], shortfall: int, *, partial: bool = False) -> tuple[Gpu, ...]:

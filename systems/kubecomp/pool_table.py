@@ -70,15 +70,19 @@ class PoolTable:
         reports, users, shown = {node: self._view.report(node) for node in self.nodes}, self.users(), self._shown()
         target = self._topology.node(pod.node)
         cabled = target.ports if target is not None else {}
+        divided = {gpuid for each in reports.values() for gpuid in each.divided}
         return policy.candidates(
-            [Gpu(device.gpuid, device.node, device.port, device.uuid, users.get(device.gpuid, 0)) for device in shown],
+            [
+                Gpu(each.gpuid, each.node, each.port, each.uuid, users.get(each.gpuid, 0), each.gpuid in divided)
+                for each in shown
+            ],
             pod.node,
             holdings={node: believed or _holdings(report, now_s, timing) for node, report in reports.items()},
             claims={} if believed else {node: list(self._view.claims(node)) for node in self.nodes},
             excluded={
                 *excluded,
                 *_elsewhere(shown, reports),
-                *(g for each in reports.values() for g in each.unhealthy),
+                *(g for each in reports.values() for g in each.unhealthy if g not in divided),
             },
             out_of_reach={device.gpuid for device in shown if device.chassis not in cabled},
         )

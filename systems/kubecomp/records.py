@@ -4,7 +4,7 @@ ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
 
 - ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``, ``nodes`` [name].
 - ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused, and where there are any
-  reasons, removing, lent, releasing}, ``consents``, ``heartbeat``.
+  reasons, removing, lent, releasing, divided}, ``consents``, ``heartbeat``.
 - ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
 - ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
 """
@@ -85,7 +85,8 @@ class NodeReport(Struct, frozen=True):
     """What a node's DevMgr says: healthy GPUIDs it announces, unhealthy ones, holders (GPUID -> pod), consents
     (GPUID -> Consent), refusals (GPUID -> request) and the reasons of those that the host made, what the host is giving
     up, and when (unix s) it last said so. ``lent``: GPUID -> how many pods use parts of it, of those that any uses;
-    ``releasing``: GPUID -> until when (unix s) these may take to go."""
+    ``releasing``: GPUID -> until when (unix s) these may take to go. ``divided``: of the unhealthy ones, those in MIG
+    mode; they may be moved."""
 
     announced: tuple[str, ...] = ()
     unhealthy: tuple[str, ...] = ()
@@ -97,6 +98,7 @@ class NodeReport(Struct, frozen=True):
     removing: Mapping[str, TakenOut] = field(default_factory=dict)
     lent: Mapping[str, int] = field(default_factory=dict)
     releasing: Mapping[str, float] = field(default_factory=dict)
+    divided: tuple[str, ...] = ()
 
     def is_fresh(self, now_s: float, stale_s: float) -> bool:
         """Whether the last heartbeat is recent enough to be believed."""
@@ -190,6 +192,8 @@ def report_data(report: NodeReport) -> dict[str, str]:
         body["lent"] = dict(report.lent)
     if report.releasing:
         body["releasing"] = {gpuid: round(until_s, 3) for gpuid, until_s in report.releasing.items()}
+    if report.divided:
+        body["divided"] = list(report.divided)
     consents = {g: {"request": c.request, "time": round(c.time_s, 3)} for g, c in report.consents.items()}
     return {"report": _dump(body), "consents": _dump(consents), **heartbeat_data(report)}
 
@@ -228,6 +232,7 @@ def _report(text: str | None, consents_text: str | None) -> NodeReport | None:
         removing={gpuid: TakenOut(**entry) for gpuid, entry in body.get("removing", {}).items()},
         lent=body.get("lent", {}),
         releasing=body.get("releasing", {}),
+        divided=tuple(body.get("divided", ())),
     )
 
 

@@ -212,7 +212,7 @@ _RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
 )
 _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     _argv("device-manager"),
-    everywhere=(rule("", ["pods"], ["list"]),),
+    everywhere=(rule("", ["pods"], ["list"]), rule("", ["events"], [*_WATCH, "create", "patch"])),
     in_namespace=(_BOARDS,),
     security=ON_NODE,
     kubelet_folders=True,

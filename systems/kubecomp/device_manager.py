@@ -28,7 +28,7 @@ from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.lent_devices import LentDevices
-from mews.systems.kubecomp.mig_modes import MigModes
+from mews.systems.kubecomp.mig_modes import mig_modes
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim
 from mews.systems.kubecomp.reader import ChassisReader
@@ -95,10 +95,7 @@ class ChassisDeviceManager:
         self._changed = Pulse()
         self._writing = asyncio.Lock()
         self._handover: Handover | None = None
-        self._modes = None
-        if steps is not None and not found.lent_to:
-            poll_s = config.timing.mig_poll_s if config.removal == "orderly" else None
-            self._modes = MigModes(context, node, steps, poll_s=poll_s)
+        self._modes = None if steps is None else mig_modes(context, config, found, steps)
         if steps is not None and config.removal == "orderly":
             self._handover = Handover(
                 steps,

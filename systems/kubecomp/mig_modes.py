@@ -12,9 +12,18 @@ from mews.kube.events import EventRecorder
 from mews.kube.system.gpu_driver import DriverRefusal
 from mews.kube.system.host_steps import HostSteps
 from mews.kube.system.sysfs import NamedByUuid
+from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig
 
 _PATIENCE_S = 5.0
 """A driver that has not answered by then is asked again later."""
+
+
+def mig_modes(context: Context, config: KubeCompConfig, node: NodeConfig, steps: HostSteps) -> MigModes | None:
+    """Those of a node; None where another component hands its devices out. A host that is told of no removal is not
+    asked, either."""
+    if node.lent_to:
+        return None
+    return MigModes(context, node.name, steps, poll_s=config.timing.mig_poll_s if config.removal == "orderly" else None)
 
 
 class MigModes:

@@ -9,7 +9,9 @@ from typing import Any
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore
+from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
+from mews.emulator.host.mig import kept_mode
 from mews.emulator.host.own_slots import OWN
 from mews.names import must_be
 
@@ -26,6 +28,8 @@ class Hosts:
         self._order = {spec.name: EventOrder() for spec in hardware.chassis}
         self._devices = {(spec.name, device.id): device for spec in hardware.chassis for device in spec.devices}
         self._hosts_of = {spec.name: frozenset(spec.ports.values()) for spec in hardware.chassis}
+        self._modes: dict[str, bool] = {}
+        """UUID -> MIG mode of boards that keep it, as it was when they last left a host."""
         cabled = _cabled(hardware)
         self.hosts = {
             spec.name: Host(
@@ -101,9 +105,17 @@ class Hosts:
             if name not in cabled:
                 continue
             if host is before or _has(host, chassis, device):
+                self._note_mode(host, chassis, device)
                 host.unplug(chassis, device, now_s)
         if after is not None:
             after.plug(chassis, self._devices[(chassis, device)], now_s)
+            for function in _on(after, chassis, device):
+                function.mig = function.mig.switched(self._modes.get(function.device.uuid, False))
+
+    def _note_mode(self, host: Host, chassis: str, device: str) -> None:
+        for function in _on(host, chassis, device):
+            if (mode := kept_mode(function)) is not None:
+                self._modes[function.device.uuid] = mode
 
     def _reset(self, chassis: str, now_s: float) -> None:
         """That chassis' table is as at the start."""
@@ -163,7 +175,11 @@ def _cabled(hardware: Hardware) -> dict[str, list[ChassisSpec]]:
 
 
 def _has(host: Host, chassis: str, device: str) -> bool:
-    return any((each.chassis, each.device.id, each.plugged) == (chassis, device, True) for each in host.functions())
+    return any(_on(host, chassis, device))
+
+
+def _on(host: Host, chassis: str, device: str) -> Iterator[Function]:
+    return (f for f in host.functions() if (f.chassis, f.device.id, f.plugged) == (chassis, device, True))
 
 
 def _first(spec: ChassisSpec, host: str) -> list[DeviceSpec]:

@@ -151,3 +151,32 @@ def test_a_board_that_leaves_its_host_has_no_instances_any_more(divided):
     divided.move(H100, "1", "2")
     divided.later(60)
     assert divided.device(H100, divided.other).mig.instances == ()
+
+
+def test_an_ampere_board_takes_its_mode_along_and_a_later_one_forgets_it(pair):
+    for device in (A100, H100):
+        mig(pair, "mode", 1, device=device)
+        pair.move(device, "1", None)
+        pair.later(60)
+        pair.move(device, None, "2")
+        pair.later(60)
+    there = {device: pair.device(device, pair.other).mig for device in (A100, H100)}
+    assert {device: (state.enabled, state.pending) for device, state in there.items()} == {
+        A100: (True, True), H100: (False, False),
+    }  # fmt: skip
+    pair.move(A100, "2", "1")
+    pair.later(60)
+    mig(pair, "mode", 0, device=A100)
+    pair.move(A100, "1", "2")
+    pair.later(60)
+    assert not pair.device(A100, pair.other).mig.enabled
+
+
+def test_a_mode_that_waits_on_an_ampere_board_is_on_where_it_arrives(pair):
+    pair.hold(A100)
+    with pytest.raises(DeviceInUse):
+        mig(pair, "mode", 1, device=A100)
+    assert not pair.device(A100).mig.enabled
+    pair.move(A100, "1", "2")
+    pair.later(60)
+    assert pair.device(A100, pair.other).mig.enabled

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from mews.harness.invariants.agreement import Agreement
@@ -129,15 +131,21 @@ class InvariantJudge:
         self.state.windows.take(line)
         self.state.world.take(line)
         for law in (*self._of_lines, *self._of_events.get((line.layer, line.event), ())):
-            for breach in law.on_line(line, self.state):
-                self._find(law, breach, line.t)
+            try:
+                for breach in law.on_line(line, self.state):
+                    self._find(law, breach, line.t)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the world goes on
+                self._give_up(law, error, line.t, line)
         self.pass_time(line.t)
 
     def pass_time(self, t: float) -> None:
         """Judge what should have happened by now."""
         for law in self._of_time:
-            for breach in law.on_time(t, self.state):
-                self._find(law, breach, t)
+            try:
+                for breach in law.on_time(t, self.state):
+                    self._find(law, breach, t)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the world goes on
+                self._give_up(law, error, t)
 
     def on_sight(self, seen: WatchRecord, t: float) -> None:
         """Judge one event of a watch."""
@@ -150,11 +158,26 @@ class InvariantJudge:
     def on_objects(self, t: float, objects: ClusterObjects) -> None:
         """Judge nodes and pods as they are now."""
         for law in self._of_objects:
-            self._take(law, law.on_objects(t, objects, self.state), t)
+            try:
+                self._take(law, law.on_objects(t, objects, self.state), t)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the world goes on
+                self._give_up(law, error, t)
 
     def conclude(self, breaches: Iterable[Breach], t: float) -> None:
         """Take what the last look at pod resources and the chassis found."""
         self._take(self._agreement, breaches, t)
+
+    def _give_up(self, law: Invariant[Any], error: Exception, t: float, line: Line | None = None) -> None:
+        """A law that fails judges no more, and nothing passes without it; whoever wrote the line goes on."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"the law itself fails: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+        self._of_lines, self._of_time, self._of_objects = (
+            [each for each in laws if each is not law] for laws in (self._of_lines, self._of_time, self._of_objects)
+        )
+        self._of_events = {key: [each for each in laws if each is not law] for key, laws in self._of_events.items()}
+        violation = Violation(law.number, law.name, what, t, line)
+        self.violations.append(violation)
+        self._report(violation)
 
     def _take(self, law: Invariant[Any] | Watches, breaches: Iterable[Breach], t: float) -> None:
         for breach in breaches:

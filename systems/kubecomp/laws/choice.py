@@ -56,6 +56,7 @@ class EnoughFirst(Invariant[RunState]):
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
         self._resource = config.resource
+        self._pools = {node.name: node.pool for node in config.nodes}
         self._judges = not config.faults and config.policy != Policy.NONE
         self._lists: dict[str, Line] = {}
         self._allocatable: dict[str, Line] = {}
@@ -98,11 +99,22 @@ class EnoughFirst(Invariant[RunState]):
         withdrawn = {each.node for each in self._board.all_standing()}
         for node, announced in self._lists.items():
             shown = self._allocatable.get(node)
-            if shown is None or node in withdrawn or line.t - max(announced.t, shown.t) <= KNOWN_S:
+            if (
+                shown is None
+                or node in withdrawn
+                or not self._has_pool(node, asked, line)
+                or line.t - max(announced.t, shown.t) <= KNOWN_S
+            ):
                 continue
             there = min(len(announced.fields["healthy"]), int(shown.fields["new"] or 0))
             if there - self._taken(node, line) >= asked > 0:
                 yield node, announced
+
+    def _has_pool(self, node: str, asked: int, line: Line) -> bool:
+        """Whether the node's pool surely has so many free: pods of other nodes may claim what this one shows."""
+        members = [name for name, pool in self._pools.items() if pool == self._pools.get(node)]
+        shown = sum(len(self._lists[name].fields["healthy"]) for name in members if name in self._lists)
+        return shown - sum(self._taken(name, line) for name in members) >= asked
 
     def _taken(self, node: str, line: Line) -> int:
         """What pods ask that are there, are awaited there, or were until a moment ago."""

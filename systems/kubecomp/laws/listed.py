@@ -19,7 +19,7 @@ what it remembers of a withdrawal, the listings that it wants before it believes
 
 class ListsWhatIsThere(Invariant[RunState]):
     """A node lists as healthy the devices on its port that its host shows as healthy, except devices that are asked
-    back. The law computes this again for each list, for devices that have not changed lately."""
+    back. The law computes this again for each list, for devices that have not changed lately and have one UUID."""
 
     number = 39
     name = "a node announces the healthy devices on its port that nobody asks of it"
@@ -31,6 +31,7 @@ class ListsWhatIsThere(Invariant[RunState]):
         *(("fault", event) for event in ("fired", "cleared")),
         *(("component", event) for event in ("started", "killed", "crashed")),
         *(("chassis", event) for event in (*MOVES, "attach-begun", "detach-begun", "operation-finished", "down", "up")),
+        ("chassis", "device-changed"),
         *(("host", event) for event in HEALTH),
     }
 
@@ -40,6 +41,8 @@ class ListsWhatIsThere(Invariant[RunState]):
         self._lent = {node.name for node in config.nodes if node.lent_to}
         self._place: dict[str, str | None] = {}
         self._healthy: dict[tuple[str, str], bool] = {}
+        self._uuids: dict[tuple[str, str], str] = {}
+        """By host, "" for the chassis, and device: what it calls the device."""
         self._changed: dict[str, Line] = {}
         self._disturbed_s = -math.inf
 
@@ -62,6 +65,7 @@ class ListsWhatIsThere(Invariant[RunState]):
         if line.t > 0.0:
             self._disturbed_s = line.t
         for gpuid, row in line.fields["devices"].items():
+            self._uuids[_host(line), row["gpuid"]] = row.get("uuid", "")
             if line.layer == "chassis":
                 self._place[row["gpuid"]] = row.get("host")
             else:
@@ -70,6 +74,8 @@ class ListsWhatIsThere(Invariant[RunState]):
     def _note(self, line: Line) -> None:
         gpuid = line.fields["gpuid"]
         self._changed[gpuid] = line
+        if "uuid" in line.fields:
+            self._uuids[_host(line), gpuid] = line.fields["uuid"]
         if line.layer == "chassis" and line.event in MOVES:
             self._place[gpuid] = None if line.event == "removed" else line.fields.get("host")
         elif line.layer == "host":
@@ -82,6 +88,7 @@ class ListsWhatIsThere(Invariant[RunState]):
         listed, unclear = set(line.fields["healthy"]), set(line.fields["unhealthy"])
         unclear |= {each.gpuid for each in self._board.all_standing()}
         settled = [gpuid for gpuid in self._place if gpuid not in unclear and self._is_settled(gpuid, line.t - seen_s)]
+        settled = [gpuid for gpuid in settled if self._has_one_name(gpuid, node)]
         due = {gpuid for gpuid in settled if self._place[gpuid] == node and self._healthy.get((node, gpuid))}
         wrong = (
             ("does not announce", due - listed),
@@ -97,9 +104,17 @@ class ListsWhatIsThere(Invariant[RunState]):
                     (node, str(line.number)), f"{node} {how}: {', '.join(devices)}", line, devices[0], after=last
                 )
 
+    def _has_one_name(self, gpuid: str, node: str) -> bool:
+        at_chassis, on_host = self._uuids.get(("", gpuid)), self._uuids.get((node, gpuid))
+        return None in (at_chassis, on_host) or at_chassis == on_host
+
     def _is_settled(self, gpuid: str, by_s: float) -> bool:
         changed = self._changed.get(gpuid)
         return changed is None or changed.t <= by_s
+
+
+def _host(line: Line) -> str:
+    return line.actor.partition("/")[2] if line.layer == "host" else ""
 
 
 def _number(line: Line) -> int:

@@ -231,7 +231,10 @@ class ActsAtOnce(Invariant[RunState]):
     def _late(self, line: Line, gpuid: str, withdrawal: Withdrawal, since: Line, state: RunState) -> Iterator[Breach]:
         asked_s, node = withdrawal.asked.t, withdrawal.node
         waited_s, lists_s = line.t - since.t, since.t - self._kubelets_s.get(node, -math.inf)
-        if lists_s <= self._settle_s and waited_s <= CHECKS * self._check_s + self._settle_s:
+        # A list of no pods is believed once it has been so for a while: after the kubelet's start, or its last pod.
+        is_empty = all(pod.node != node or pod.ended is not None for pod in self._board.pods.values())
+        is_empty = is_empty and since.event == "pod-ended"
+        if (lists_s <= self._settle_s or is_empty) and waited_s <= CHECKS * self._check_s + self._settle_s:
             return
         others = (each for each in self._board.all_standing() if each.node == node and each is not withdrawal)
         if any(others) or since.t - self._left_s.get(node, -LETS_GO_S) < LETS_GO_S:

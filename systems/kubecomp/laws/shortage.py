@@ -10,7 +10,7 @@ from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board, LawPod
 from mews.systems.kubecomp.laws.consent import BY_DESIGN
-from mews.systems.kubecomp.laws.own_detach import LAG, OwnOperation, OwnOperations
+from mews.systems.kubecomp.laws.own_detach import LAG, ORDERLY, OwnOperation, OwnOperations
 from mews.systems.kubecomp.records import EVENT_REASON
 
 STALE = "the published implementation moves what annotations say, however old (contract kubecomp.md 3, point 3)"
@@ -49,8 +49,9 @@ class OnlyForShortage(Invariant[RunState]):
         self._moving: dict[str, str] = {}
         self._struck: set[str] = set()
         self._came: dict[str, tuple[str, Line]] = {}
-        self._edited: dict[str, str | None] = {}
-        """Devices that somebody else put elsewhere, until they are attached: the host that may still announce it."""
+        self._edited: dict[str, tuple[str | None, str | None]] = {}
+        """Devices that somebody else put elsewhere, until they are attached: the host that may still announce it, and
+        the one that has it before Reconfig-Mgr reads so."""
         self._sums: dict[int, tuple[str, Line]] = {}
         """Of a detach, why it is not needed, by what was known as it began."""
         self._asks: list[Line] = []
@@ -94,7 +95,7 @@ class OnlyForShortage(Invariant[RunState]):
         else:
             self._came.pop(gpuid, None)
         if line.event in ("edited", "removed"):
-            self._edited[gpuid] = line.fields.get("old_host")
+            self._edited[gpuid] = line.fields.get("old_host"), line.fields.get("host")
         elif line.event == "attached":
             self._edited.pop(gpuid, None)
 
@@ -122,7 +123,7 @@ class OnlyForShortage(Invariant[RunState]):
             sated, off = self._sums.pop(own.line.number, None), self._onward.pop(own.line.number, None)
             if own.move is not None and off is None:
                 yield from self._moved(own, own.move, sated, known_s)
-            elif own.move is not None and off is not None:
+            elif own.move is not None and off is not None and not state.excused(ORDERLY, off.t):
                 yield from self._moved_on(own, own.move, off, known_s)
         if self._own.is_idle:
             self._sums.clear()  # What is left is an operator's doing.
@@ -200,7 +201,7 @@ class OnlyForShortage(Invariant[RunState]):
             return None
         asked = {each.gpuid for each in self._board.all_standing() if each.node == node}
         came = {gpuid: line for gpuid, (host, line) in self._came.items() if host == node}
-        edited = {gpuid for gpuid, host in self._edited.items() if host == node}
+        edited = {gpuid for gpuid, hosts in self._edited.items() if node in hosts}
         there = {*self._board.announced.get(node, {}).get(self._resource, ()), *came} - asked - edited
         live = (each for each in self._board.pods.values() if each.ended is None)
         theirs = [each for each in live if each is pod or node in (each.node, each.target)]

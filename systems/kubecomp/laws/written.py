@@ -40,6 +40,7 @@ class WrittenFirst(Invariant[RunState]):
         self._board = board
         self._known = UNWRITTEN if config.has(KubeCompFault.NO_JOURNAL) else ""
         self._own = OwnOperations(config, board)
+        self._poll_s = config.timing.pool_poll_s
         self._tried: dict[str, int] = {}
         """Of a device's last move (the number of its line), the target was tried."""
         self._broken_off = -1
@@ -119,5 +120,7 @@ class WrittenFirst(Invariant[RunState]):
         if pod is None or pod.uid != move.fields["uid"] or pod.bound is not None or pod.ended is not None:
             return False
         eased = self._board.eased.get(move.fields["target_node"])
-        is_eased = eased is not None and eased.number > move.number
+        # By somebody else's edit it has more once the chassis is read again.
+        since_s = move.t - self._poll_s if eased is not None and eased.event == "edited" else move.t
+        is_eased = eased is not None and (eased.number > move.number or since_s <= eased.t < move.t)
         return pod.target == move.fields["target_node"] and not is_eased and self._broken_off < move.number

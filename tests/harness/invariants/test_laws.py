@@ -1,10 +1,11 @@
 """Laws of a system's protocol: which lines they are given, what a breach names, and what is known by design."""
 
+import pytest
 from msgspec.structs import replace
 
 from mews.harness.invariants.systems import judged_systems
 from mews.kube.system.configured import ConfiguredSystem
-from mews.kube.system.invariant import Breach, Invariant
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 from tests.harness.invariants.stream import Stream
 from tests.harness.invariants.test_systems import TOY
 
@@ -59,3 +60,23 @@ def test_what_a_published_system_breaks_by_design_is_no_violation_and_is_reporte
     assert 91 not in {one.invariant for one in judge.violations}
     (known,) = judge.known
     assert known.as_dict()["known"] == "the published design over-commits"
+
+
+@pytest.mark.parametrize("hook", ["on_line", "on_time", "on_objects"])
+def test_a_law_that_fails_is_a_violation_and_judges_no_more_and_whoever_wrote_the_line_goes_on(hook, monkeypatch):
+    calls = []
+
+    def fails(*given):
+        calls.append(hook)
+        raise KeyError("nope")
+
+    monkeypatch.setattr(DetachAfterAttach, hook, fails)
+    _, judge = judged()
+    objects = ClusterObjects({}, {}, 0.0)
+    for _ in range(2):
+        judge.on_objects(9.0, objects)
+    (violation,) = [one for one in judge.violations if one.invariant == 91 and "itself" in one.what]
+    assert violation.what.startswith("the law itself fails: KeyError: 'nope' (test_laws.py:")
+    assert (violation.first is not None) is (hook == "on_line")
+    assert calls == [hook]
+    assert judge.state.world.devices["0-000200"].host is None

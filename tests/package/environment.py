@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,9 +75,19 @@ def lend(environment: Environment, wheel: Path, extras: Sequence[str]) -> None:
         for name in {Path(str(file)).parts[0] for file in found.files or () if ".." not in Path(str(file)).parts}:
             source, link = Path(str(found.locate_file(name))), lent / name
             if source.exists() and not link.exists() and name != "__pycache__":
-                link.symlink_to(source)
+                _bring(source, link)
     [site] = environment.root.glob("lib/python*/site-packages")
     (site / "lent.pth").write_text(f"{lent}\n")
+
+
+def _bring(source: Path, link: Path) -> None:
+    """A link; of a clone below /tmp the files themselves, since a process pod sees nothing there that nobody names."""
+    if Path("/tmp") not in source.parents:
+        link.symlink_to(source)
+    elif source.is_dir():
+        shutil.copytree(source, link, copy_function=os.link)
+    else:
+        os.link(source, link)
 
 
 def needed_by(wheel: Path, extras: Sequence[str]) -> list[Distribution]:

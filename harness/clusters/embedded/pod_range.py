@@ -7,20 +7,22 @@ import socket
 from mews.harness.errors import Lacks
 
 _FIRST, _LAST = 77, 253
+_PORT = 65533
+"""Of the socket that is the lock; its address has no pod."""
 
 
 class PodRange:
     """Holds 127.N.0.0/16 and 127.N+1.0.0/16 (a pod's own address and its 127.0.0.1), from 127.77 on.
 
-    An abstract unix socket is the lock: like loopback, it belongs to a network namespace, and the kernel frees it even
-    if the process is killed. Raises Lacks if every range is taken.
+    A UDP socket that nobody reads is the lock: like loopback, it belongs to a network namespace, and the kernel frees
+    it even if the process is killed. Raises Lacks if every range is taken.
     """
 
     def __init__(self) -> None:
-        self._lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._lock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         for second in range(_FIRST, _LAST + 1, 2):
             try:
-                self._lock.bind(f"\0mews-pods-127.{second}")
+                self._lock.bind((f"127.{second}.255.254", _PORT))
             except OSError:
                 continue
             self.prefix = f"127.{second}"

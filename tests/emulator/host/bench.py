@@ -10,13 +10,13 @@ from mews.emulator.host.tree import HostTree
 MODELS = ("V100", "A100", "H100", "T4")
 
 
-def hardware(profile="instant", kinds=("GPU",) * 4, ports=("1", "1", "1", "2"), models=MODELS):
+def hardware(profile="instant", kinds=("GPU",) * 4, ports=("1", "1", "1", "2"), models=()):
     devices = [
         {
             "id": f"{n:06d}",
             "uuid": f"{kind}-00000000-0000-4000-8000-{n:012d}",
             "kind": kind,
-            "model": models[n % len(models)],
+            "model": (models or MODELS)[n % len(models or MODELS)],
             "serial": f"13200{n:08d}",
             "port": port,
         }

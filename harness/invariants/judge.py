@@ -175,7 +175,7 @@ class InvariantJudge:
             [each for each in laws if each is not law] for laws in (self._of_lines, self._of_time, self._of_objects)
         )
         self._of_events = {key: [each for each in laws if each is not law] for key, laws in self._of_events.items()}
-        violation = Violation(law.number, law.name, what, t, line)
+        violation = Violation(law.number, law.name, what, t, line, has_failed=True)
         self.violations.append(violation)
         self._report(violation)
 

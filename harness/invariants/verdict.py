@@ -12,7 +12,7 @@ from mews.harness.journal import Line
 class Violation(Struct, frozen=True):
     """A breach that no fault excuses; ``t`` in seconds from the start, when it was found. ``first`` is the line that
     broke the law, ``after`` the line that had to come before it. ``known``: why a published system breaks it by
-    design, "" where that is no excuse."""
+    design, "" where that is no excuse. ``has_failed``: the law itself raised an exception, so nobody has judged."""
 
     invariant: int
     name: str
@@ -21,10 +21,11 @@ class Violation(Struct, frozen=True):
     first: Line | None
     after: Line | None = None
     known: str = ""
+    has_failed: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """For the JSON report: ``first`` and ``after`` are journal lines with their numbers; ``known`` is there where a
-        published system breaks the law by design."""
+        published system breaks the law by design, ``hasFailed`` where the law raised an exception."""
         document = {
             "invariant": self.invariant,
             "name": self.name,
@@ -33,7 +34,8 @@ class Violation(Struct, frozen=True):
             "first": _numbered(self.first),
             "after": _numbered(self.after),
         }
-        return document | ({"known": self.known} if self.known else {})
+        known = {"known": self.known} if self.known else {}
+        return document | known | ({"hasFailed": True} if self.has_failed else {})
 
     def __str__(self) -> str:
         broke = f"; first broken by line {self.first.number}: {self.first.as_json()}" if self.first else ""

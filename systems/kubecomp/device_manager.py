@@ -7,7 +7,7 @@ that Reconfig-Mgr asks for, takes them off the host, and consents once nobody ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, is_terminal, key_of
@@ -27,6 +27,7 @@ from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.handover import Handover
+from mews.systems.kubecomp.host_view import Confirm, HostView
 from mews.systems.kubecomp.lent_devices import LentDevices
 from mews.systems.kubecomp.mig_modes import mig_modes
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
@@ -44,9 +45,6 @@ from mews.systems.kubecomp.records import (
     report_data,
     withdraw_requests,
 )
-
-Confirm = Callable[[Sequence[LocalDevice]], Awaitable[Sequence[LocalDevice]]]
-"""Which of the devices that the chassis has put on its ports the host sees; only these are announced."""
 
 _REGISTER_RETRY_S = 1.0
 
@@ -74,7 +72,6 @@ class ChassisDeviceManager:
         self._node: NodeConfig = found
         self._link = link
         self._pod_resources = pod_resources
-        self._confirm = confirm
         self._indexed = {entry.name: entry for entry in config.chassis if entry.name in found.ports}
         self._mine = sorted(name for name in found.ports if name in chassis)
         self._reader = ChassisReader({name: chassis[name] for name in self._mine}, config, context.log)
@@ -93,6 +90,7 @@ class ChassisDeviceManager:
         self._ready = asyncio.Event()
         self._asked = Pulse()
         self._changed = Pulse()
+        self._host_view = HostView(confirm, self._changed.beat)
         self._writing = asyncio.Lock()
         self._handover: Handover | None = None
         self._modes = None if steps is None else mig_modes(context, config, found, steps)
@@ -158,7 +156,7 @@ class ChassisDeviceManager:
             if self._handover is not None:
                 is_whole = all(map(self._reader.has_seen, self._mine))
                 self._handover.watch(here, round_begun=begun, is_whole=is_whole)
-            seen = here if self._confirm is None else await self._confirm(here)
+            seen = await self._host_view.look(here, lambda: self._of_my_chassis(on_my_ports=False))
             if self._modes is not None:
                 is_quiet = not (self._book.has_withdrawn or self._book.out)
                 self._book.divide(await self._modes.look(seen, is_quiet=is_quiet))
@@ -195,15 +193,17 @@ class ChassisDeviceManager:
     def _attached(self) -> list[LocalDevice]:
         """What the chassis has on this node's ports; looked through again once a reading has shown anything new."""
         if self._here[0] != self._reader.version:
-            here = [
-                LocalDevice(self._indexed[name].gpuid(found.device), found.uuid, name, found.device)
-                for name in self._mine
-                for found in self._reader.devices(name)
-                if found.port == self._node.ports[name]
-            ]
-            self._here = (self._reader.version, here)
-            self._on_ports = {device.gpuid: device for device in here}
+            self._here = (self._reader.version, self._of_my_chassis(on_my_ports=True))
+            self._on_ports = {device.gpuid: device for device in self._here[1]}
         return self._here[1]
+
+    def _of_my_chassis(self, *, on_my_ports: bool) -> list[LocalDevice]:
+        return [
+            LocalDevice(self._indexed[name].gpuid(found.device), found.uuid, name, found.device)
+            for name in self._mine
+            for found in self._reader.devices(name)
+            if (found.port == self._node.ports[name]) is on_my_ports
+        ]
 
     # The kubelet
 
@@ -428,6 +428,7 @@ class ChassisDeviceManager:
                 lent=self._lent_out(),
                 releasing=self._releasing(),
                 divided=book.divided(),
+                strays=self._host_view.strays,
             )
             await self._board.write(f"{NODE_PREFIX}{self._node.name}", self._data_of(report))
 

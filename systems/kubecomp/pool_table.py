@@ -42,8 +42,9 @@ class PoolTable:
         return dict(sorted(found.items()))
 
     def attached(self, node: str) -> int:
-        """How many usable devices are on the node's ports. One that the node has called unhealthy counts no more until
-        the node announces it as healthy or it has left the node: a table that is not certain yet shows it still."""
+        """How many usable devices are on the node's ports, or are there by what its host shows. One that the node has
+        called unhealthy counts no more until the node announces it as healthy or it has left the node: a table that is
+        not certain yet shows it still."""
         cabled, report = self._topology.node(node), self._view.report(node)
         here: set[str] = set()
         for name, port in cabled.ports.items() if cabled else ():
@@ -52,7 +53,7 @@ class PoolTable:
             here.update(chassis.gpuid(entry.device) for entry in entries if entry.port == port)
         broken = here & {*self._broken.get(node, ()), *report.unhealthy} - set(report.announced)
         self._broken[node] = broken
-        return len(here - broken)
+        return len((here | set(report.strays)) - broken)
 
     def candidates(
         self,
@@ -113,6 +114,10 @@ def _holdings(report: NodeReport, now_s: float, timing: Timing) -> NodeHoldings:
 
 
 def _elsewhere(shown: Iterable[PoolDevice], reports: Mapping[str, NodeReport]) -> set[str]:
-    """What a node announces that the last readings show somewhere else: these are old, or its report is."""
-    at = {gpuid: node for node, report in reports.items() for gpuid in report.announced}
-    return {device.gpuid for device in shown if at.get(device.gpuid, device.node) != device.node}
+    """What a host shows, or a node announces, that the last readings show somewhere else: these are old, or the report
+    is. Where both nodes have it, the one that the readings name is believed."""
+    at: dict[str, set[str]] = {}
+    for node, report in reports.items():
+        for gpuid in (*report.announced, *report.strays):
+            at.setdefault(gpuid, set()).add(node)
+    return {device.gpuid for device in shown if device.node not in at.get(device.gpuid, {device.node})}

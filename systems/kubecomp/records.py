@@ -4,7 +4,7 @@ ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
 
 - ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``, ``nodes`` [name].
 - ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused, and where there are any
-  reasons, removing, lent, releasing, divided}, ``consents``, ``heartbeat``.
+  reasons, removing, lent, releasing, divided, strays}, ``consents``, ``heartbeat``.
 - ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
 - ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
 """
@@ -86,7 +86,7 @@ class NodeReport(Struct, frozen=True):
     (GPUID -> Consent), refusals (GPUID -> request) and the reasons of those that the host made, what the host is giving
     up, and when (unix s) it last said so. ``lent``: GPUID -> how many pods use parts of it, of those that any uses;
     ``releasing``: GPUID -> until when (unix s) these may take to go. ``divided``: of the unhealthy ones, those in MIG
-    mode; they may be moved."""
+    mode; they may be moved. ``strays``: what the host shows although the node's chassis put it elsewhere."""
 
     announced: tuple[str, ...] = ()
     unhealthy: tuple[str, ...] = ()
@@ -99,6 +99,7 @@ class NodeReport(Struct, frozen=True):
     lent: Mapping[str, int] = field(default_factory=dict)
     releasing: Mapping[str, float] = field(default_factory=dict)
     divided: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()
 
     def is_fresh(self, now_s: float, stale_s: float) -> bool:
         """Whether the last heartbeat is recent enough to be believed."""
@@ -194,6 +195,8 @@ def report_data(report: NodeReport) -> dict[str, str]:
         body["releasing"] = {gpuid: round(until_s, 3) for gpuid, until_s in report.releasing.items()}
     if report.divided:
         body["divided"] = list(report.divided)
+    if report.strays:
+        body["strays"] = list(report.strays)
     consents = {g: {"request": c.request, "time": round(c.time_s, 3)} for g, c in report.consents.items()}
     return {"report": _dump(body), "consents": _dump(consents), **heartbeat_data(report)}
 
@@ -233,6 +236,7 @@ def _report(text: str | None, consents_text: str | None) -> NodeReport | None:
         lent=body.get("lent", {}),
         releasing=body.get("releasing", {}),
         divided=tuple(body.get("divided", ())),
+        strays=tuple(body.get("strays", ())),
     )
 
 

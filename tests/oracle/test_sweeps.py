@@ -48,6 +48,7 @@ def test_no_world_without_a_wrong_component_has_a_violation(cases):
         pytest.param("schedule:1092", id="chassis and host know a device by two UUIDs"),
         pytest.param("schedule:908", id="pods on other nodes claim what a node shows"),
         pytest.param("schedule:1975", id="the last pod of a node ends as a device is asked for"),
+        pytest.param("schedule:1415", id="an old table puts a device where its host no longer has it"),
         pytest.param("schedule:gpushare:16", id="a chassis has lost the UUID of a shared GPU"),
         pytest.param("schedule:koordinator:236", id="a whole GPU by the name of NVIDIA's plugin"),
     ],

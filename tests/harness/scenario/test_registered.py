@@ -43,6 +43,10 @@ class Never(Invariant):
         if line.layer == "step" and line.event == "begun":
             yield Breach(("step",), "a step begins", line)
 
+class Unable(Never):
+    def on_line(self, line, state):
+        raise KeyError(line.event)
+
 class Low(Never):
     number = 7
 """
@@ -92,6 +96,16 @@ def test_an_invariant_that_the_scenario_names_is_judged(written):
 def test_its_breach_can_be_expected(written):
     text = "invariants: ['coffee_things:Never']\nexpects: [100]\nsteps: [{coffee_things:BREW: 1}]\n"
     assert run(written(text)).verdict == "passed"
+
+
+def test_an_invariant_that_fails_itself_is_not_the_breach_that_was_expected(written):
+    result = run(written("invariants: ['coffee_things:Unable']\nexpects: [100]\nsteps: [{coffee_things:BREW: 1}]\n"))
+    assert result.verdict == "failed"
+    assert "invariant 100 was expected to be broken, and was not" in result.reason
+    (violation,) = result.violations
+    assert violation["hasFailed"] is True
+    assert "expected" not in violation
+    assert violation["what"].startswith("the law itself fails: KeyError:")
 
 
 @pytest.mark.parametrize(

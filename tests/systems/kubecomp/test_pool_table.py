@@ -41,6 +41,13 @@ def test_what_another_node_announces_is_not_taken_from_where_the_table_shows_it(
     assert offered() == ["0-a"]
     assert offered(n1=("0-a",)) == []
     assert offered(n2=("0-a",)) == (["0-a"] if at else [])
+    assert offered(n1=("0-a",), n2=("0-a",)) == (["0-a"] if at else [])
+
+
+def test_what_the_host_of_another_node_shows_is_neither_taken_nor_missing_there() -> None:
+    shown = table("n2", {"n1": NodeReport(strays=("0-a",))})
+    assert shown.candidates(POD, excluded=(), now_s=0.0, timing=Timing()) == ()
+    assert [shown.attached(node) for node in PORTS] == [1, 1, 0]
 
 
 def test_a_device_that_its_node_has_called_unhealthy_counts_no_more_though_the_table_shows_it_still() -> None:

@@ -7,6 +7,7 @@ import pytest
 from mews.kube.system.files import FolderTree
 from mews.kube.system.sysfs import SysfsConfirm
 from mews.kube.system.vital_product_data import vendor_field
+from mews.systems.kubecomp.host_view import HostView
 from mews.systems.kubecomp.node_devices import LocalDevice
 
 UUID = "GPU-16a0c321-0000-4000-8000-000000000001"
@@ -149,3 +150,38 @@ def test_a_device_without_a_uuid_is_not_looked_for(root):
         return await SysfsConfirm(FolderTree(root))(devices)
 
     assert [device.uuid for device in asyncio.run(main())] == ["", UUID]
+
+
+def strays(root, *looks, others=()):
+    """What each look calls strays, as ``looks`` say what is on the ports, and how often that was told."""
+    told = []
+
+    async def main():
+        view, shown = HostView(SysfsConfirm(FolderTree(root)), lambda: told.append(1)), []
+        for here in looks:
+            await view.look(here, lambda: others)
+            shown.append(view.strays)
+        return shown, len(told)
+
+    return asyncio.run(main())
+
+
+def test_a_device_that_the_table_takes_off_the_ports_is_looked_for_until_it_comes_back_or_has_gone(root):
+    here, none = [gpu()], []
+    assert strays(root, here, none, none, here) == ([(), ("0-001300",), ("0-001300",), ()], 2)
+    assert strays(root, [gpu("GPU-nobody")], none) == ([(), ()], 0)
+    assert strays(root, none, others=[gpu()]) == ([("0-001300",)], 1)
+    assert strays(root, here, none, others=[gpu("GPU-other")])[0] == [(), ("0-001300",)]
+
+
+def test_a_device_that_goes_after_the_table_said_so_is_no_stray_any_more(root):
+    async def main():
+        view = HostView(SysfsConfirm(FolderTree(root)), lambda: None)
+        await view.look([gpu()], lambda: ())
+        await view.look(none := [], lambda: ())
+        before = view.strays
+        (root / "proc/driver/nvidia/gpus/0000:44:00.0").rename(root / "gone")
+        await view.look(none, lambda: ())
+        return before, view.strays
+
+    assert asyncio.run(main()) == (("0-001300",), ())

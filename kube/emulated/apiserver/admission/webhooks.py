@@ -271,7 +271,8 @@ def replace_object(store: Store, attributes: AdmissionAttributes, matched: Kind,
     else:
         new = received(matched, patched)
         new["apiVersion"], new["kind"] = attributes.kind.resource.api_version, attributes.kind.resource.kind
-        store.rules(attributes.kind).default(new)
+        if (default := store.rules(attributes.kind).default) is not None:
+            default(new)
     if new == attributes.obj:
         return False
     attributes.obj = new

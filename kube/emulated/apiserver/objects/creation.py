@@ -17,6 +17,7 @@ from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Ad
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.metadata_faults import new_faults
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
+from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
 from mews.kube.emulated.apiserver.types.decoding import decoder
@@ -74,9 +75,8 @@ def create(
     rules = store.rules(kind)
     if kind.status and not rules.keeps_status:
         _forget_status(kind, obj)
-    rules.default(obj)
     now = store.timestamp()
-    rules.default_times(obj, now)
+    fill_in(rules, obj, now)
     if managed:
         metadata["managedFields"] = list(managed)
     else:
@@ -93,15 +93,14 @@ def create(
         metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = request.once("name", lambda: store.new_name(metadata["generateName"]))
-    request.warnings.extend(rules.warn_early(obj))
-    rules.birth(obj)
-    rules.author(obj, request.identity)
-    rules.admit(store, kind, obj)
-    rules.give(store, kind, obj, "", request.dry_run)
-    faults = rules.revise(new_faults(rules.metadata, obj, rules.validate))
+    _prepare(store, kind, rules, obj, request)
+    faults = new_faults(rules.metadata, obj, rules.validate)
+    if rules.reword is not None:
+        faults = rules.reword(faults)
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
-    request.warnings.extend(rules.warn(obj, None))
+    if rules.warn is not None:
+        request.warnings.extend(rules.warn(obj, None))
     key = (metadata.get("namespace", ""), metadata["name"])
     known = store.find(kind, *key)
     if known is not None:
@@ -111,7 +110,8 @@ def create(
     if "uid" not in metadata:  # an object that refers to itself has one already
         metadata["uid"] = request.once("uid", store.new_uid)
     metadata["creationTimestamp"] = now
-    rules.stamp_birth(obj, now)
+    if rules.stamp_create is not None:
+        rules.stamp_create(obj, now)
     if kind.generation:
         metadata["generation"] = 1
     store.admission.validate(store, attributes)
@@ -121,6 +121,26 @@ def create(
         attributes.settle()
         obj = store.commit(kind, key, stored)
     return view_of(kind).show(obj)
+
+
+def fill_in(rules: KindRules[Any], obj: Object, now: str) -> None:
+    """Defaults, and times that default to now."""
+    if rules.default is not None:
+        rules.default(obj)
+    if rules.default_times is not None:
+        rules.default_times(obj, now)
+
+
+def _prepare(store: Store, kind: Kind, rules: KindRules[Any], obj: Object, request: WriteRequest) -> None:
+    """What a kind does to a new object between admission and validation."""
+    if rules.warn_early is not None:
+        request.warnings.extend(rules.warn_early(obj))
+    if rules.prepare_create is not None:
+        rules.prepare_create(obj, request.identity)
+    if rules.admit is not None:
+        rules.admit(store, kind, obj)
+    if rules.allocate is not None:
+        rules.allocate(store, kind, obj, "", request.dry_run)
 
 
 def _check_definition_stays(store: Store, kind: Kind) -> None:

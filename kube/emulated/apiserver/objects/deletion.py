@@ -72,7 +72,7 @@ def options_body(options: DeleteOptions, request: WriteRequest) -> dict[str, Any
 
 def _carry_out(store: Store, kind: Kind, old: Object, marked: Object, *, gone: bool) -> Object:
     key = (old["metadata"].get("namespace", ""), old["metadata"]["name"])
-    graceful = store.rules(kind).grace(old, 0) is not None
+    graceful = store.rules(kind).check_graceful_delete is not None
     last = old
     if marked != old and (graceful or not gone):
         last = store.commit(kind, key, marked)
@@ -85,12 +85,13 @@ def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Ob
     """The object with what the deletion writes into its metadata."""
     new: Object = clone(old)
     metadata = new["metadata"]
-    mark = store.rules(kind).mark
-    if mark is not None and "deletionTimestamp" not in metadata:
-        mark(new, store.timestamp())
+    rules = store.rules(kind)
+    if rules.mark_deleted is not None and "deletionTimestamp" not in metadata:
+        rules.mark_deleted(new, store.timestamp())
         return new
     _mark_finalizers(metadata, options.propagation or ("Orphan" if kind.orphans else None))
-    grace_s = store.rules(kind).grace(old, options.grace_period_s)
+    checked = rules.check_graceful_delete
+    grace_s = None if checked is None else checked(old, options.grace_period_s)
     if "deletionTimestamp" in metadata:
         current_s = metadata.get("deletionGracePeriodSeconds") or 0
         if grace_s is not None and options.grace_period_s is not None and grace_s < current_s:
@@ -105,14 +106,18 @@ def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Ob
         metadata["deletionGracePeriodSeconds"] = grace_s or 0
     if metadata.get("generation"):
         metadata["generation"] += 1
-    store.rules(kind).default(new)
+    if rules.default is not None:
+        rules.default(new)
     return new
 
 
 def is_held(store: Store, kind: Kind, obj: Object) -> bool:
     """Whether an object that is being deleted still stays: by its finalizers, its grace, or its kind's rules."""
     metadata = obj["metadata"]
-    return bool(metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds") or store.rules(kind).held(obj))
+    if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
+        return True
+    kept = store.rules(kind).is_held
+    return kept is not None and kept(obj)
 
 
 def _mark_finalizers(metadata: Object, propagation: str | None) -> None:

@@ -13,7 +13,7 @@ from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.api.strategic import go_text, strategic_merge
 from mews.kube.client.port import Patch
-from mews.kube.emulated.apiserver.objects.creation import create, place, received
+from mews.kube.emulated.apiserver.objects.creation import create, fill_in, place, received
 from mews.kube.emulated.apiserver.objects.deletion import is_held
 from mews.kube.emulated.apiserver.objects.merging import merge_keys
 from mews.kube.emulated.apiserver.objects.recording import record
@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import fixed_faults, updated_faults
+from mews.kube.emulated.apiserver.store.metadata_faults import UpdateCheck, fixed_faults, updated_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.rules import KindRules
@@ -225,25 +225,30 @@ def _write(
         _leave(rules.metadata.status_leaves, new["metadata"], old["metadata"])
     fixed = fixed_faults(old["metadata"], new["metadata"])
     _inherit(old, new)
-    rules.inherit(new, old)
-    rules.default(new)
+    if rules.prepare_update is not None:
+        rules.prepare_update(new, old)
     now = store.timestamp()
-    rules.default_times(new, now)
-    rules.stamp(new, old, now)
+    fill_in(rules, new, now)
+    if rules.stamp_update is not None:
+        rules.stamp_update(new, old, now)
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)
     store.admission.mutate(store, attributes)
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
-    rules.give(store, kind, new, subresource, request.dry_run)
-    faults = rules.revise(_faults(rules, new, old, subresource, fixed))
+    if rules.allocate is not None:
+        rules.allocate(store, kind, new, subresource, request.dry_run)
+    faults = _faults(rules, new, old, subresource, fixed)
+    if rules.reword is not None:
+        faults = rules.reword(faults)
     if faults:
         raise refusals.invalid(kind, name, faults)
-    request.warnings.extend(rules.warn(new, old))
+    if rules.warn is not None:
+        request.warnings.extend(rules.warn(new, old))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     # In the version of the request, as upstream compares: what the stored version does not know makes a generation too.
-    changed = kind.generation and subresource in _OF_THE_SPEC and (_spec_changed(old, new) or rules.renewed(new, old))
+    changed = kind.generation and subresource in _OF_THE_SPEC and _makes_generation(rules, new, old)
     asked = new
     old, new = stored, stored_form(kind, new)
     if new == old and not (changed and kind.forms is not None):
@@ -263,6 +268,11 @@ def _write(
         store.commit(kind, key, None)
         return new
     return store.commit(kind, key, new)
+
+
+def _makes_generation(rules: KindRules[Any], new: Object, old: Object) -> bool:
+    made = rules.makes_generation
+    return _spec_changed(old, new) or (made is not None and made(new, old))
 
 
 _SCALE = ("autoscaling", "v1", "Scale")
@@ -313,18 +323,24 @@ def _faults(
     """What is wrong with the change, in the order in which upstream looks."""
     checks, is_status = rules.metadata, subresource == "status"
     sequence = checks.on_status if is_status else checks.on_update
-    own: Callable[[], Sequence[FieldError]] = partial(rules.validate, new)
-    if is_status and rules.validate_status is not None:
-        own = partial(rules.validate_status, new, old)
-    elif rules.validate_change is not None:
-        own = partial(rules.validate_change, new, old, subresource)
-    elif not subresource and "o" not in sequence:
-        sequence += "oc"
+    own = None if rules.validate is None else partial(rules.validate, new)
+    if is_status and rules.validate_status_update is not None:
+        own = partial(rules.validate_status_update, new, old)
+    elif rules.validate_update is not None:
+        own = partial(rules.validate_update, new, old, subresource)
+    elif not subresource and UpdateCheck.OBJECT not in sequence:
+        sequence += (UpdateCheck.OBJECT, UpdateCheck.CHANGE)
     elif subresource and not is_status:
-        sequence = "".join(letter for letter in sequence if letter in "wu")
-    if "o" not in sequence:
-        sequence += "o"
-    return updated_faults(sequence, checks, new, old, fixed, {"o": own, "c": partial(rules.compare, new, old)})
+        sequence = tuple(check for check in sequence if check not in (UpdateCheck.OBJECT, UpdateCheck.CHANGE))
+    if UpdateCheck.OBJECT not in sequence:
+        sequence += (UpdateCheck.OBJECT,)
+    compare = None if rules.compare is None else partial(rules.compare, new, old)
+    others = {UpdateCheck.OBJECT: own or _no_errors, UpdateCheck.CHANGE: compare or _no_errors}
+    return updated_faults(sequence, checks, new, old, fixed, others)
+
+
+def _no_errors() -> Sequence[FieldError]:
+    return ()
 
 
 def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: bool) -> None:

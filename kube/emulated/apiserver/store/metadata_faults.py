@@ -6,7 +6,8 @@ once more by the kind's own validation. A kind's ``MetadataChecks`` say what tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from msgspec import Struct
@@ -54,15 +55,23 @@ def anyhow_named(_obj: Object, _text: str, _prefix: bool) -> list[str]:
     return []
 
 
+class UpdateCheck(Enum):
+    """One thing that the validation of an update looks at."""
+
+    METADATA = "the whole of the metadata (ValidateObjectMeta)"
+    METADATA_UPDATE = "what an update may change of the metadata (ValidateObjectMetaUpdate)"
+    OBJECT = "the rest of the object"
+    CHANGE = "what is changed in the rest of the object"
+
+
 class MetadataChecks(Struct, frozen=True):
-    """What a kind's own validation asks of metadata. ``on_update`` and ``on_status`` are sequences: ``w`` looks at the
-    whole of the metadata, ``u`` at what an update may change of it, ``o`` at the rest of the object, ``c`` at what is
-    changed there; where they say no ``o``, that comes last."""
+    """What a kind's own validation asks of metadata. ``on_update`` and ``on_status`` are what it looks at, one after
+    the other; where they do not say ``OBJECT``, that comes last."""
 
     name_texts: NameTexts = subdomain_named
     on_create: bool = True
-    on_update: str = "u"
-    on_status: str = "u"
+    on_update: tuple[UpdateCheck, ...] = (UpdateCheck.METADATA_UPDATE,)
+    on_status: tuple[UpdateCheck, ...] = (UpdateCheck.METADATA_UPDATE,)
     plain_finalizers: bool = False
     """Whether any qualified finalizer will do, where others must be of a domain or be standard ones."""
     status_leaves: Sequence[str] = ()
@@ -79,37 +88,41 @@ def created_faults(checks: MetadataChecks, obj: Object) -> list[FieldError]:
     return _created(checks, obj, _FaultsByPart(obj["metadata"]))
 
 
-def new_faults(checks: MetadataChecks, obj: Object, own: Callable[[Object], Sequence[FieldError]]) -> list[FieldError]:
+def new_faults(
+    checks: MetadataChecks, obj: Object, own: Callable[[Object], Sequence[FieldError]] | None
+) -> list[FieldError]:
     """What is wrong with a new object: what the kind's own validation finds, ``own`` of the rest, and where that is
     nothing, what is asked of all kinds' objects."""
     parts = _FaultsByPart(obj["metadata"])
-    return [*_created(checks, obj, parts), *own(obj)] or _whole(obj, segment_named, True, parts)
+    return [*_created(checks, obj, parts), *(own(obj) if own is not None else ())] or _whole(
+        obj, segment_named, True, parts
+    )
 
 
 def updated_faults(
-    sequence: str,
+    sequence: Iterable[UpdateCheck],
     checks: MetadataChecks,
     new: Object,
     old: Object,
     fixed: Sequence[FieldError],
-    others: Mapping[str, Callable[[], Sequence[FieldError]]],
+    others: Mapping[UpdateCheck, Callable[[], Sequence[FieldError]]],
 ) -> list[FieldError]:
     """What is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata and
-    may not, ``others``: how the letters that are not about metadata look."""
+    may not, ``others``: what the checks that are not about metadata do."""
     parts, changes = _FaultsByPart(new["metadata"]), fixed
     if old["metadata"].get("deletionTimestamp"):
         changes = [*_late_finalizer_faults(old["metadata"], new["metadata"]), *fixed]
     found = _whole(new, segment_named, True, parts)
     found += changes
     found += parts.of_update(True)
-    for letter in sequence:
-        if letter == "w":
+    for check in sequence:
+        if check is UpdateCheck.METADATA:
             found += _whole(new, checks.name_texts, checks.plain_finalizers, parts)
-        elif letter == "u":
+        elif check is UpdateCheck.METADATA_UPDATE:
             found += changes
             found += parts.of_update(checks.plain_finalizers)
         else:
-            found += others[letter]()
+            found += others[check]()
     return found
 
 

@@ -219,7 +219,9 @@ class Store:
                 share_parts(new)
         change = self.shelf(kind).put(key, new, self._version)
         old = change.old
-        self.rules(kind).committed(self, old, new)
+        after_commit = self.rules(kind).after_commit
+        if after_commit is not None:
+            after_commit(self, old, new)
         for listener in list(self._listeners):
             listener(kind, old, new)
         return new if new is not None else change.left()

@@ -27,6 +27,7 @@ from mews.kube.emulated.apiserver.objects.rules.later_rules import (
 from mews.kube.emulated.apiserver.store.metadata_faults import (
     MetadataChecks,
     NameTexts,
+    UpdateCheck,
     anyhow_named,
     dns_1035_named,
     label_named,
@@ -107,9 +108,11 @@ RULES: Mapping[str, str] = {
 }
 """``module:attribute`` in this package."""
 
-_UPDATES: Mapping[str, tuple[str, ...]] = {
-    "": ("events", "poddisruptionbudgets.policy"),
-    "w": (
+_WHOLE, _UPDATE = UpdateCheck.METADATA, UpdateCheck.METADATA_UPDATE
+_OBJECT, _CHANGE = UpdateCheck.OBJECT, UpdateCheck.CHANGE
+_UPDATES: Mapping[tuple[UpdateCheck, ...], tuple[str, ...]] = {
+    (): ("events", "poddisruptionbudgets.policy"),
+    (_WHOLE,): (
         "limitranges",
         "endpointslices.discovery.k8s.io",
         "flowschemas.flowcontrol.apiserver.k8s.io",
@@ -119,10 +122,10 @@ _UPDATES: Mapping[str, tuple[str, ...]] = {
         "validatingadmissionpolicybindings.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     ),
-    "wowoc": ("persistentvolumes", "csinodes.storage.k8s.io"),
-    "ww": ("volumeattachments.storage.k8s.io",),
-    "ucwo": ("configmaps", "secrets", "ingressclasses.networking.k8s.io"),
-    "uw": (
+    (_WHOLE, _OBJECT, _WHOLE, _OBJECT, _CHANGE): ("persistentvolumes", "csinodes.storage.k8s.io"),
+    (_WHOLE, _WHOLE): ("volumeattachments.storage.k8s.io",),
+    (_UPDATE, _CHANGE, _WHOLE, _OBJECT): ("configmaps", "secrets", "ingressclasses.networking.k8s.io"),
+    (_UPDATE, _WHOLE): (
         "endpoints",
         "pods",
         "serviceaccounts",
@@ -130,7 +133,7 @@ _UPDATES: Mapping[str, tuple[str, ...]] = {
         "apiservices.apiregistration.k8s.io",
         "ingresses.networking.k8s.io",
     ),
-    "wouc": (
+    (_WHOLE, _OBJECT, _UPDATE, _CHANGE): (
         "namespaces",
         "jobs.batch",
         "csistoragecapacities.storage.k8s.io",
@@ -138,16 +141,16 @@ _UPDATES: Mapping[str, tuple[str, ...]] = {
         "runtimeclasses.node.k8s.io",
         "ipaddresses.networking.k8s.io",
     ),
-    "wu": (
+    (_WHOLE, _UPDATE): (
         "nodes",
         "certificatesigningrequests.certificates.k8s.io",
         "deviceclasses.resource.k8s.io",
         "resourceclaims.resource.k8s.io",
         "resourceclaimtemplates.resource.k8s.io",
     ),
-    "wouoc": ("replicationcontrollers", "networkpolicies.networking.k8s.io"),
-    "wuw": ("persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"),
-    "wowouc": (
+    (_WHOLE, _OBJECT, _UPDATE, _OBJECT, _CHANGE): ("replicationcontrollers", "networkpolicies.networking.k8s.io"),
+    (_WHOLE, _UPDATE, _WHOLE): ("persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"),
+    (_WHOLE, _OBJECT, _WHOLE, _OBJECT, _UPDATE, _CHANGE): (
         "clusterrolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
         "rolebindings.rbac.authorization.k8s.io",
@@ -157,14 +160,14 @@ _UPDATES: Mapping[str, tuple[str, ...]] = {
 """What an update's own validation looks at, one after the other (``MetadataChecks.on_update``), where not the update of
 the metadata and then the rest: as the update strategies of pkg/registry call the validation of pkg/apis."""
 
-_STATUS_UPDATES: Mapping[str, tuple[str, ...]] = {
-    "": (
+_STATUS_UPDATES: Mapping[tuple[UpdateCheck, ...], tuple[str, ...]] = {
+    (): (
         "cronjobs.batch",
         "poddisruptionbudgets.policy",
         "flowschemas.flowcontrol.apiserver.k8s.io",
         "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     ),
-    "wu": ("certificatesigningrequests.certificates.k8s.io",),
+    (_WHOLE, _UPDATE): ("certificatesigningrequests.certificates.k8s.io",),
 }
 """The same for a status that is written."""
 
@@ -223,9 +226,9 @@ def _of(name: str, qualified: str, group: str) -> Rules:
     leaves: tuple[str, ...] = _entry(_STATUS_LEAVES, qualified, ())
     checks = MetadataChecks(
         name_texts=_load(named) if isinstance(named, str) else named,
-        on_create=qualified not in _UPDATES[""],
-        on_update=_entry(_UPDATES, qualified, "u"),
-        on_status=_entry(_STATUS_UPDATES, qualified, "u"),
+        on_create=qualified not in _UPDATES[()],
+        on_update=_entry(_UPDATES, qualified, (_UPDATE,)),
+        on_status=_entry(_STATUS_UPDATES, qualified, (_UPDATE,)),
         plain_finalizers=group in _PLAIN_FINALIZERS,
         status_leaves=leaves,
     )
@@ -246,15 +249,18 @@ def _entry(table: Mapping[E, tuple[str, ...]], qualified: str, usual: E) -> E:
 
 def _later(rules: Rules, kind: Kind) -> Rules:
     """The rules as a later release has them."""
-    warn, revise = warnings_of(kind.release, kind.qualified, rules.warn), revision(kind.release, kind.qualified)
-    validate = faults_of(kind.release, kind.qualified, rules.validate)
-    status = status_faults_of(kind.release, kind.qualified, rules.validate_status)
-    change = change_faults_of(kind.release, kind.qualified, rules.validate_change)
-    hooks = {"validate": validate, "validate_change": change, "validate_status": status}
-    since, reference = STAMPS.get(kind.qualified, ("", ""))
-    if since and minor(kind.release) >= minor(since):
-        hooks["stamp"] = _load(reference)
-    return replace(rules, warn=warn, revise=revise or rules.revise, **hooks)
+    release, name = kind.release, kind.qualified
+    since, reference = STAMPS.get(name, ("", ""))
+    stamp = _load(reference) if since and minor(release) >= minor(since) else rules.stamp_update
+    return replace(
+        rules,
+        warn=warnings_of(release, name, rules.warn),
+        reword=revision(release, name) or rules.reword,
+        validate=faults_of(release, name, rules.validate),
+        validate_update=change_faults_of(release, name, rules.validate_update),
+        validate_status_update=status_faults_of(release, name, rules.validate_status_update),
+        stamp_update=stamp,
+    )
 
 
 def _kept(kind: Kind) -> Resource:
@@ -270,7 +276,7 @@ def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     if kind.qualified in GATED_HOOKS:
         gate, hooks = GATED_HOOKS[kind.qualified]
         if gates.on(gate):
-            rules = replace(rules, **{hook: _load(reference) for hook, reference in hooks.items()})
+            rules = replace(rules, **{hook: each and _load(each) for hook, each in hooks.items()})
     if kind.release != DEFAULT:
         rules = _later(rules, kind)
     if drop is None:
@@ -279,6 +285,7 @@ def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
 
     def dropped_and_defaulted(obj: Object) -> None:
         drop(obj)
-        default(obj)
+        if default is not None:
+            default(obj)
 
     return replace(rules, default=dropped_and_defaulted)

@@ -238,4 +238,4 @@ def _status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, validate=_faults, validate_change=_change_faults, validate_status=_status_faults)
+RULES = Rules(default=_default, validate=_faults, validate_update=_change_faults, validate_status_update=_status_faults)

@@ -31,17 +31,17 @@ _BLOCK = re.compile(rb"-----BEGIN ([^\n-]*)-----\r?\n(.*?)-----END \1-----", re.
 _IDENTITY = ("username", "uid", "groups", "extra")
 
 
-def _author(request: Object, user: User) -> None:
+def _prepare_create(request: Object, user: User) -> None:
     """What it says of its author itself does not count."""
     spec = {name: value for name, value in request["spec"].items() if name not in _IDENTITY}
     request["spec"] = {**spec, **user.info()}
 
 
-def _inherit(new: Object, old: Object) -> None:
+def _prepare_update(new: Object, old: Object) -> None:
     new["spec"] = clone(old["spec"])
 
 
-def _stamp(new: Object, old: Object, now: str) -> None:
+def _stamp_update(new: Object, old: Object, now: str) -> None:
     """Conditions that do not say since when they hold have held for as long as the old one of that status."""
     known = {(each.get("type"), each.get("status")): each for each in (old.get("status") or {}).get("conditions") or ()}
     for condition in (new.get("status") or {}).get("conditions") or ():
@@ -171,10 +171,10 @@ def _of_type(request: Object, kind: str) -> list[Part]:
 
 
 RULES = Rules(
-    author=_author,
-    inherit=_inherit,
-    stamp=_stamp,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    stamp_update=_stamp_update,
     validate=_faults,
-    validate_change=_change_faults,
-    validate_status=_status_faults,
+    validate_update=_change_faults,
+    validate_status_update=_status_faults,
 )

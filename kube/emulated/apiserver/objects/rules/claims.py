@@ -96,7 +96,7 @@ def _is_claim_or_snapshot(source: Part) -> bool:
     return (source.get("kind"), source.get("apiGroup") or "") in _SIMPLE_SOURCES
 
 
-def _inherit_claim(claim: Object, old: Object) -> None:
+def _prepare_claim_update(claim: Object, old: Object) -> None:
     """A source that the claim has had may be named in the simple form, whatever it is."""
     if any(old["spec"].get(name) is not None for name in ("dataSource", "dataSourceRef")):
         _normalize(claim["spec"])
@@ -259,10 +259,10 @@ def _key_faults(path: str, name: str) -> list[FieldError]:
 
 RULES = Rules(
     default=_default_claim,
-    inherit=_inherit_claim,
+    prepare_update=_prepare_claim_update,
     validate=_claim_faults,
-    validate_change=_claim_change_faults,
-    validate_status=_claim_status_faults,
+    validate_update=_claim_change_faults,
+    validate_status_update=_claim_status_faults,
     warn=_claim_warnings,
 )
 
@@ -313,9 +313,9 @@ def _volume_warnings(volume: Object, _: Object | None) -> list[str]:
 
 VOLUMES = Rules(
     warn=_volume_warnings,
-    stamp=_stamp_phase,
-    stamp_birth=_stamp_volume,
+    stamp_update=_stamp_phase,
+    stamp_create=_stamp_volume,
     validate=_volume_faults,
     compare=_compare_volume,
-    validate_status=lambda _new, _old: [],
+    validate_status_update=lambda _new, _old: [],
 )

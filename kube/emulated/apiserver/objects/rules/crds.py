@@ -13,6 +13,7 @@ from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_fau
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
 from mews.kube.emulated.apiserver.store.metadata_faults import subdomain_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.custom import formats, internal
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _default(crd: Object) -> None:
         service.setdefault("port", 443)
 
 
-def _birth(crd: Object) -> None:
+def _prepare_create(crd: Object, _: User) -> None:
     stored = [version.get("name", "") for version in crd["spec"].get("versions") or () if version.get("storage")]
     accepted = {"plural": "", "kind": ""}  # until the names have been looked at, with the commit
     crd["status"] = {
@@ -46,7 +47,7 @@ def _birth(crd: Object) -> None:
     }
 
 
-def _inherit(crd: Object, old: Object) -> None:
+def _prepare_update(crd: Object, old: Object) -> None:
     """The storage version of a changed definition joins those that objects may be stored in."""
     stored = [version.get("name", "") for version in crd["spec"].get("versions") or () if version.get("storage")]
     status = crd.get("status") or {}
@@ -55,7 +56,7 @@ def _inherit(crd: Object, old: Object) -> None:
         crd["status"] = {**status, "storedVersions": [*known, stored[0]]}
 
 
-def _validate_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
+def _validate_update(new: Object, old: Object, subresource: str) -> list[FieldError]:
     if not subresource:
         return definition_faults(new, old)
     accepted = (new.get("status") or {}).get("acceptedNames") or {}
@@ -153,7 +154,7 @@ def _columns(given: Iterable[Mapping[str, Any]]) -> Iterator[Column]:
         )
 
 
-def _committed(store: Store, old: Object | None, new: Object | None) -> None:
+def _after_commit(store: Store, old: Object | None, new: Object | None) -> None:
     """Names that are free are taken with the commit, and the kind is established with them."""
     _serve(store, old, new)
     if new is not None and is_deleting(new) and (old is None or not is_deleting(old)):
@@ -200,11 +201,11 @@ def named_by_plural_and_group(crd: Object, text: str, prefix: bool) -> list[str]
 
 RULES = Rules(
     default=_default,
-    birth=_birth,
+    prepare_create=_prepare_create,
     validate=definition_faults,
-    validate_change=_validate_change,
+    validate_update=_validate_update,
     warn=_warnings,
-    inherit=_inherit,
-    mark=crd_cleanup.mark,
-    committed=_committed,
+    prepare_update=_prepare_update,
+    mark_deleted=crd_cleanup.mark,
+    after_commit=_after_commit,
 )

@@ -38,12 +38,12 @@ def custom_rules(kind: Kind) -> Rules:
     schema = kind.schema
     definition = f"{kind.plural}.{kind.resource.group}"
 
-    def committed(store: Store, _old: Object | None, new: Object | None) -> None:
+    def after_commit(store: Store, _old: Object | None, new: Object | None) -> None:
         if new is None:  # the definition may have waited for it
             crd_cleanup.finish(store, definition, kind)
 
     if schema is None:
-        return Rules(warn=_finalizer_warnings, committed=committed, metadata=CUSTOM)
+        return Rules(warn=_finalizer_warnings, after_commit=after_commit, metadata=CUSTOM)
     ruled = cel_rules.has_rules(schema)
     has_scale = kind.subresource("scale") is not None
 
@@ -64,7 +64,7 @@ def custom_rules(kind: Kind) -> Rules:
         found += [*embedded.embedded_faults(obj, schema), *trees.repeated(obj, schema)]
         return rule_faults(found, obj, None)
 
-    def validate_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    def validate_update(new: Object, old: Object, subresource: str) -> list[FieldError]:
         if subresource == "status":
             part = (schema.get("properties") or {}).get("status")
             found = []
@@ -82,16 +82,16 @@ def custom_rules(kind: Kind) -> Rules:
             found += trees.repeated(new, schema)
         return rule_faults(found, new, old)
 
-    def renewed(new: Object, old: Object) -> bool:
+    def makes_generation(new: Object, old: Object) -> bool:
         return not kind.status and new.get("status") != old.get("status")
 
     return Rules(
         default=default,
         validate=validate,
-        validate_change=validate_change,
-        renewed=renewed,
+        validate_update=validate_update,
+        makes_generation=makes_generation,
         warn=_finalizer_warnings,
-        committed=committed,
+        after_commit=after_commit,
         metadata=CUSTOM,
     )
 

@@ -26,7 +26,7 @@ def _default_time(rule: Object, now: str) -> None:
     default_taint_time(rule["spec"].get("taint"), now)
 
 
-def stamp(new: Object, old: Object, now: str) -> None:
+def stamp_update(new: Object, old: Object, now: str) -> None:
     """From 1.36 on another effect counts from now, unless the client says since when."""
     taint, before = (checks.part_of(each["spec"], "taint") for each in (new, old))
     if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
@@ -61,4 +61,4 @@ def _status_faults(new: Object, _old: Object) -> list[FieldError]:
 
 sharing_faults = partial(_faults, shares=True)
 """Where devices may be shared (DRAConsumableCapacity)."""
-RULES = Rules(default_times=_default_time, validate=_faults, validate_status=_status_faults)
+RULES = Rules(default_times=_default_time, validate=_faults, validate_status_update=_status_faults)

@@ -83,11 +83,11 @@ class _ClaimRules:
         """Of claims."""
         return Rules(
             default=_default_claim,
-            inherit=drop_deallocated,
+            prepare_update=drop_deallocated,
             admit=partial(_check_claim, others=self.claim_faults),
             validate=self.claim_faults,
-            validate_change=self.claim_change_faults,
-            validate_status=claim_status_faults,
+            validate_update=self.claim_change_faults,
+            validate_status_update=claim_status_faults,
         )
 
     def templates(self) -> Rules:
@@ -96,12 +96,12 @@ class _ClaimRules:
             default=_default_template,
             admit=partial(_check_template, others=self.template_faults),
             validate=self.template_faults,
-            validate_change=self.template_change_faults,
+            validate_update=self.template_change_faults,
         )
 
     def classes(self) -> Rules:
         """Of device classes."""
-        return Rules(validate=self.class_faults, validate_change=self.class_change_faults)
+        return Rules(validate=self.class_faults, validate_update=self.class_change_faults)
 
     def claim_faults(self, claim: Object) -> list[FieldError]:
         return list(claim_spec_faults(claim["spec"], "spec", shares=self._shares))
@@ -308,4 +308,4 @@ _PLAIN, _SHARING = _ClaimRules(shares=False), _ClaimRules(shares=True)
 CLAIMS, CLAIM_TEMPLATES, CLASSES = _PLAIN.claims(), _PLAIN.templates(), _PLAIN.classes()
 SHARING_CLAIMS, SHARING_TEMPLATES, SHARING_CLASSES = _SHARING.claims(), _SHARING.templates(), _SHARING.classes()
 """Where devices may be shared (DRAConsumableCapacity)."""
-SLICES = Rules(default_times=_default_taint_times, validate=_slice_faults, validate_change=_slice_change_faults)
+SLICES = Rules(default_times=_default_taint_times, validate=_slice_faults, validate_update=_slice_change_faults)

@@ -50,16 +50,16 @@ def _drop_image_volumes(spec: dict[str, Any]) -> None:
 DROPS: Mapping[str, Drop] = {"core/v1.PodSpec": _drop_from_pod}
 """Struct -> what is dropped of it beside its fields."""
 
-GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "statefulsets.apps": ("MaxUnavailableStatefulSet", {"inherit": "base:PLAIN.inherit", "birth": "base:PLAIN.birth"}),
-    "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", {"inherit": "base:PLAIN.inherit"}),
-    "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", {"inherit": "base:PLAIN.inherit"}),
+GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str | None]]] = {
+    "statefulsets.apps": ("MaxUnavailableStatefulSet", {"prepare_update": None, "prepare_create": None}),
+    "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", {"prepare_update": None}),
+    "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", {"prepare_update": None}),
     **{
         kind: ("DRAConsumableCapacity", {hook: f"devices:{rules}.{hook}" for hook in hooks})
         for kind, rules, hooks in (
-            ("deviceclasses.resource.k8s.io", "SHARING_CLASSES", ("validate", "validate_change")),
-            ("resourceclaims.resource.k8s.io", "SHARING_CLAIMS", ("admit", "validate", "validate_change")),
-            ("resourceclaimtemplates.resource.k8s.io", "SHARING_TEMPLATES", ("admit", "validate", "validate_change")),
+            ("deviceclasses.resource.k8s.io", "SHARING_CLASSES", ("validate", "validate_update")),
+            ("resourceclaims.resource.k8s.io", "SHARING_CLAIMS", ("admit", "validate", "validate_update")),
+            ("resourceclaimtemplates.resource.k8s.io", "SHARING_TEMPLATES", ("admit", "validate", "validate_update")),
         )
     },
     "devicetaintrules.resource.k8s.io": (
@@ -68,4 +68,4 @@ GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "csinodes.storage.k8s.io": ("MutableCSINodeAllocatableCount", {"compare": "storage:compare_identities"}),
 }
-"""Kind -> a gate, and what stands in the place of hooks of its rules where the gate is on."""
+"""Kind -> a gate, and what stands in the place of hooks of its rules where the gate is on (None: nothing)."""

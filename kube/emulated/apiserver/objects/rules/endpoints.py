@@ -226,4 +226,4 @@ def _slice_warnings(endpoint_slice: Object, _: Object | None) -> list[str]:
 
 
 ENDPOINTS = Rules(validate=_endpoints_faults, warn=_endpoints_warnings)
-SLICES = Rules(default=_forget_topology, warn=_slice_warnings, validate=_slice_faults, validate_change=_slice_change)
+SLICES = Rules(default=_forget_topology, warn=_slice_warnings, validate=_slice_faults, validate_update=_slice_change)

@@ -101,5 +101,5 @@ def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
 
 
 RULES = Rules(default=_default, validate=_legacy_faults)
-NEW_EVENTS = Rules(default=_default, validate=_new_faults, validate_change=_change_new)
+NEW_EVENTS = Rules(default=_default, validate=_new_faults, validate_update=_change_new)
 """Those of ``events.k8s.io``."""

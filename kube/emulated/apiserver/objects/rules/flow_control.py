@@ -249,6 +249,8 @@ def _bits(queues: int, hand: int) -> int:
 
 
 SCHEMAS = Rules(
-    committed=schema_committed, validate=_schema_faults, validate_status=lambda new, _: [*_status_faults(new)]
+    after_commit=schema_committed, validate=_schema_faults, validate_status_update=lambda new, _: [*_status_faults(new)]
 )
-LEVELS = Rules(committed=level_committed, validate=_level_faults, validate_status=lambda new, _: [*_status_faults(new)])
+LEVELS = Rules(
+    after_commit=level_committed, validate=_level_faults, validate_status_update=lambda new, _: [*_status_faults(new)]
+)

@@ -95,5 +95,5 @@ def _secret_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return [*found, *_fixed_faults(new, old), *_validate_secret(new)]
 
 
-CONFIGMAPS = Rules(validate=_validate_configmap, validate_change=_configmap_change)
-SECRETS = Rules(default=_default_secret, validate=_validate_secret, validate_change=_secret_change)
+CONFIGMAPS = Rules(validate=_validate_configmap, validate_update=_configmap_change)
+SECRETS = Rules(default=_default_secret, validate=_validate_secret, validate_update=_secret_change)

@@ -23,6 +23,7 @@ from mews.kube.releases.release_data import minor, read
 
 Revise = Callable[[list[FieldError]], list[FieldError]]
 Warn = Callable[[Object, "Object | None"], list[str]]
+Validate = Callable[[Object], list[FieldError]]
 
 
 class _Row(Struct, frozen=True):
@@ -129,11 +130,13 @@ _WARNINGS: Mapping[str, tuple[str, Warn]] = {
 """Kind -> since which release there are further warnings, and which."""
 
 
-def warnings_of(release: str, qualified: str, known: Warn) -> Warn:
+def warnings_of(release: str, qualified: str, known: Warn | None) -> Warn | None:
     """The warnings of a kind in a release: the first one's, and what later ones added."""
-    since, more = _WARNINGS.get(qualified, ("", known))
-    if not since or minor(release) < minor(since):
+    since, more = _WARNINGS.get(qualified, ("", None))
+    if more is None or minor(release) < minor(since):
         return known
+    if known is None:
+        return more
     return lambda new, old: [*known(new, old), *more(new, old)]
 
 
@@ -158,7 +161,7 @@ def _slice_faults(resource_slice: Object) -> list[FieldError]:
     return [refusals.bad("spec", "", "only one of `sharedCounters` or `devices` is allowed")]
 
 
-_FAULTS: Mapping[str, tuple[str, Callable[[Object], list[FieldError]]]] = {
+_FAULTS: Mapping[str, tuple[str, Validate]] = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.37", _level_faults),
     "resourceslices.resource.k8s.io": ("1.35", _slice_faults),
 }
@@ -166,18 +169,18 @@ _FAULTS: Mapping[str, tuple[str, Callable[[Object], list[FieldError]]]] = {
 
 
 STAMPS: Mapping[str, tuple[str, str]] = {
-    "devicetaintrules.resource.k8s.io": ("1.36", "device_taint_rules:stamp"),
+    "devicetaintrules.resource.k8s.io": ("1.36", "device_taint_rules:stamp_update"),
 }
 """Kind -> since which release an update stamps times, and the hook."""
 
 
-def faults_of(
-    release: str, qualified: str, known: Callable[[Object], list[FieldError]]
-) -> Callable[[Object], list[FieldError]]:
+def faults_of(release: str, qualified: str, known: Validate | None) -> Validate | None:
     """The validation of a kind in a release: the first one's, and what later ones added."""
-    since, more = _FAULTS.get(qualified, ("", known))
-    if not since or minor(release) < minor(since):
+    since, more = _FAULTS.get(qualified, ("", None))
+    if more is None or minor(release) < minor(since):
         return known
+    if known is None:
+        return more
     return lambda obj: [*known(obj), *more(obj)]
 
 

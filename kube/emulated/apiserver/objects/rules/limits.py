@@ -135,4 +135,4 @@ def _name_limits(store: Store, _kind: Kind, limits: Object) -> None:
 
 
 LIMIT_RANGES = Rules(default=_default_limits, admit=_name_limits, validate=_limit_faults)
-BUDGETS = Rules(validate=_budget_faults, validate_status=_budget_status_faults)
+BUDGETS = Rules(validate=_budget_faults, validate_status_update=_budget_status_faults)

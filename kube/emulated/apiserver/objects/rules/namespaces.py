@@ -18,6 +18,7 @@ from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.metadata_faults import standard_finalizer_faults
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
+from mews.kube.emulated.apiserver.store.users import User
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -36,13 +37,13 @@ def _default(namespace: Object) -> None:
     namespace["status"] = {**status, "phase": "Terminating"} if deleting else status
 
 
-def _birth(namespace: Object) -> None:
+def _prepare_create(namespace: Object, _: User) -> None:
     _default(namespace)  # one with a generated name has its label from now
     finalizers = namespace["spec"].get("finalizers") or []
     namespace["spec"]["finalizers"] = [*finalizers, *([] if _FINALIZER in finalizers else [_FINALIZER])]
 
 
-def _held(namespace: Object) -> bool:
+def _is_held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
@@ -206,9 +207,9 @@ def _change_faults(new: Object, _: Object, subresource: str) -> list[FieldError]
 
 RULES = Rules(
     default=_default,
-    birth=_birth,
-    held=_held,
+    prepare_create=_prepare_create,
+    is_held=_is_held,
     validate=_finalizer_faults,
-    validate_change=_change_faults,
-    validate_status=_status_faults,
+    validate_update=_change_faults,
+    validate_status_update=_status_faults,
 )

@@ -303,8 +303,8 @@ def _range_change(new: Object, old: Object, _: str) -> list[FieldError]:
 
 INGRESSES = Rules(
     validate=_new_ingress_faults,
-    validate_change=lambda new, _old, _part: _ingress_faults(new),
-    validate_status=_balancer_faults,
+    validate_update=lambda new, _old, _part: _ingress_faults(new),
+    validate_status_update=_balancer_faults,
 )
 CLASSES = Rules(default=_default_class, validate=_class_faults, compare=_compare_class)
 
@@ -331,4 +331,4 @@ def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
 
 
 ADDRESSES = Rules(validate=_address_faults, compare=_compare_address)
-RANGES = Rules(validate=_range_faults, validate_change=_range_change, validate_status=lambda _new, _old: [])
+RANGES = Rules(validate=_range_faults, validate_update=_range_change, validate_status_update=lambda _new, _old: [])

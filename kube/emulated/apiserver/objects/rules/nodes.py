@@ -110,8 +110,8 @@ def _warn(node: Object, _: Object | None) -> list[str]:
 RULES = Rules(
     default=_default,
     validate=_node_faults,
-    validate_change=_change_faults,
-    validate_status=_status_faults,
+    validate_update=_change_faults,
+    validate_status_update=_status_faults,
     warn=_warn,
     keeps_status=True,
 )

@@ -115,6 +115,8 @@ def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
 
 
-REVISIONS = Rules(validate=_revision_faults, validate_change=_revision_change)
+REVISIONS = Rules(validate=_revision_faults, validate_update=_revision_change)
 RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
-API_SERVICES = Rules(committed=api_service_committed, validate=_service_faults, validate_status=_service_status_faults)
+API_SERVICES = Rules(
+    after_commit=api_service_committed, validate=_service_faults, validate_status_update=_service_status_faults
+)

@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_sta
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.users import User
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -94,7 +95,7 @@ def _agree_on_address(status: dict[str, Any]) -> None:
         status["podIP"] = several[0].get("ip", "")
 
 
-def _birth(pod: Object) -> None:
+def _prepare_create(pod: Object, _: User) -> None:
     spec = pod["spec"]
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
     prepare(pod)
@@ -124,7 +125,7 @@ def _created_faults(pod: Object) -> list[FieldError]:
 # Deletion
 
 
-def _grace(pod: Object, asked_s: int | None) -> int:
+def _check_graceful_delete(pod: Object, asked_s: int | None) -> int:
     if not node_name_of(pod) or is_terminal(pod):
         return 0
     grace_s = pod["spec"].get("terminationGracePeriodSeconds", 30) if asked_s is None else asked_s
@@ -139,10 +140,10 @@ RULES = Rules(
     warn=_warn,
     default=_default,
     warn_early=armor_warnings,
-    birth=_birth,
+    prepare_create=_prepare_create,
     admit=_admit,
     validate=_created_faults,
-    validate_change=subresource_faults,
-    validate_status=pod_status_faults,
-    grace=_grace,
+    validate_update=subresource_faults,
+    validate_status_update=pod_status_faults,
+    check_graceful_delete=_check_graceful_delete,
 )

@@ -319,5 +319,5 @@ def _action_faults(actions: list[str], path: str) -> Iterator[FieldError]:
         yield required(path, "at least one validation action is required")
 
 
-POLICIES = Rules(default=_default_policy, validate=_policy_faults, validate_status=policy_status_faults)
+POLICIES = Rules(default=_default_policy, validate=_policy_faults, validate_status_update=policy_status_faults)
 BINDINGS = Rules(default=_default_binding, validate=_binding_faults)

@@ -53,9 +53,9 @@ def _change(new: Object, old: Object, _: str) -> list[FieldError]:
     return _compare(new, old)
 
 
-def _stamp_birth(priority_class: Object, _: str) -> None:
+def _stamp_create(priority_class: Object, _: str) -> None:
     """The first generation is the last: no update makes another."""
     priority_class["metadata"]["generation"] = 1
 
 
-RULES = Rules(stamp_birth=_stamp_birth, validate=_validate, validate_change=_change)
+RULES = Rules(stamp_create=_stamp_create, validate=_validate, validate_update=_change)

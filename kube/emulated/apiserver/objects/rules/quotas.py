@@ -138,4 +138,4 @@ def _operator_faults(expression: Mapping[str, Any], path: str) -> Iterator[Field
         yield refusals.bad(f"{path}.operator", operator, "not a valid selector operator")
 
 
-RULES = Rules(validate=_quota_faults, compare=_compare, validate_status=_status_faults)
+RULES = Rules(validate=_quota_faults, compare=_compare, validate_status_update=_status_faults)

@@ -71,7 +71,7 @@ def begin(spec: Spec) -> None:
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if alone else "SingleStack")
 
 
-def give(store: Store, kind: Kind, service: Object, *, dry_run: bool) -> list[FieldError]:
+def allocate(store: Store, kind: Kind, service: Object, *, dry_run: bool) -> list[FieldError]:
     """Addresses, families and ports that it has not got yet, or why it does not get those that it asks for.
 
     Raises ``ServerError`` for a node port that an update asks for twice, as upstream.

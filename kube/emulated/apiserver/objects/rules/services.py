@@ -54,13 +54,13 @@ def _default(service: Object) -> None:
             port["targetPort"] = port["port"]
 
 
-def _give(store: Store, kind: Kind, service: Object, subresource: str, dry_run: bool) -> None:
+def _allocate(store: Store, kind: Kind, service: Object, subresource: str, dry_run: bool) -> None:
     spec = service["spec"]
     if subresource or spec["type"] == "ExternalName":
         return
     service_allocation.begin(spec)
     wrong = list(cluster_address_faults(spec)) or family_faults(spec)
-    if wrong := wrong or service_allocation.give(store, kind, service, dry_run=dry_run):
+    if wrong := wrong or service_allocation.allocate(store, kind, service, dry_run=dry_run):
         raise refusals.invalid(kind, service["metadata"].get("name", ""), wrong)
 
 
@@ -290,7 +290,7 @@ def _shown(protocol: str, port: int) -> dict[str, Any]:
     return {"Name": "", "Protocol": protocol, **nothing}
 
 
-def _inherit(new: Object, old: Object) -> None:
+def _prepare_update(new: Object, old: Object) -> None:
     """What it was given stays, but for what depends on its type."""
     drop_of_type(new["spec"], old["spec"])
     service_allocation.keep(new["spec"], old["spec"])
@@ -382,11 +382,11 @@ def _warn(new: Object, _: Object | None) -> list[str]:
 
 RULES = Rules(
     default=_default,
-    give=_give,
+    allocate=_allocate,
     validate=_faults,
-    validate_change=_change_faults,
-    validate_status=_status_faults,
-    inherit=_inherit,
-    committed=service_committed,
+    validate_update=_change_faults,
+    validate_status_update=_status_faults,
+    prepare_update=_prepare_update,
+    after_commit=service_committed,
     warn=_warn,
 )

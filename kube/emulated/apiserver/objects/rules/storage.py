@@ -263,10 +263,10 @@ def _compare_capacity(new: Object, old: Object) -> list[FieldError]:
 
 
 CLASSES = Rules(validate=_class_faults, compare=_compare_class)
-ATTRIBUTES_CLASSES = Rules(validate=_attributes_class_faults, validate_change=_attributes_class_change)
+ATTRIBUTES_CLASSES = Rules(validate=_attributes_class_faults, validate_update=_attributes_class_change)
 ATTACHMENTS = Rules(
     validate=lambda attachment: _attachment_faults(attachment) + _new_attachment_faults(attachment),
-    validate_change=_attachment_change,
+    validate_update=_attachment_change,
 )
 NODES = Rules(validate=_node_faults, compare=_compare_node)
 DRIVERS = Rules(default=_default_driver, validate=_csi_driver_faults, compare=_compare_driver)

@@ -34,6 +34,7 @@ from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
 )
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.decoding import zero
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _default_daemon_set(daemon_set: Object) -> None:
     _rolling(daemon_set["spec"]["updateStrategy"], maxUnavailable=1, maxSurge=0)
 
 
-def _birth_daemon_set(daemon_set: Object) -> None:
+def _prepare_daemon_set(daemon_set: Object, _: User) -> None:
     _note_template(daemon_set, 1)
 
 
@@ -242,28 +243,28 @@ def _keep_gate_shut(new: Object, old: Object) -> None:
 
 DEPLOYMENTS = Rules(
     warn=_warn_of_name,
-    inherit=_keep_gate_shut,
-    validate_status=deployment_status_faults,
-    renewed=_is_annotated_anew,
+    prepare_update=_keep_gate_shut,
+    validate_status_update=deployment_status_faults,
+    makes_generation=_is_annotated_anew,
     default=_default_deployment,
     validate=deployment_faults,
     compare=_selector_change,
 )
 REPLICA_SETS = Rules(
     warn=_warn_of_name,
-    inherit=_keep_gate_shut,
-    validate_status=replica_set_status_faults,
+    prepare_update=_keep_gate_shut,
+    validate_status_update=replica_set_status_faults,
     default=_default_pods,
     validate=replica_set_faults,
     compare=_selector_change,
 )
 DAEMON_SETS = Rules(
     warn=_warn,
-    validate_status=daemon_set_status_faults,
+    validate_status_update=daemon_set_status_faults,
     default=_default_daemon_set,
-    birth=_birth_daemon_set,
+    prepare_create=_prepare_daemon_set,
     validate=daemon_set_faults,
-    validate_change=_daemon_set_change,
+    validate_update=_daemon_set_change,
 )
 
 
@@ -271,6 +272,10 @@ def _close_gates(new: Object, old: Object) -> None:
     """MaxUnavailableStatefulSet is off by default in 1.34: nobody gets the field who did not have it."""
     if _max_unavailable(old) is None:
         _shut(new)
+
+
+def _prepare_stateful_set(stateful_set: Object, _: User) -> None:
+    _shut(stateful_set)
 
 
 def _shut(stateful_set: Object) -> None:
@@ -285,16 +290,16 @@ def _max_unavailable(stateful_set: Object) -> Any:
 
 STATEFUL_SETS = Rules(
     warn=_warn_of_claims,
-    inherit=_close_gates,
-    birth=_shut,
+    prepare_update=_close_gates,
+    prepare_create=_prepare_stateful_set,
     default=_default_stateful_set,
     validate=stateful_set_faults,
-    validate_change=stateful_set_change_faults,
-    validate_status=stateful_set_status_faults,
+    validate_update=stateful_set_change_faults,
+    validate_status_update=stateful_set_status_faults,
 )
 REPLICATION_CONTROLLERS = Rules(
     warn=_warn_of_old,
-    validate_status=replica_set_status_faults,
+    validate_status_update=replica_set_status_faults,
     default=_default_replication_controller,
     validate=replication_controller_faults,
 )
@@ -303,13 +308,13 @@ JOBS = Rules(
     default=_default_job,
     admit=_admit_job,
     validate=job_faults,
-    validate_change=job_change_faults,
-    validate_status=job_status_faults,
+    validate_update=job_change_faults,
+    validate_status_update=job_status_faults,
 )
 CRON_JOBS = Rules(
     warn=_warn_of_schedules,
     default=_default_cron_job,
     validate=cron_job_faults,
-    validate_change=cron_job_change_faults,
+    validate_update=cron_job_change_faults,
 )
 POD_TEMPLATES = Rules(warn=_warn, default=_default_pod_template, validate=pod_template_faults)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from mews.kube.cel import types
-from mews.kube.cel.literals import literal_fault
+from mews.kube.cel.literals import literal_error
 from mews.kube.cel.signatures import NAMES, Overload, functions
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
 from mews.kube.cel.types import Bindings, Type
@@ -32,7 +32,7 @@ class Checked(Struct):
     types: dict[Node, Type] = field(default_factory=dict)
     overloads: dict[Node, list[str]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    faults: list[tuple[int, str]] = field(default_factory=list)
+    errors: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def type(self) -> Type:
@@ -46,11 +46,11 @@ def check(tree: Node, variables: Mapping[str, Type], messages: frozenset[str] = 
     checker.visit(tree)
     found = checker.found
     found.types = {node: types.substituted(checker.bound, type_, loose=True) for node, type_ in found.types.items()}
-    if not found.faults:
+    if not found.errors:
         calls = [node for node in found.types if isinstance(node, CallNode) and node.function == "format"]
         free = {arg for call in calls for arg in call.args}
         rest = [node for node in found.types if node not in free]
-        found.faults = [fault for node in rest if (fault := literal_fault(node, found.types)) is not None]
+        found.errors = [error for node in rest if (error := literal_error(node, found.types)) is not None]
     return found
 
 
@@ -67,8 +67,8 @@ class _Checker:
         self.found.types[node] = type_
         return type_
 
-    def _fault(self, node: Node, text: str) -> Type:
-        self.found.faults.append((node.at, text))
+    def _error(self, node: Node, text: str) -> Type:
+        self.found.errors.append((node.at, text))
         return types.ERROR
 
     def _visit(self, node: Node) -> Type:
@@ -102,7 +102,7 @@ class _Checker:
         return _CONSTANTS.get(name)
 
     def _undeclared(self, node: Node, name: str) -> Type:
-        return self._fault(node, f"undeclared reference to '{name}' (in container '')")
+        return self._error(node, f"undeclared reference to '{name}' (in container '')")
 
     def _select(self, node: Select) -> Type:
         if not node.test and (name := qualified(node)) and (found := self._named(node, name)) is not None:
@@ -123,14 +123,14 @@ class _Checker:
             result = target.params[1]
         elif target.fields is not None:
             if types.is_opaque(target):
-                self._fault(node, f"unexpected failed resolution of '{target}'")
+                self._error(node, f"unexpected failed resolution of '{target}'")
             elif name in target.fields:
                 result = target.fields[name]
             else:
-                self._fault(node, f"undefined field '{name}'")
+                self._error(node, f"undefined field '{name}'")
         else:
             if not types.is_loose(target):
-                self._fault(node, f"type '{target}' does not support field selection")
+                self._error(node, f"type '{target}' does not support field selection")
             result = types.DYN
         return types.optional_of(result) if is_optional or optional else result
 
@@ -188,14 +188,14 @@ class _Checker:
     def _no_overload(self, node: CallNode, given: list[Type]) -> Type:
         shown = [str(types.substituted(self.bound, one, loose=True)) for one in given]
         text = f"({', '.join(shown)})" if node.target is None else f"{shown[0]}.({', '.join(shown[1:])})"
-        return self._fault(node, f"found no matching overload for '{node.function}' applied to '{text}'")
+        return self._error(node, f"found no matching overload for '{node.function}' applied to '{text}'")
 
     def _logical(self, node: CallNode, given: list[Type]) -> Type:
         self.found.overloads[node] = ["logical_and" if node.function == "_&&_" else "logical_or"]
         wrong = False
         for arg, type_ in zip(node.args, given, strict=True):
             if not self._may(type_, types.BOOL):
-                self._fault(arg, f"expected type 'bool' but found '{type_}'")
+                self._error(arg, f"expected type 'bool' but found '{type_}'")
                 wrong = True
         return types.ERROR if wrong else types.BOOL
 
@@ -230,7 +230,7 @@ class _Checker:
         if type_.name == "optional_type":
             return type_.params[0]
         if type_ not in (types.DYN, types.ANY):
-            self._fault(node, f"expected type '{types.optional_of(type_)}' but found '{type_}'")
+            self._error(node, f"expected type '{types.optional_of(type_)}' but found '{type_}'")
         return type_
 
     def _map(self, node: MapNode) -> Type:
@@ -261,7 +261,7 @@ class _Checker:
     def _must(self, node: Node, wanted: Type) -> None:
         found = self.visit(node)
         if not self._may(wanted, found):
-            self._fault(node, f"expected type '{wanted}' but found '{found}'")
+            self._error(node, f"expected type '{wanted}' but found '{found}'")
 
     def _range(self, node: Fold, source: Type) -> tuple[Type, Type]:
         if source.is_var or types.is_loose(source):
@@ -272,7 +272,7 @@ class _Checker:
         if source.name == "map":
             return source.params[0], source.params[1]
         text = f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
-        self._fault(node.source, text)
+        self._error(node.source, text)
         return types.ERROR, types.ERROR
 
 

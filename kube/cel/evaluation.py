@@ -223,21 +223,21 @@ def _logical(one: Run, other: Run, *, stop: bool) -> Run:
     """``&&`` and ``||``: an error counts only if the other side does not decide."""
 
     def run(frame: Frame) -> Any:
-        fault: CelError | None = None
+        failure: CelError | None = None
         for side in (one, other):
             try:
                 value = side(frame)
             except CostExceeded:
                 raise
             except CelError as error:
-                fault = fault or error
+                failure = failure or error
                 continue
             if value is stop:
                 return stop
             if value is not (not stop):
-                fault = fault or CelError(NO_OVERLOAD)
-        if fault is not None:
-            raise fault
+                failure = failure or CelError(NO_OVERLOAD)
+        if failure is not None:
+            raise failure
         return not stop
 
     return run
@@ -361,21 +361,21 @@ def _rounds(node: Fold, values: Any, frame: Frame) -> Any:
 
 
 def _quantified(rounds: Any, test: Run, *, stop: bool) -> bool:
-    fault: CelError | None = None
+    failure: CelError | None = None
     for inner in rounds:
         try:
             value = test(inner)
         except CostExceeded:
             raise
         except CelError as error:
-            fault = error
+            failure = error
             continue
         if value is stop:
             return bool(stop)
         if value is not (not stop):
-            fault = CelError(NO_OVERLOAD)
-    if fault is not None:
-        raise fault
+            failure = CelError(NO_OVERLOAD)
+    if failure is not None:
+        raise failure
     return not stop
 
 

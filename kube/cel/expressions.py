@@ -11,15 +11,15 @@ from mews.kube.cel import types
 from mews.kube.cel.checker import Checked, check
 from mews.kube.cel.evaluation import Program
 from mews.kube.cel.parser import parse
-from mews.kube.cel.syntax import SyntaxFault, report
+from mews.kube.cel.syntax import ExpressionSyntaxError, report
 from mews.kube.cel.types import Type
 
 
 class CompiledExpression(Struct, frozen=True):
-    """An expression with its types, None where it cannot be read; ``fault`` says what is wrong, "" when nothing is."""
+    """An expression with its types, None where it cannot be read; ``error`` says what is wrong, "" when nothing is."""
 
     checked: Checked | None
-    fault: str = ""
+    error: str = ""
 
     @property
     def type(self) -> Type:
@@ -34,18 +34,18 @@ def compiled(
     ``parse``."""
     try:
         checked = check(parse(source, bindings=bindings), variables, messages)
-    except SyntaxFault as error:
-        return CompiledExpression(None, report(source, error.faults))
+    except ExpressionSyntaxError as error:
+        return CompiledExpression(None, report(source, error.errors))
     except RecursionError:
         return CompiledExpression(None, report(source, [(0, "expression recursion limit exceeded")]))
-    return CompiledExpression(checked, report(source, checked.faults))
+    return CompiledExpression(checked, report(source, checked.errors))
 
 
 @lru_cache(maxsize=4096)
 def program(source: str, *, bindings: bool = False) -> Program:
     """An expression that was checked when it was stored, ready to run; ``bindings`` as in ``parse``.
 
-    Raises ``SyntaxFault``.
+    Raises ``ExpressionSyntaxError``.
     """
     tree = parse(source, bindings=bindings)
     check(tree, {})  # finds the functions with names of several parts

@@ -63,7 +63,7 @@ def clauses(text: str) -> list[FormatClause]:
     return [*found, FormatClause(before, "", 0)]
 
 
-def count_fault(found: Sequence[FormatClause], given: int) -> str:
+def count_error(found: Sequence[FormatClause], given: int) -> str:
     """What is wrong with the number of arguments, "" when nothing is."""
     wanted = len(found) - 1
     if given < wanted:
@@ -71,7 +71,7 @@ def count_fault(found: Sequence[FormatClause], given: int) -> str:
     return f"too many arguments supplied to string.format (expected {wanted}, got {given})" if given > wanted else ""
 
 
-def type_fault(letter: str, name: str) -> str:
+def type_error(letter: str, name: str) -> str:
     """Why a clause does not take a value of that type, "" when it does."""
     if name == "dyn":
         return ""
@@ -91,10 +91,10 @@ def formatted(text: str, args: list[Any]) -> str:
     parts = []
     for clause, value in zip(found, args, strict=False):
         if clause.letter:
-            if why := type_fault(clause.letter, type_of(value)):
+            if why := type_error(clause.letter, type_of(value)):
                 raise CelError(why)
             parts += [clause.before, _put(clause, value)]
-    if why := count_fault(found, len(args)):
+    if why := count_error(found, len(args)):
         raise CelError(why)
     return "".join([*parts, found[-1].before])
 

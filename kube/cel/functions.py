@@ -207,7 +207,7 @@ def _global(address: Address) -> bool:
 
 
 def _validated(format_: NamedFormat, text: str) -> Any:
-    found = format_.faults(text)
+    found = format_.errors(text)
     return Some(found) if found else NOTHING
 
 

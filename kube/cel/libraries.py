@@ -204,7 +204,7 @@ class NamedFormat(Struct, frozen=True):
 
     cel_name: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
-    faults: Callable[[str], list[str]]
+    errors: Callable[[str], list[str]]
 
 
 _LABEL, _LABEL_1035 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "[a-z]([-a-z0-9]*[a-z0-9])?"
@@ -236,11 +236,11 @@ def named_format(name: str) -> NamedFormat | None:
         return None
     pattern, longest, text = _RULES[name]
 
-    def faults(value: str) -> list[str]:
+    def errors(value: str) -> list[str]:
         found = [f"must be no more than {longest} characters"] if len(value) > longest else []
         return found if re.fullmatch(pattern, value) else [*found, text]
 
-    return NamedFormat(name, faults)
+    return NamedFormat(name, errors)
 
 
 FORMAT_NAMES = tuple(_RULES)

@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mews.kube.cel.formatting import clauses, count_fault, type_fault
+from mews.kube.cel.formatting import clauses, count_error, type_error
 from mews.kube.cel.regexes import BadPattern, searcher
 from mews.kube.cel.syntax import CallNode, ListNode, Literal, MapNode, Node
 from mews.kube.cel.types import DYN, Type
 from mews.kube.cel.values import CelError, Duration, Timestamp
 
 
-def literal_fault(node: Node, types: Mapping[Node, Type]) -> tuple[int, str] | None:
+def literal_error(node: Node, types: Mapping[Node, Type]) -> tuple[int, str] | None:
     """What is wrong with the constants of a call or a list, and where."""
     if isinstance(node, CallNode) and node.function in ("duration", "timestamp", "matches"):
-        return _argument_fault(node)
+        return _argument_error(node)
     if isinstance(node, CallNode) and node.function == "format":
-        return _format_fault(node, types)
+        return _format_error(node, types)
     if isinstance(node, ListNode):
         return _mixed(node.items, types, node.optional)
     if isinstance(node, MapNode):
@@ -27,7 +27,7 @@ def literal_fault(node: Node, types: Mapping[Node, Type]) -> tuple[int, str] | N
     return None
 
 
-def _format_fault(node: CallNode, types: Mapping[Node, Type]) -> tuple[int, str] | None:
+def _format_error(node: CallNode, types: Mapping[Node, Type]) -> tuple[int, str] | None:
     args = node.args[0] if node.args else None
     if not isinstance(node.target, Literal) or not isinstance(node.target.value, str) or not isinstance(args, ListNode):
         return None
@@ -38,13 +38,13 @@ def _format_fault(node: CallNode, types: Mapping[Node, Type]) -> tuple[int, str]
     if args.optional:
         return None
     for clause, arg in zip(found, args.items, strict=False):
-        if clause.letter and (why := type_fault(clause.letter, types[arg].name)):
+        if clause.letter and (why := type_error(clause.letter, types[arg].name)):
             return arg.at, why
-    why = count_fault(found, len(args.items))
+    why = count_error(found, len(args.items))
     return (node.at, why) if why else None
 
 
-def _argument_fault(node: CallNode) -> tuple[int, str] | None:
+def _argument_error(node: CallNode) -> tuple[int, str] | None:
     arg = node.args[-1] if node.args else None
     if not isinstance(arg, Literal) or not isinstance(arg.value, str):
         return None

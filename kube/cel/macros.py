@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, SyntaxFault
+from mews.kube.cel.syntax import CallNode, ExpressionSyntaxError, Fold, Ident, ListNode, Literal, MapNode, Node, Select
 
 _ACCU = "@result"
 
@@ -13,7 +13,7 @@ def expanded(name: str, target: Node | None, args: list[Node], at: int, *, bindi
     if target is None:
         if name == "has" and count == 1:
             if not isinstance(args[0], Select):
-                raise SyntaxFault("invalid argument to has() macro", args[0].at)
+                raise ExpressionSyntaxError("invalid argument to has() macro", args[0].at)
             return Select(at, args[0].operand, args[0].field, test=True)
         return CallNode(at, name, None, args)
     if bindings and name == "bind" and count == 3 and isinstance(target, Ident) and target.name == "cel":
@@ -32,9 +32,9 @@ def expanded(name: str, target: Node | None, args: list[Node], at: int, *, bindi
 
 def _variable(node: Node, text: str) -> str:
     if not isinstance(node, Ident):
-        raise SyntaxFault(text, node.at)
+        raise ExpressionSyntaxError(text, node.at)
     if node.name in (_ACCU, "__result__"):
-        raise SyntaxFault("iteration variable overwrites accumulator variable", node.at)
+        raise ExpressionSyntaxError("iteration variable overwrites accumulator variable", node.at)
     return node.name
 
 
@@ -43,7 +43,7 @@ def _variables(args: list[Node], pairs: bool) -> tuple[str, str]:
         return _variable(args[0], "argument must be a simple name"), ""
     one, two = (_variable(arg, "argument must be a simple name") for arg in args[:2])
     if one == two:
-        raise SyntaxFault(f"duplicate variable name: {two}", args[1].at)
+        raise ExpressionSyntaxError(f"duplicate variable name: {two}", args[1].at)
     return one, two
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from mews.kube.cel.macros import expanded
 from mews.kube.cel.syntax import (
     CallNode,
+    ExpressionSyntaxError,
     Ident,
     ListNode,
     Literal,
@@ -15,7 +16,6 @@ from mews.kube.cel.syntax import (
     Node,
     Select,
     StructNode,
-    SyntaxFault,
     qualified,
 )
 from mews.kube.cel.tokens import END, Token, tokens_of
@@ -45,20 +45,20 @@ def parse(source: str, *, bindings: bool = False) -> Node:
     """The tree of an expression; ``bindings``: ``cel.bind(name, value, expression)`` is a macro, as device selectors
     have it.
 
-    Raises ``SyntaxFault``.
+    Raises ``ExpressionSyntaxError``.
     """
-    faults: list[tuple[int, str]] = []
-    reader = _Parser(source, faults, bindings=bindings)
+    errors: list[tuple[int, str]] = []
+    reader = _Parser(source, errors, bindings=bindings)
     try:
         node = reader.expression()
         reader.expect("end")
     except RecursionError:
-        raise SyntaxFault(_TOO_DEEP, 0) from None
-    except SyntaxFault as fault:
-        raise SyntaxFault(fault.text, fault.at, faults) from None
-    if faults:
-        at, text = faults[-1]
-        raise SyntaxFault(text, at, faults[:-1])
+        raise ExpressionSyntaxError(_TOO_DEEP, 0) from None
+    except ExpressionSyntaxError as error:
+        raise ExpressionSyntaxError(error.text, error.at, errors) from None
+    if errors:
+        at, text = errors[-1]
+        raise ExpressionSyntaxError(text, at, errors[:-1])
     return node
 
 
@@ -66,11 +66,11 @@ class _Parser:
     """Reads on after what ANTLR's default strategy mends: a word too many, or one that is missing. What cannot be
     mended ends it; upstream then looks for a place to go on from and may find more."""
 
-    def __init__(self, source: str, faults: list[tuple[int, str]], *, bindings: bool = False) -> None:
+    def __init__(self, source: str, errors: list[tuple[int, str]], *, bindings: bool = False) -> None:
         self._bindings = bindings
         self._source = source
-        self._tokens = tokens_of(source, faults)
-        self._faults = faults
+        self._tokens = tokens_of(source, errors)
+        self._errors = errors
         self._place = 0
         self._depth = 0
 
@@ -96,7 +96,7 @@ class _Parser:
     def _skip(self, wanted: str) -> None:
         """Leave out the next word, which is too many."""
         token = self._take()
-        self._faults.append((token.at, f"Syntax error: extraneous input '{token.text}' expecting {wanted}"))
+        self._errors.append((token.at, f"Syntax error: extraneous input '{token.text}' expecting {wanted}"))
 
     def _sync(self, wanted: str = _EXPRESSION, *others: str) -> None:
         """See to it that an expression begins here, or one of the other words comes."""
@@ -108,14 +108,16 @@ class _Parser:
             return
         raise self._mismatched(wanted)
 
-    def _mismatched(self, wanted: str) -> SyntaxFault:
-        return SyntaxFault(f"Syntax error: mismatched input '{self._next.text}' expecting {wanted}", self._next.at)
+    def _mismatched(self, wanted: str) -> ExpressionSyntaxError:
+        return ExpressionSyntaxError(
+            f"Syntax error: mismatched input '{self._next.text}' expecting {wanted}", self._next.at
+        )
 
-    def _no_alternative(self, begin: Token) -> SyntaxFault:
+    def _no_alternative(self, begin: Token) -> ExpressionSyntaxError:
         """Of several ways to go on from a word none does."""
         end = self._next.at + (0 if self._next.kind == "end" else len(self._next.text))
         text = self._source[begin.at : end]
-        return SyntaxFault(f"Syntax error: no viable alternative at input '{text}'", self._next.at)
+        return ExpressionSyntaxError(f"Syntax error: no viable alternative at input '{text}'", self._next.at)
 
     def expect(self, text: str) -> Token:
         """The next word, which must be that one; it is added where it alone is missing."""
@@ -132,14 +134,14 @@ class _Parser:
             return self._take()
         if text == ":" and not self._begins(self._next):
             raise self._mismatched("':'")
-        self._faults.append((self._next.at, f"Syntax error: missing '{text}' at '{self._next.text}'"))
+        self._errors.append((self._next.at, f"Syntax error: missing '{text}' at '{self._next.text}'"))
         return Token("op", text, self._next.at)
 
     def expression(self) -> Node:
         """``a ? b : c`` or what binds tighter."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise SyntaxFault(_TOO_DEEP, self._next.at)
+            raise ExpressionSyntaxError(_TOO_DEEP, self._next.at)
         node = self._logic("||", "_||_")
         if self._is("?"):
             at = self._take().at
@@ -281,7 +283,7 @@ class _Parser:
         if word in ("true", "false", "null"):
             return Literal(token.at, {"true": True, "false": False, "null": None}[word])
         if word in _RESERVED:
-            raise SyntaxFault(f"reserved identifier: {word}", token.at)
+            raise ExpressionSyntaxError(f"reserved identifier: {word}", token.at)
         if self._is("("):
             at = self._take().at
             return expanded(word, None, self._arguments(")"), at)
@@ -361,10 +363,10 @@ def _number(token: Token) -> Literal:
     value = int(text.rstrip("uU") if token.kind == "uint" else text, base)
     if token.kind == "uint":
         if value >= 1 << 64:
-            raise SyntaxFault("invalid uint literal", token.at)
+            raise ExpressionSyntaxError("invalid uint literal", token.at)
         return Literal(token.at, UInt(value))
     if not -(1 << 63) <= value < 1 << 63:
-        raise SyntaxFault("invalid int literal", token.at)
+        raise ExpressionSyntaxError("invalid int literal", token.at)
     return Literal(token.at, value)
 
 
@@ -392,7 +394,7 @@ def _escape(match: re.Match[str], token: Token) -> tuple[str, int | None]:
         return _PLAIN[word], None
     if word in "\\'\"`?":
         return word, None
-    raise SyntaxFault("Syntax error: token recognition error at: '" + token.text + "'", token.at)
+    raise ExpressionSyntaxError("Syntax error: token recognition error at: '" + token.text + "'", token.at)
 
 
 def _unescaped(body: str, token: Token) -> str:

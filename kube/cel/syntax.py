@@ -88,24 +88,24 @@ def qualified(node: Node) -> str:
     return ""
 
 
-class SyntaxFault(ValueError):
+class ExpressionSyntaxError(ValueError):
     """An expression that cannot be read: what and where, and what was found before that."""
 
     def __init__(self, text: str, at: int, before: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text)
         self.text = text
         self.at = at
-        self.faults = [*before, (at, text)]
+        self.errors = [*before, (at, text)]
 
 
-def report(source: str, faults: list[tuple[int, str]]) -> str:
-    """Faults as cel-go writes them: place, line, and a caret below it."""
+def report(source: str, errors: list[tuple[int, str]]) -> str:
+    """Errors as cel-go writes them: place, line, and a caret below it."""
     lines = source.split("\n")
     starts = [0]
     for line in lines[:-1]:
         starts.append(starts[-1] + len(line) + 1)
     found = []
-    for at, text in sorted(faults, key=lambda fault: fault[0]):
+    for at, text in sorted(errors, key=lambda error: error[0]):
         row = max(index for index, start in enumerate(starts) if start <= max(at, 0))
         column = max(at, 0) - starts[row]
         snippet = lines[row].replace("\t", " ")

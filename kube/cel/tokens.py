@@ -31,7 +31,7 @@ class Token(NamedTuple):
     at: int
 
 
-def tokens_of(source: str, faults: list[tuple[int, str]]) -> list[Token]:
+def tokens_of(source: str, errors: list[tuple[int, str]]) -> list[Token]:
     """The words; what is none is noted and left out, as ANTLR's lexer does."""
     found, at = [], 0
     while at < len(source):
@@ -40,7 +40,7 @@ def tokens_of(source: str, faults: list[tuple[int, str]]) -> list[Token]:
             wrong = _NO_TOKEN.match(source, at)
             assert wrong is not None
             shown = wrong[0].replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-            faults.append((at, f"Syntax error: token recognition error at: '{shown}'"))
+            errors.append((at, f"Syntax error: token recognition error at: '{shown}'"))
             at += len(wrong[0])
             continue
         if match.lastgroup != "space":

@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.cel.evaluation import Program
 from mews.kube.cel.expressions import program
 from mews.kube.cel.libraries import Quantity, Semver
-from mews.kube.cel.syntax import SyntaxFault, report
+from mews.kube.cel.syntax import ExpressionSyntaxError, report
 from mews.kube.cel.values import CelError, Defaulting, type_of
 from mews.kube.scheduling.devices.errors import SelectorError
 from mews.kube.scheduling.devices.features import DeviceFeatures
@@ -46,8 +46,8 @@ def _evaluated(expression: str, device: OfferedDevice) -> bool:
         device.variables = {"device": _shown(device)}
     try:
         value, _ = _program(expression).evaluate(device.variables, COST_LIMIT)
-    except SyntaxFault as error:
-        raise SelectorError(f"CEL compile error: compilation failed: {report(expression, error.faults)}") from error
+    except ExpressionSyntaxError as error:
+        raise SelectorError(f"CEL compile error: compilation failed: {report(expression, error.errors)}") from error
     except CelError as error:
         raise SelectorError(f"CEL runtime error: {error}") from error
     if not isinstance(value, bool):

@@ -13,7 +13,7 @@ from mews.kube.cel.evaluation import Program
 from mews.kube.cel.expressions import compiled, program
 from mews.kube.cel.parser import parse
 from mews.kube.cel.signatures import AUTHORIZER, RESOURCE_CHECK
-from mews.kube.cel.syntax import SyntaxFault, report
+from mews.kube.cel.syntax import ExpressionSyntaxError, report
 from mews.kube.cel.values import CelError, LazyMap, Receiver
 
 _FIELDS = {"a": types.INT, "names": types.list_of(types.STRING), "sizes": types.map_of(types.STRING, types.INT)}
@@ -24,7 +24,7 @@ _VALUE = {"self": {"a": 2, "names": ["ab", "ac"], "sizes": {"q": 4}}}
 def _worth(text: str) -> Any:
     tree = parse(text)
     checked = check(tree, _SELF)
-    assert not checked.faults, report(text, checked.faults)
+    assert not checked.errors, report(text, checked.errors)
     return Program(tree).evaluate(_VALUE)[0]
 
 
@@ -64,7 +64,7 @@ def test_an_expression_is_worth_what_the_language_says(text: str, value: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("self.zz == 1", "ERROR: <input>:1:5: undefined field 'zz'\n | self.zz == 1\n | ....^"),
         ("has(self.zz)", "ERROR: <input>:1:4: undefined field 'zz'\n | has(self.zz)\n | ...^"),
@@ -79,13 +79,13 @@ def test_an_expression_is_worth_what_the_language_says(text: str, value: Any) ->
         ("self.a.all(x, true)", "expression of type 'int' cannot be range of a comprehension"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(text: str, fault: str) -> None:
-    assert fault in report(text, check(parse(text), _SELF).faults)
+def test_what_is_wrong_is_told_with_its_place(text: str, error: str) -> None:
+    assert error in report(text, check(parse(text), _SELF).errors)
 
 
 @pytest.mark.parametrize("text", ["self.a ==", "(1", "1 +* 2", "'a", "has(1)", "[1].all(1, true)", "for", "a b"])
 def test_what_is_no_expression_is_refused(text: str) -> None:
-    with pytest.raises(SyntaxFault):
+    with pytest.raises(ExpressionSyntaxError):
         parse(text)
 
 
@@ -125,7 +125,7 @@ OBJECT = {"spec": {"replicas": 3, "boxes": [{"name": "a", "image": "x:1"}, {"nam
 
 def _dynamic(text: str, **names: Any) -> Any:
     """The value of an expression over an object of which no type is known."""
-    assert not compiled(text, {"object": types.DYN, **dict.fromkeys(names, types.DYN)}, frozenset({"Object"})).fault
+    assert not compiled(text, {"object": types.DYN, **dict.fromkeys(names, types.DYN)}, frozenset({"Object"})).error
     return program(text).evaluate({"object": OBJECT, **names})[0]
 
 
@@ -196,7 +196,7 @@ def test_an_expression_over_what_has_no_type_fails_like_this(text: str, why: str
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         (
             "'%s %d'.format(['a', 'b'])",
@@ -220,13 +220,13 @@ def test_an_expression_over_what_has_no_type_fails_like_this(text: str, why: str
         ("authorizer.path('/x').allowed()", "found no matching overload for 'allowed'"),
     ],
 )
-def test_a_fault_is_shown_where_it_is(text: str, fault: str) -> None:
-    assert fault in compiled(text, {"object": types.DYN, "authorizer": AUTHORIZER}).fault
+def test_a_error_is_shown_where_it_is(text: str, error: str) -> None:
+    assert error in compiled(text, {"object": types.DYN, "authorizer": AUTHORIZER}).error
 
 
 @pytest.mark.parametrize("text", ["(" * 5000 + "1" + ")" * 5000, "1" + " + 1" * 5000])
 def test_an_expression_that_is_too_deep_is_refused_not_crashed(text: str) -> None:
-    assert "recursion limit" in compiled(text, {}).fault
+    assert "recursion limit" in compiled(text, {}).error
 
 
 def _authorizer(asked: list[str]) -> Receiver:
@@ -243,7 +243,7 @@ def test_what_a_user_may_do_is_asked_of_the_authorizer() -> None:
     asked: list[str] = []
     text = "authorizer.group('').resource('pods').check('get').allowed() && "
     text += "!authorizer.requestResource.check('delete').allowed()"
-    assert not compiled(text, {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}).fault
+    assert not compiled(text, {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}).error
     assert program(text).evaluate({"authorizer": _authorizer(asked)})[0] is True
     assert asked == ["get", "delete"]
 
@@ -287,9 +287,9 @@ _BEGINNINGS = (
 )
 def test_what_cannot_be_read_is_said_in_the_words_of_antlr(source: str, texts: list[str]) -> None:
     from mews.kube.cel.parser import parse
-    from mews.kube.cel.syntax import SyntaxFault, report
+    from mews.kube.cel.syntax import ExpressionSyntaxError, report
 
-    with pytest.raises(SyntaxFault) as refused:
+    with pytest.raises(ExpressionSyntaxError) as refused:
         parse(source)
-    lines = [line for line in report(source, refused.value.faults).splitlines() if line.startswith("ERROR")]
+    lines = [line for line in report(source, refused.value.errors).splitlines() if line.startswith("ERROR")]
     assert lines == [f"ERROR: <input>:{text}" for text in texts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.emulated.apiserver.objects.rules.device_selectors import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.device_selectors import selector_errors
 
 _D = 'device.attributes["d.example.com"]'
 _PLAIN = (
@@ -67,7 +67,7 @@ def selectors(*, shares: bool) -> list[str]:
         low, high = 0, 2000
         while low + 1 < high:
             middle = (low + high) // 2
-            passes = not list(selector_faults(_selector(_many(each, middle)), "s", shares=shares))
+            passes = not list(selector_errors(_selector(_many(each, middle)), "s", shares=shares))
             low, high = (middle, high) if passes else (low, middle)
         found += [_many(each, low), _many(each, low + 1)]
     return found

@@ -233,7 +233,7 @@ def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
 
 def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Receiver:
     def account(namespace: str, name: str) -> Receiver:
-        if names.subdomain_faults("name", name):
+        if names.subdomain_errors("name", name):
             raise CelError("Invalid service account name")
         if not names.is_label(namespace):
             raise CelError("Invalid service account namespace")

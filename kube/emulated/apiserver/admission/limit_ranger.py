@@ -77,23 +77,23 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
     shelf = store.filled("", LIMIT_RANGES.plural)
     if shelf is None:
         return
-    judge = _pod_faults if attributes.kind.plural == "pods" else _claim_faults
+    judge = _pod_errors if attributes.kind.plural == "pods" else _claim_errors
     for ranges in shelf.select(Selection(attributes.namespace)):
-        found = [fault for item in ranges["spec"].get("limits") or () for fault in judge(obj, item)]
+        found = [error for item in ranges["spec"].get("limits") or () for error in judge(obj, item)]
         found = list(dict.fromkeys(found))
         if found:
             raise refused(attributes, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 
 
-def _pod_faults(pod: Object, item: Mapping[str, Any]) -> Iterator[str]:
+def _pod_errors(pod: Object, item: Mapping[str, Any]) -> Iterator[str]:
     kind = item.get("type", "")
     if kind == "Container":
         for key, _ in _LISTS:
             for container in pod["spec"].get(key) or ():
                 resources = container.get("resources") or {}
-                yield from _faults(item, kind, resources.get("requests") or {}, resources.get("limits") or {})
+                yield from _errors(item, kind, resources.get("requests") or {}, resources.get("limits") or {})
     elif kind == "Pod":
-        yield from _faults(item, kind, _whole(pod, "requests", pod_amount), _whole(pod, "limits", pod_limit))
+        yield from _errors(item, kind, _whole(pod, "requests", pod_amount), _whole(pod, "limits", pod_limit))
 
 
 def _whole(pod: Object, field: str, amount: Callable[..., Decimal]) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _whole(pod: Object, field: str, amount: Callable[..., Decimal]) -> dict[str,
     return {name: total_text(amount(pod, name, parse), text) for name, text in named.items()}
 
 
-def _claim_faults(claim: Object, item: Mapping[str, Any]) -> Iterator[str]:
+def _claim_errors(claim: Object, item: Mapping[str, Any]) -> Iterator[str]:
     if item.get("type") != "PersistentVolumeClaim":
         return
     requests = (claim["spec"].get("resources") or {}).get("requests") or {}
@@ -116,7 +116,7 @@ def _claim_faults(claim: Object, item: Mapping[str, Any]) -> Iterator[str]:
             yield f"{text}, but request is {requests[name]}"
 
 
-def _faults(item: Mapping[str, Any], kind: str, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _errors(item: Mapping[str, Any], kind: str, requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name, bound in sorted((item.get("min") or {}).items()):
         yield from _too_little(name, kind, bound, requests, limits)
     for name, bound in sorted((item.get("max") or {}).items()):

@@ -135,9 +135,9 @@ def _check_namespace(store: Store, attributes: AdmissionAttributes) -> None:
     assert new is not None
     labels = new["metadata"].get("labels") or {}
     before = ((old or {}).get("metadata") or {}).get("labels") or {}
-    faults = [*_label_faults(labels)]
-    if faults and faults != [*_label_faults(before)]:
-        raise refusals.invalid(attributes.kind, new["metadata"].get("name", ""), faults)
+    errors = [*_label_errors(labels)]
+    if errors and errors != [*_label_errors(before)]:
+        raise refusals.invalid(attributes.kind, new["metadata"].get("name", ""), errors)
     if old is None or [labels.get(k) for k in _ENFORCING] == [before.get(k) for k in _ENFORCING]:
         return
     level = _level(labels, "enforce")
@@ -149,7 +149,7 @@ _ENFORCING = (f"{_LABEL}enforce", f"{_LABEL}enforce-version")
 _STRICTNESS = ("privileged", "baseline", "restricted")
 
 
-def _label_faults(labels: Labels) -> Iterator[FieldError]:
+def _label_errors(labels: Labels) -> Iterator[FieldError]:
     for mode in _MODES:
         level, version = labels.get(f"{_LABEL}{mode}"), labels.get(f"{_LABEL}{mode}-version")
         if level is not None and level not in CHECKS:

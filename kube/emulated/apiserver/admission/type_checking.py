@@ -70,7 +70,7 @@ def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: Type) -> s
 
     for variable in spec.get("variables") or ():
         declared[variable["name"]] = compiled(variable["expression"].strip(), known()).type
-    return compiled(source.strip(), known()).fault
+    return compiled(source.strip(), known()).error
 
 
 def _params(store: Store, spec: Mapping[str, Any]) -> Type:

@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.objects.fieldsets import (
 )
 from mews.kube.emulated.apiserver.objects.last_applied import KUBECTL, applied_before, note_applied
 from mews.kube.emulated.apiserver.objects.ownership import Owner, entries_of, owners_of, unrecorded
-from mews.kube.emulated.apiserver.objects.typed import kind_shape, typed_faults
+from mews.kube.emulated.apiserver.objects.typed import kind_shape, typed_errors
 from mews.kube.emulated.apiserver.objects.update import check_name, store_patched
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -51,9 +51,9 @@ def apply(
     """
     config = _checked(kind, name, config)
     shape = kind_shape(kind)
-    faults = list(typed_faults(config, shape))
-    if faults:
-        raise untyped(config, _typed_as(kind), faults)
+    errors = list(typed_errors(config, shape))
+    if errors:
+        raise untyped(config, _typed_as(kind), errors)
     me: Owner = (request.manager, "Apply", kind.resource.api_version, subresource)
     applied = frozenset(applied_fields(config, shape))
     wanted = owned(applied, subresource=subresource, status=kind.status)
@@ -133,9 +133,9 @@ def _typed_as(kind: Kind) -> str:
     return f"{kind.resource.group}/{kind.resource.version}"
 
 
-def untyped(config: Mapping[str, Any], group_version: str, faults: Sequence[str]) -> ServerError:
-    """What is answered to a body with these faults against its type."""
-    text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+def untyped(config: Mapping[str, Any], group_version: str, errors: Sequence[str]) -> ServerError:
+    """What is answered to a body with these errors against its type."""
+    text = errors[0] if len(errors) == 1 else "errors:\n" + "\n".join(f"  {error}" for error in errors)
     metadata = config.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     place = f"{named.get('namespace', '')}/{named.get('name', '')}; {group_version}, Kind={config.get('kind')}"

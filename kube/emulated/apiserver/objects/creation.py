@@ -12,10 +12,10 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import CRDS
 from mews.kube.emulated.apiserver.objects.recording import record
+from mews.kube.emulated.apiserver.objects.validation import creation_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import new_faults
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.views import ask_ahead, stored_form, view_of
@@ -94,11 +94,8 @@ def create(
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = request.once("name", lambda: store.new_name(metadata["generateName"]))
     _prepare(store, kind, rules, obj, request)
-    faults = new_faults(rules.metadata, obj, rules.validate)
-    if rules.reword is not None:
-        faults = rules.reword(faults)
-    if faults:
-        raise refusals.invalid(kind, metadata.get("name", ""), faults)
+    if errors := creation_errors(rules, obj):
+        raise refusals.invalid(kind, metadata.get("name", ""), errors)
     if rules.warn is not None:
         request.warnings.extend(rules.warn(obj, None))
     key = (metadata.get("namespace", ""), metadata["name"])
@@ -215,8 +212,8 @@ def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, obje
                 f"the API version in the data ({api_version}) does not match the expected API version "
                 f"({resource.api_version})"
             )
-        fault = refusals.bad("kind", name, f"must be {resource.kind}")
-        return refusals.invalid(replace(kind, resource=structs.replace(resource, kind=name)), object_name, [fault])
+        error = refusals.bad("kind", name, f"must be {resource.kind}")
+        return refusals.invalid(replace(kind, resource=structs.replace(resource, kind=name)), object_name, [error])
     version = api_version.rpartition("/")[2]
     if api_version == resource.api_version and name in _CORE_KINDS:
         text = f"converting (v1.{name}) to (core.{resource.kind}): unknown conversion"

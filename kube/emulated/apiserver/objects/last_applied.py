@@ -11,7 +11,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.fieldsets import Paths, applied_fields, difference
-from mews.kube.emulated.apiserver.objects.typed import SchemaShape, typed_faults
+from mews.kube.emulated.apiserver.objects.typed import SchemaShape, typed_errors
 
 KUBECTL = "kubectl"
 """The one field manager for which it is done; another name opts out."""
@@ -31,7 +31,7 @@ def applied_before(live: Object, shape: SchemaShape) -> Paths:
         return frozenset()
     if not isinstance(config, dict) or config.get("apiVersion") != live["apiVersion"]:
         return frozenset()
-    if any(typed_faults(config, shape)):
+    if any(typed_errors(config, shape)):
         return frozenset()
     changes = difference(config, live, shape)
     return frozenset(applied_fields(config, shape)) - changes.modified - changes.added - changes.removed

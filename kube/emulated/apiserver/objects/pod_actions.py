@@ -61,7 +61,7 @@ def bind(
     if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
         raise ServerError(_bad_target(target), reason="")
     if minor(store.kinds.release) >= _NODE_NAMES_SINCE:
-        wrong = names.subdomain_faults("target.name", target["name"])
+        wrong = names.subdomain_errors("target.name", target["name"])
         if wrong:
             raise ServerError(str(wrong[0]), reason="")
     if not name:

@@ -13,9 +13,9 @@ from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects import scales, update
 from mews.kube.emulated.apiserver.objects.apply import apply, untyped
-from mews.kube.emulated.apiserver.objects.typed import struct_shape, typed_faults
+from mews.kube.emulated.apiserver.objects.typed import struct_shape, typed_errors
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
+from mews.kube.emulated.apiserver.store.json_errors import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.types.bodies import decode_subresource
@@ -35,10 +35,10 @@ def replace_scale(
         raise refusals.names_differ(named, name)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
-        fault = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
-        causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+        error = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
+        causes = [{"reason": error.reason, "message": error.message(), "field": error.path}]
         raise Invalid(
-            f'Scale.autoscaling "{name}" is invalid: {fault}',
+            f'Scale.autoscaling "{name}" is invalid: {error}',
             details={"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes},
         )
     body = scales.change_of(kind, replicas)
@@ -58,8 +58,8 @@ def apply_scale(
     if (given.get("apiVersion"), given.get("kind")) != ("autoscaling/v1", "Scale"):
         group = given.get("apiVersion") or "/"
         raise BadRequest(f"invalid object type: {group if '/' in group else f'/{group}'}, Kind={given.get('kind', '')}")
-    if faults := list(typed_faults(given, struct_shape("autoscaling/v1.Scale"))):
-        raise untyped(given, "autoscaling/v1", faults)
+    if errors := list(typed_errors(given, struct_shape("autoscaling/v1.Scale"))):
+        raise untyped(given, "autoscaling/v1", errors)
     metadata, resource = given.get("metadata") or {}, kind.resource
     body: Object = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {**metadata}}
     replicas = (given.get("spec") or {}).get("replicas")

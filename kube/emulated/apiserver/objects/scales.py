@@ -50,10 +50,10 @@ def change_of(kind: Kind, replicas: int) -> Object:
     return changed
 
 
-def scale_faults(obj: Object, paths: tuple[str, str, str]) -> list[FieldError]:
+def scale_errors(obj: Object, paths: tuple[str, str, str]) -> list[FieldError]:
     """What is wrong with the scale of a custom object: the numbers wanted and there, and the selector; "" is not looked
     at."""
-    found = [fault for path in paths[:2] if path for fault in _replica_faults(obj, path)]
+    found = [error for path in paths[:2] if path for error in _replica_errors(obj, path)]
     value, text = _nested(obj, paths[2]) if paths[2] else ("", "")
     if not text and value is not None and not isinstance(value, str):
         text = f".{paths[2]} accessor error: {go_value(value)} is of the type {_go(value)}, expected string"
@@ -75,7 +75,7 @@ def _nested(obj: Object, path: str) -> tuple[Any, str]:
     return value, ""
 
 
-def _replica_faults(obj: Object, path: str) -> list[FieldError]:
+def _replica_errors(obj: Object, path: str) -> list[FieldError]:
     value, text = _nested(obj, path)
     if text:
         return [refusals.bad(f".{path}", 0, text)]

@@ -196,12 +196,12 @@ def _custom_list(schema: Mapping[str, Any]) -> SchemaShape:
     return SchemaShape("list", atomic=list_type != "map", item=lambda: _custom(items), keys=keys, key_defaults=defaults)
 
 
-def typed_faults(value: Any, shape: SchemaShape, path: str = "") -> Iterator[str]:
+def typed_errors(value: Any, shape: SchemaShape, path: str = "") -> Iterator[str]:
     """Why a value cannot be applied: fields that no schema declares, wrong types, items with the same key."""
     if value is None:
         return
     if shape.form == "scalar":
-        yield from _scalar_faults(value, shape, path)
+        yield from _scalar_errors(value, shape, path)
     elif shape.form == "map":
         if not isinstance(value, Mapping):
             yield f"{path}: expected map, got &{{{go_text(value)}}}"
@@ -211,12 +211,12 @@ def typed_faults(value: Any, shape: SchemaShape, path: str = "") -> Iterator[str
             if inner is None:
                 yield f"{path}.{name}: field not declared in schema"
             else:
-                yield from typed_faults(below, inner, f"{path}.{name}")
+                yield from typed_errors(below, inner, f"{path}.{name}")
     elif shape.form in ("list", "set"):
-        yield from _list_faults(value, shape, path)
+        yield from _list_errors(value, shape, path)
 
 
-def _scalar_faults(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
+def _scalar_errors(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
     if shape.scalar == "string" and not isinstance(value, str):
         yield f"{path}: expected string, got &value.valueUnstructured{{Value:{go_text(value)}}}"
     elif shape.scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
@@ -228,7 +228,7 @@ def _scalar_faults(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
 _GO_KINDS: Mapping[type, str] = {bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
 
 
-def _list_faults(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
+def _list_errors(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
     assert shape.item is not None
     if not isinstance(value, list):
         yield f"{path}: expected list, got &{{{go_text(value)}}}"
@@ -236,13 +236,13 @@ def _list_faults(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
     inner, seen = shape.item(), set()
     for index, item in enumerate(value):
         if shape.atomic:
-            yield from typed_faults(item, inner, f"{path}[{index}]")
+            yield from typed_errors(item, inner, f"{path}[{index}]")
             continue
         step = shape.key_of(item)
         if step in seen:
             yield f"{path}: duplicate entries for key {shown_step(step) if step[0] == 'k' else f'[={step[2:]}]'}"
         seen.add(step)
-        yield from typed_faults(item, inner, f"{path}{shown_step(step)}")
+        yield from typed_errors(item, inner, f"{path}{shown_step(step)}")
 
 
 def shown_step(step: str) -> str:

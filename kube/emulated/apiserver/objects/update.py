@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ApiError, BadRequest, ServerError
@@ -18,11 +17,12 @@ from mews.kube.emulated.apiserver.objects.deletion import is_held
 from mews.kube.emulated.apiserver.objects.merging import merge_keys
 from mews.kube.emulated.apiserver.objects.recording import record
 from mews.kube.emulated.apiserver.objects.scales import change_of, scale_of
+from mews.kube.emulated.apiserver.objects.validation import update_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
-from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
+from mews.kube.emulated.apiserver.store.json_errors import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import UpdateCheck, fixed_faults, updated_faults
+from mews.kube.emulated.apiserver.store.metadata_errors import fixed_errors
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.rules import KindRules
@@ -102,9 +102,9 @@ def patch(
     new = _patcher(kind, patch_kind)(view_of(kind).show(old), body)
     if patch_kind is Patch.STRATEGIC:
         refuse = unpatchable(json.dumps(go_text(body), ensure_ascii=False)[1:-1])
-        fault = strictness.conversion_fault(new, shape_of(kind).ref)
-        if fault:
-            raise refuse(kind, fault)
+        error = strictness.conversion_error(new, shape_of(kind).ref)
+        if error:
+            raise refuse(kind, error)
         new = {**new, "apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     else:
         refuse = _unpatchable_whole(new, old)
@@ -166,8 +166,8 @@ def store_patched(
     metadata, name = new["metadata"], old["metadata"]["name"]
     check_name(metadata, name)
     if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
-        fault = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
-        raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice
+        error = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
+        raise refusals.invalid(kind, name, [error, error])  # upstream looks twice
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
     copied = () if known is None else [name for name, part in patched.items() if part is known.get(name)]
     stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded, copied=copied)
@@ -223,7 +223,7 @@ def _write(
     rules = store.rules(kind)
     if subresource == "status":
         _leave(rules.metadata.status_leaves, new["metadata"], old["metadata"])
-    fixed = fixed_faults(old["metadata"], new["metadata"])
+    fixed = fixed_errors(old["metadata"], new["metadata"])
     _inherit(old, new)
     if rules.prepare_update is not None:
         rules.prepare_update(new, old)
@@ -239,11 +239,8 @@ def _write(
         new = _mutated(kind, old, new, attributes)
     if rules.allocate is not None:
         rules.allocate(store, kind, new, subresource, request.dry_run)
-    faults = _faults(rules, new, old, subresource, fixed)
-    if rules.reword is not None:
-        faults = rules.reword(faults)
-    if faults:
-        raise refusals.invalid(kind, name, faults)
+    if errors := update_errors(rules, new, old, subresource, fixed):
+        raise refusals.invalid(kind, name, errors)
     if rules.warn is not None:
         request.warnings.extend(rules.warn(new, old))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -317,39 +314,13 @@ def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:
     return store.commit(kind, (old["metadata"].get("namespace", ""), old["metadata"]["name"]), new)
 
 
-def _faults(
-    rules: KindRules[Any], new: Object, old: Object, subresource: str, fixed: Sequence[FieldError]
-) -> list[FieldError]:
-    """What is wrong with the change, in the order in which upstream looks."""
-    checks, is_status = rules.metadata, subresource == "status"
-    sequence = checks.on_status if is_status else checks.on_update
-    own = None if rules.validate is None else partial(rules.validate, new)
-    if is_status and rules.validate_status_update is not None:
-        own = partial(rules.validate_status_update, new, old)
-    elif rules.validate_update is not None:
-        own = partial(rules.validate_update, new, old, subresource)
-    elif not subresource and UpdateCheck.OBJECT not in sequence:
-        sequence += (UpdateCheck.OBJECT, UpdateCheck.CHANGE)
-    elif subresource and not is_status:
-        sequence = tuple(check for check in sequence if check not in (UpdateCheck.OBJECT, UpdateCheck.CHANGE))
-    if UpdateCheck.OBJECT not in sequence:
-        sequence += (UpdateCheck.OBJECT,)
-    compare = None if rules.compare is None else partial(rules.compare, new, old)
-    others = {UpdateCheck.OBJECT: own or _no_errors, UpdateCheck.CHANGE: compare or _no_errors}
-    return updated_faults(sequence, checks, new, old, fixed, others)
-
-
-def _no_errors() -> Sequence[FieldError]:
-    return ()
-
-
 def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: bool) -> None:
     given = new["metadata"].get("resourceVersion")
     if given and not given.isdecimal():
         raise ServerError(f"strconv.ParseUint: parsing {refusals.shown(given)}: invalid syntax", reason="")
     if not given and (kind.custom or kind.must_name_version):
-        fault = FieldError("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
-        raise refusals.invalid(kind, name, [fault], by_plural=True)
+        error = FieldError("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
+        raise refusals.invalid(kind, name, [error], by_plural=True)
     uid = new["metadata"].get("uid")
     if uid and uid != old["metadata"]["uid"]:
         namespace = old["metadata"].get("namespace")

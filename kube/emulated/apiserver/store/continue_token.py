@@ -14,7 +14,7 @@ from typing import Any
 
 from mews.kube.api.errors import BadRequest
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.store.json_faults import json_fault
+from mews.kube.emulated.apiserver.store.json_errors import json_error
 
 NOW = -1
 """Instead of a version: what is there when the token is used."""
@@ -48,7 +48,7 @@ def read(token: str) -> tuple[int, str]:
     try:
         fields = json.loads(text)
     except ValueError:
-        raise _bad_token(f": {json_fault(text)}") from None
+        raise _bad_token(f": {json_error(text)}") from None
     wrong = _mistyped(fields)
     if wrong:
         raise _bad_token(f": json: cannot unmarshal {wrong}")

@@ -26,20 +26,20 @@ _ALWAYS_FITS = 128 * 1024
 """A body below that is not worth measuring what it makes."""
 
 
-def annotation_faults(annotations: Mapping[str, str]) -> list[FieldError]:
+def annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
     """What is wrong with the size of all annotations."""
     if _are_more([*annotations, *annotations.values()], _ANNOTATIONS):
         return [_too_long("metadata.annotations", _ANNOTATIONS)]
     return []
 
 
-def config_map_faults(obj: Object) -> list[FieldError]:
+def config_map_errors(obj: Object) -> list[FieldError]:
     """What is wrong with the size of a ConfigMap's data."""
     binary = _decoded((obj.get("binaryData") or {}).values())
     return [_too_long("[]", _DATA)] if _are_more((obj.get("data") or {}).values(), _DATA - binary) else []
 
 
-def secret_faults(obj: Object) -> list[FieldError]:
+def secret_errors(obj: Object) -> list[FieldError]:
     """What is wrong with the size of a Secret's data."""
     return [_too_long("data", _DATA)] if _decoded((obj.get("data") or {}).values()) > _DATA else []
 

@@ -214,7 +214,7 @@ class LongWork:
             self._until = asyncio.get_running_loop().time() + PATIENCE_S
         outcome = await self._thread.outcome(pending.work, until=self._until)
         if outcome.error is not None and not isinstance(outcome.error, _REFUSALS):
-            raise outcome.error  # a webhook is to be asked first, or it is a fault of ours
+            raise outcome.error  # a webhook is to be asked first, or it is an error of ours
         self._known[pending.key] = outcome
 
 

@@ -52,7 +52,7 @@ def is_dns_1035(text: str) -> bool:
     return len(text) <= _MAX_LABEL and re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) is not None
 
 
-def dns_1035_faults(text: str) -> list[str]:
+def dns_1035_errors(text: str) -> list[str]:
     """Why a text is no RFC 1035 label, in the server's words."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
     return [*found, *([] if re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) else [DNS_1035_TEXT])]
@@ -82,21 +82,21 @@ def qualified_texts(text: str) -> list[str]:
     """Why a text is no qualified name."""
     if len(text) <= _MAX_QUALIFIED and _is_qualified(text):
         return []
-    return [fault.text.partition(": ")[2] for fault in qualified_faults("", text)]
+    return [error.text.partition(": ")[2] for error in qualified_errors("", text)]
 
 
-def qualified_faults(path: str, text: str) -> list[FieldError]:
+def qualified_errors(path: str, text: str) -> list[FieldError]:
     """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
-    return [] if len(text) <= _MAX_QUALIFIED and _is_qualified(text) else _qualified_faults(path, text)
+    return [] if len(text) <= _MAX_QUALIFIED and _is_qualified(text) else _qualified_errors(path, text)
 
 
 @lru_cache(maxsize=_NAMES_KNOWN)
 def _is_qualified(text: str) -> bool:
     """The same few labels and resources are named by every pod."""
-    return not _qualified_faults("", text)
+    return not _qualified_errors("", text)
 
 
-def _qualified_faults(path: str, text: str) -> list[FieldError]:
+def _qualified_errors(path: str, text: str) -> list[FieldError]:
     parts = text.split("/")
     if len(parts) > 2:
         return [refusals.bad(path, text, _TWICE_QUALIFIED_TEXT)]
@@ -104,7 +104,7 @@ def _qualified_faults(path: str, text: str) -> list[FieldError]:
     if len(parts) == 2 and not parts[0]:
         found.append(refusals.bad(path, text, "prefix part must be non-empty"))
     elif len(parts) == 2:
-        found += [refusals.bad(path, text, f"prefix part {fault}") for fault in subdomain_texts(parts[0])]
+        found += [refusals.bad(path, text, f"prefix part {error}") for error in subdomain_texts(parts[0])]
     if not name:
         found.append(refusals.bad(path, text, "name part must be non-empty"))
     elif len(name) > _MAX_LABEL:
@@ -134,22 +134,22 @@ def label_value_texts(value: str) -> list[str]:
     return found if re.fullmatch(LABEL_VALUE, value) else [*found, LABEL_VALUE_TEXT]
 
 
-def label_value_faults(path: str, value: str) -> list[FieldError]:
+def label_value_errors(path: str, value: str) -> list[FieldError]:
     """What is wrong with a label's value."""
     return [refusals.bad(path, value, text) for text in label_value_texts(value)]
 
 
-def label_pair_faults(path: str, key: str, value: str) -> list[FieldError]:
+def label_pair_errors(path: str, key: str, value: str) -> list[FieldError]:
     """What is wrong with a label."""
-    return [] if _is_label_pair(key, value) else [*qualified_faults(path, key), *label_value_faults(path, value)]
+    return [] if _is_label_pair(key, value) else [*qualified_errors(path, key), *label_value_errors(path, value)]
 
 
 @lru_cache(maxsize=_NAMES_KNOWN)
 def _is_label_pair(key: str, value: str) -> bool:
     """Labels are looked at with each write of the object that has them."""
-    return not qualified_faults("", key) and not label_value_texts(value)
+    return not qualified_errors("", key) and not label_value_texts(value)
 
 
-def subdomain_faults(path: str, text: str) -> list[FieldError]:
+def subdomain_errors(path: str, text: str) -> list[FieldError]:
     """What is wrong with an RFC 1123 subdomain."""
-    return [refusals.bad(path, text, fault) for fault in subdomain_texts(text)]
+    return [refusals.bad(path, text, error) for error in subdomain_texts(text)]

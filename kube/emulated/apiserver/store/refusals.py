@@ -83,20 +83,20 @@ def duplicate(path: str, value: Any) -> FieldError:
     return FieldError(path, "FieldValueDuplicate", shown(value))
 
 
-def invalid(kind: Kind, name: str, faults: Sequence[FieldError], *, by_plural: bool = False) -> Invalid:
+def invalid(kind: Kind, name: str, errors: Sequence[FieldError], *, by_plural: bool = False) -> Invalid:
     """422 with all that is wrong; the generic registry names the plural where the others name the Kind."""
     if kind.storage[0] != kind.resource.group:  # checked in the form in which it is stored
         named, group = kind.resource.kind, ""
     else:
         named, group = kind.qualified if by_plural else kind.qualified_kind, kind.resource.group
-    texts = list(dict.fromkeys(str(fault) for fault in faults))
+    texts = list(dict.fromkeys(str(error) for error in errors))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: dict[str, Any] = {
         "name": name,
         "group": group,
         "kind": kind.plural if by_plural else kind.resource.kind,
     }
-    details["causes"] = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
+    details["causes"] = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
     return Invalid(f'{named} "{name}" is invalid: {text}', details=_lean(details))
 
 
@@ -167,7 +167,7 @@ def forbidden(kind: Kind, name: str, text: str, *, causes: Sequence[dict[str, st
 
 def bad_version(text: str) -> BadRequest:
     """400: a resourceVersion that is not a number."""
-    return BadRequest(f"invalid resource version: {version_fault(text)}")
+    return BadRequest(f"invalid resource version: {version_error(text)}")
 
 
 def future_version(wanted: int, current: int) -> ApiError:
@@ -181,7 +181,7 @@ def future_version(wanted: int, current: int) -> ApiError:
     )
 
 
-def version_fault(text: str) -> FieldError:
+def version_error(text: str) -> FieldError:
     """What is wrong with a resourceVersion that is not a number."""
     reason = "value out of range" if text.isdecimal() else "invalid syntax"
     return bad("resourceVersion", text, f"strconv.ParseUint: parsing {shown(text)}: {reason}")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import USUAL, MetadataChecks
+from mews.kube.emulated.apiserver.store.metadata_errors import USUAL, MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 

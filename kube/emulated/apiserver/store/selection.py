@@ -100,15 +100,15 @@ def select(kind: Kind, *, namespace: str | None = None, labels: str = "", fields
 def _labels(text: str) -> Callable[[Mapping[str, str]], bool]:
     selects = label_selector(text)
     for requirement in requirements(text):
-        faults = _requirement_faults(requirement.key, requirement.values)
-        if faults:
-            raise ValueError(f"unable to parse requirement: {faults[0]}")
+        errors = _requirement_errors(requirement.key, requirement.values)
+        if errors:
+            raise ValueError(f"unable to parse requirement: {errors[0]}")
     return selects
 
 
-def _requirement_faults(key: str, values: Sequence[str]) -> list[refusals.FieldError]:
+def _requirement_errors(key: str, values: Sequence[str]) -> list[refusals.FieldError]:
     """What is wrong with key and values of a requirement: values as they are, however long."""
-    found = names.qualified_faults("<nil>", key)
+    found = names.qualified_errors("<nil>", key)
     for index, value in enumerate(values):
         if not re.fullmatch(names.LABEL_VALUE, value):
             found.append(refusals.bad(f"values[{index}][{key}]", value, names.LABEL_VALUE_TEXT))

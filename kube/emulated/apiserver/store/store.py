@@ -255,7 +255,7 @@ class Store:
         """Return the time now as a metav1.Time."""
         return timestamp(self.now())
 
-    # Faults
+    # Errors
 
     def disconnect(self) -> None:
         """End all watches cleanly, as a restarting server would."""

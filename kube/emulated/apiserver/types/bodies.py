@@ -69,10 +69,10 @@ def decode(
         text = strictness.mismatch(body, root)
         raise refuse(kind, text.replace("ObjectMeta.metadata.", "ObjectMeta.") if kind.custom else text) from None
     if request.validation != "Ignore" and (unknown or request.duplicates):
-        faults = _faults(kind, body, unknown, request)
+        errors = _errors(kind, body, unknown, request)
         if request.validation == "Strict":
-            raise refuse(kind, f"strict decoding error: {', '.join(faults)}")
-        request.warnings.extend(faults)
+            raise refuse(kind, f"strict decoding error: {', '.join(errors)}")
+        request.warnings.extend(errors)
     return obj
 
 
@@ -87,10 +87,10 @@ def _decode_action(resource: Resource, release: str, body: Mapping[str, Any], re
     except ValueError:
         raise _cannot_handle(resource, strictness.mismatch(body, root)) from None
     if request.validation != "Ignore" and (unknown or request.duplicates):
-        faults = strictness.strict_faults(request.raw or body, root)
+        errors = strictness.strict_errors(request.raw or body, root)
         if request.validation == "Strict":
-            raise _cannot_handle(resource, f"strict decoding error: {', '.join(faults)}")
-        request.warnings.extend(faults)
+            raise _cannot_handle(resource, f"strict decoding error: {', '.join(errors)}")
+        request.warnings.extend(errors)
     return obj
 
 
@@ -130,9 +130,9 @@ def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str], refu
     return obj
 
 
-def _faults(kind: Kind, body: Mapping[str, Any], unknown: list[str], request: WriteRequest) -> list[str]:
+def _errors(kind: Kind, body: Mapping[str, Any], unknown: list[str], request: WriteRequest) -> list[str]:
     if kind.custom:
         return [*request.duplicates, *(f'unknown field "{path}"' for path in unknown)]
     if request.raw:
-        return strictness.strict_faults(request.raw, shape_of(kind))
-    return [*request.duplicates, *strictness.strict_faults(body, shape_of(kind))]
+        return strictness.strict_errors(request.raw, shape_of(kind))
+    return [*request.duplicates, *strictness.strict_errors(body, shape_of(kind))]

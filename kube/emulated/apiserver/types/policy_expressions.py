@@ -81,10 +81,10 @@ def policy_variables(*, params: bool, variables: Mapping[str, Type] | None = Non
     return known
 
 
-def fault_of(found: CompiledExpression, allowed: tuple[str, ...]) -> str:
+def error_of(found: CompiledExpression, allowed: tuple[str, ...]) -> str:
     """What is wrong with an expression that must evaluate to one of the types; "" when nothing is."""
-    if found.fault:
-        return f"compilation failed: {found.fault}"
+    if found.error:
+        return f"compilation failed: {found.error}"
     if found.type.name in allowed or str(found.type) in allowed:
         return ""
     wanted = allowed[0] if len(allowed) == 1 else f"one of [{' '.join(allowed)}]"

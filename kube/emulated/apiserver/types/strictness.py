@@ -241,7 +241,7 @@ def has_duplicates(raw: bytes) -> bool:
     return found
 
 
-def strict_faults(body: Any, root: Struct | None) -> list[str]:
+def strict_errors(body: Any, root: Struct | None) -> list[str]:
     """``unknown field "spec.a"``, ``duplicate field "b"``, in the order of the body: a value, or the JSON text itself.
     Without a root only duplicates are found."""
     value = json.loads(body.decode(errors="replace"), object_pairs_hook=_Pairs) if isinstance(body, bytes) else body
@@ -273,25 +273,25 @@ def _strict_members(members: list[tuple[str, Any]], type_: str, path: str) -> It
             yield from _strict(item, fields[name].type if is_struct else item_type, below)
 
 
-def conversion_fault(value: Any, type_: str) -> str:
+def conversion_error(value: Any, type_: str) -> str:
     """Why a strategic patch's value cannot become its type, "" when it can (apimachinery's converter)."""
     if value is None:
         return ""
     if type_.startswith("[]"):
         if not isinstance(value, list):
             return f"cannot restore slice from {_kind(value)}"
-        return next((fault for item in value if (fault := conversion_fault(item, type_[2:]))), "")
+        return next((error for item in value if (error := conversion_error(item, type_[2:]))), "")
     if type_.startswith("{}"):
         if not isinstance(value, Mapping):
             return f"cannot restore map from {_kind(value)}"
-        return next((fault for item in value.values() if (fault := conversion_fault(item, type_[2:]))), "")
+        return next((error for item in value.values() if (error := conversion_error(item, type_[2:]))), "")
     if type_ in SCALARS:
-        return _scalar_fault(value, type_)
+        return _scalar_error(value, type_)
     if not isinstance(value, (dict, Mapping)):
         return f"cannot restore struct from: {_kind(value)}"
     fields = struct(type_).fields
-    found = (conversion_fault(item, fields[name].type) for name, item in value.items() if name in fields)
-    return next((fault for fault in found if fault), "")
+    found = (conversion_error(item, fields[name].type) for name, item in value.items() if name in fields)
+    return next((error for error in found if error), "")
 
 
 def _kind(value: Any) -> str:
@@ -305,7 +305,7 @@ def _kind(value: Any) -> str:
     return "map" if isinstance(value, Mapping) else "slice"
 
 
-def _scalar_fault(value: Any, type_: str) -> str:
+def _scalar_error(value: Any, type_: str) -> str:
     kind = _kind(value)
     if type_ == "string":
         return (

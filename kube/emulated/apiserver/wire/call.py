@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
-from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
+from mews.kube.emulated.apiserver.store.json_errors import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.long_work import LongWorkThread, aside
 from mews.kube.emulated.apiserver.store.shelf import WatchInbox

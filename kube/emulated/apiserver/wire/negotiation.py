@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.client.json_text import parse
-from mews.kube.emulated.apiserver.store.json_faults import json_fault
+from mews.kube.emulated.apiserver.store.json_errors import json_error
 from mews.kube.emulated.apiserver.wire import protobuf
 from mews.kube.releases.release_data import DEFAULT
 from mews.yaml_text import check_extent
@@ -150,7 +150,7 @@ def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse 
         _check_depth(raw, value)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError):
-        raise BadRequest(f"{prefix}{json_fault(raw)}") from None
+        raise BadRequest(f"{prefix}{json_error(raw)}") from None
 
 
 def _check_depth(raw: bytes, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
+from mews.kube.emulated.apiserver.store.json_errors import not_a_struct
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.users import User
@@ -23,15 +23,15 @@ _PROPAGATION = ("Foreground", "Background", "Orphan")
 Query = Mapping[str, str]
 
 
-def options_error(name: str, fault: FieldError) -> Invalid:
+def options_error(name: str, error: FieldError) -> Invalid:
     """422 for an option of the request itself."""
-    return options_errors(name, [fault])
+    return options_errors(name, [error])
 
 
-def options_errors(name: str, faults: Sequence[FieldError]) -> Invalid:
+def options_errors(name: str, errors: Sequence[FieldError]) -> Invalid:
     """422 for several options at once."""
-    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
-    text = str(faults[0]) if len(faults) == 1 else f"[{', '.join(map(str, faults))}]"
+    causes = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
+    text = str(errors[0]) if len(errors) == 1 else f"[{', '.join(map(str, errors))}]"
     return Invalid(
         f'{name}.meta.k8s.io "" is invalid: {text}', details={"group": "meta.k8s.io", "kind": name, "causes": causes}
     )
@@ -42,20 +42,20 @@ def check_list_options(query: Query) -> None:
 
     Raises ``BadRequest`` for what cannot be read, ``Invalid`` for what does not go together.
     """
-    match, faults = query.get("resourceVersionMatch", ""), []
+    match, errors = query.get("resourceVersionMatch", ""), []
     number(query, "timeoutSeconds")
     if match and not query.get("resourceVersion"):
-        faults.append(_unmatched("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        errors.append(_unmatched("resourceVersionMatch is forbidden unless resourceVersion is provided"))
     if match and query.get("continue"):
-        faults.append(_unmatched("resourceVersionMatch is forbidden when continue is provided"))
+        errors.append(_unmatched("resourceVersionMatch is forbidden when continue is provided"))
     if match not in ("", *_MATCHES):
-        faults.append(refusals.unsupported("resourceVersionMatch", match, (*_MATCHES, "")))
+        errors.append(refusals.unsupported("resourceVersionMatch", match, (*_MATCHES, "")))
     if match == "Exact" and query.get("resourceVersion") == "0":
-        faults.append(_unmatched('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+        errors.append(_unmatched('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     if "sendInitialEvents" in query:
-        faults.append(refusals.forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    if faults:
-        raise options_errors("ListOptions", faults)
+        errors.append(refusals.forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise options_errors("ListOptions", errors)
 
 
 def check_watch_options(query: Query) -> None:
@@ -63,18 +63,18 @@ def check_watch_options(query: Query) -> None:
 
     Raises ``Invalid`` for what does not go together.
     """
-    match, faults = query.get("resourceVersionMatch", ""), []
+    match, errors = query.get("resourceVersionMatch", ""), []
     if "sendInitialEvents" in query and match != "NotOlderThan":
-        faults.append(_unmatched("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        errors.append(_unmatched("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
     if match and "sendInitialEvents" not in query:
         text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        faults.append(_unmatched(text))
+        errors.append(_unmatched(text))
     if match not in ("", "NotOlderThan"):
-        faults.append(refusals.unsupported("resourceVersionMatch", match, ("NotOlderThan",)))
+        errors.append(refusals.unsupported("resourceVersionMatch", match, ("NotOlderThan",)))
     if query.get("continue"):
-        faults.append(_unmatched("resourceVersionMatch is forbidden when continue is provided"))
-    if faults:
-        raise options_errors("ListOptions", faults)
+        errors.append(_unmatched("resourceVersionMatch is forbidden when continue is provided"))
+    if errors:
+        raise options_errors("ListOptions", errors)
 
 
 def _unmatched(text: str) -> FieldError:
@@ -110,8 +110,8 @@ def delete_options(query: Query, body: Any) -> DeleteOptions:
     _check_shape(given)
     dry_run = list(given.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else []))
     if dry_run not in ([], ["All"]):
-        fault = FieldError("dryRun", "FieldValueNotSupported", f'{refusals.shown(dry_run)}: supported values: "All"')
-        raise options_error("DeleteOptions", fault)
+        error = FieldError("dryRun", "FieldValueNotSupported", f'{refusals.shown(dry_run)}: supported values: "All"')
+        raise options_error("DeleteOptions", error)
     grace = given.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
     propagation = given.get("propagationPolicy") or query.get("propagationPolicy") or None
     orphan = given.get("orphanDependents")
@@ -121,8 +121,8 @@ def delete_options(query: Query, body: Any) -> DeleteOptions:
     if propagation is None and orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     if propagation is not None and propagation not in _PROPAGATION:
-        fault = refusals.unsupported("propagationPolicy", propagation, (*_PROPAGATION, "nil"))
-        raise options_error("DeleteOptions", fault)
+        error = refusals.unsupported("propagationPolicy", propagation, (*_PROPAGATION, "nil"))
+        raise options_error("DeleteOptions", error)
     wanted = given.get("preconditions") or {}
     preconditions = Preconditions(wanted.get("uid"), wanted.get("resourceVersion"))
     return DeleteOptions(None if grace is None else int(grace), preconditions, propagation)

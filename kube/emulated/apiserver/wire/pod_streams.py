@@ -41,25 +41,25 @@ def check_log_options(query: Mapping[str, str], pod: str) -> None:
 
     Raises BadRequest for what cannot be read, Invalid for what is out of bounds.
     """
-    faults = []
+    errors = []
     tail, limit = parameters.number(query, "tailLines"), parameters.number(query, "limitBytes")
     seconds, since = parameters.number(query, "sinceSeconds"), query.get("sinceTime")
     if tail is not None and tail < 0:
-        faults.append(refusals.bad("tailLines", tail, "must be greater than or equal to 0"))
+        errors.append(refusals.bad("tailLines", tail, "must be greater than or equal to 0"))
     if limit is not None and limit < 1:
-        faults.append(refusals.bad("limitBytes", limit, "must be greater than 0"))
+        errors.append(refusals.bad("limitBytes", limit, "must be greater than 0"))
     if since:
         _unix_time(since)
     if seconds is not None and since:
         text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        faults.append(refusals.forbidden_field("", text))
+        errors.append(refusals.forbidden_field("", text))
     elif seconds is not None and seconds < 1:
-        faults.append(refusals.bad("sinceSeconds", seconds, "must be greater than 0"))
+        errors.append(refusals.bad("sinceSeconds", seconds, "must be greater than 0"))
     if "stream" in query:
-        faults.append(refusals.forbidden_field("stream", "may not be specified"))
-    if faults:
-        causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
-        text = str(faults[0]) if len(faults) == 1 else f"[{', '.join(map(str, faults))}]"
+        errors.append(refusals.forbidden_field("stream", "may not be specified"))
+    if errors:
+        causes = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
+        text = str(errors[0]) if len(errors) == 1 else f"[{', '.join(map(str, errors))}]"
         details = {"name": pod, "kind": "PodLogOptions", "causes": causes}
         raise Invalid(f'PodLogOptions "{pod}" is invalid: {text}', details=details)
 

@@ -37,7 +37,7 @@ async def get(call: Call) -> web.StreamResponse:
     """One object, or the same in another form."""
     version = call.query.get("resourceVersion", "")
     if version and not version.isdecimal():
-        raise ServerError(str(refusals.version_fault(version)), reason="")
+        raise ServerError(str(refusals.version_error(version)), reason="")
     await _await_version(call)
     obj = await answered(lambda: call.world.store.get(call.kind, call.namespace, call.route.name))
     if call.route.subresource == "scale":

@@ -16,7 +16,7 @@ from mews.kube.emulated.apiserver.access.authorization import Attributes
 from mews.kube.emulated.apiserver.objects.creation import SERVERS_OWN
 from mews.kube.emulated.apiserver.objects.recording import record
 from mews.kube.emulated.apiserver.objects.rules.later_rules import revision
-from mews.kube.emulated.apiserver.objects.rules.review_faults import access_faults
+from mews.kube.emulated.apiserver.objects.rules.review_errors import access_errors
 from mews.kube.emulated.apiserver.objects.update import METADATA_ORDER
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -39,8 +39,8 @@ def review(call: Call, body: Object, request: WriteRequest) -> Object:
     asked, spec = _ANSWERS[call.kind.resource.kind], body.get("spec") or {}
     if call.kind.resource.kind in _OF_USERS:
         local = call.kind.resource.namespaced
-        found = [*access_faults(spec, user=_OF_USERS[call.kind.resource.kind], space=call.namespace if local else None)]
-        found += _metadata_faults(call, body, request)
+        found = [*access_errors(spec, user=_OF_USERS[call.kind.resource.kind], space=call.namespace if local else None)]
+        found += _metadata_errors(call, body, request)
         revise = revision(call.kind.release, call.kind.qualified)
         found = revise(found) if revise is not None else found
         if found:
@@ -52,7 +52,7 @@ _OF_USERS = {"SelfSubjectAccessReview": False, "SubjectAccessReview": True, "Loc
 """Kinds of questions who may do what, and whether they name who."""
 
 
-def _metadata_faults(call: Call, body: Object, request: WriteRequest) -> list[FieldError]:
+def _metadata_errors(call: Call, body: Object, request: WriteRequest) -> list[FieldError]:
     """A question has no metadata; a local one has a namespace."""
     metadata = body["metadata"]
     for name in (*(name for name in SERVERS_OWN if name != "generation"), "managedFields"):
@@ -123,10 +123,10 @@ def _local_access(call: Call, spec: Mapping[str, Any]) -> Object:
     return _answer(call, spec=spec, status=_verdict(call, user, spec), metadata={"namespace": call.namespace})
 
 
-def _refused(faults: list[FieldError]) -> Invalid:
+def _refused(errors: list[FieldError]) -> Invalid:
     """Upstream forgets the kind's name here."""
-    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
-    group, texts = "authorization.k8s.io", [str(fault) for fault in faults]
+    causes = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
+    group, texts = "authorization.k8s.io", [str(error) for error in errors]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return Invalid(f'.{group} "" is invalid: {text}', details={"group": group, "causes": causes})
 
@@ -213,8 +213,8 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
     return bound
 
 
-def _unfit(fault: FieldError, name: str = "") -> Invalid:
-    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+def _unfit(error: FieldError, name: str = "") -> Invalid:
+    causes = [{"reason": error.reason, "message": error.message(), "field": error.path}]
     named = {"name": name} if name else {}
     details = {**named, "group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
-    return Invalid(f'TokenRequest.authentication.k8s.io "{name}" is invalid: {fault}', details=details)
+    return Invalid(f'TokenRequest.authentication.k8s.io "{name}" is invalid: {error}', details=details)

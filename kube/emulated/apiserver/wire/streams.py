@@ -50,7 +50,7 @@ async def watch(call: Call) -> web.StreamResponse:
     bookmarks = parameters.flag(query, "allowWatchBookmarks")
     initial = parameters.flag(query, "sendInitialEvents") if "sendInitialEvents" in query else version in ("", "0")
     if version and not version.isdecimal():
-        raise ApiError(str(refusals.version_fault(version)))
+        raise ApiError(str(refusals.version_error(version)))
     lasts_s = parameters.number(query, "timeoutSeconds") or _LONGEST_WATCH_S
     response = web.StreamResponse(headers={**headers(), "Content-Type": JSON})
     if call.kind.warning:

@@ -46,7 +46,7 @@ async def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequ
     if request.validation == "Ignore" or media_of(call.request.headers.get("Content-Type", "")) not in _JSON_TEXTS:
         return request
     duplicates = await read_aside(
-        call, raw, lambda: strictness.strict_faults(raw, None) if strictness.has_duplicates(raw) else ()
+        call, raw, lambda: strictness.strict_errors(raw, None) if strictness.has_duplicates(raw) else ()
     )
     return replace(request, raw=raw, duplicates=duplicates)
 
@@ -191,8 +191,8 @@ async def patch(call: Call) -> web.StreamResponse:
             return _warned(call.answer(applied), request)
         return _warned(written(call, applied, _CREATED if created else 200), request)
     if forced:
-        fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
-        raise parameters.options_error("PatchOptions", fault)
+        error = refusals.forbidden_field("force", "may not be specified for non-apply patch")
+        raise parameters.options_error("PatchOptions", error)
     body = await read_aside(
         call, raw, lambda: parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
     )
@@ -222,16 +222,16 @@ async def patch(call: Call) -> web.StreamResponse:
 async def _configuration(call: Call, raw: bytes, request: WriteRequest) -> Any:
     """What is to be applied; keys that it has twice are refused or warned of, as the request wants it."""
     try:
-        found, faults = await yaml_of(call, raw)
+        found, errors = await yaml_of(call, raw)
     except BadRequest as error:
         raise BadRequest(f"error decoding YAML: {error.message}") from None
     if request.validation == "Ignore":
         return found
-    if faults and request.validation == "Strict":
-        lines = "".join(f"\n  {fault}" for fault in faults)
+    if errors and request.validation == "Strict":
+        lines = "".join(f"\n  {error}" for error in errors)
         text = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
         raise BadRequest(f"{text}{lines}")
-    request.warnings.extend(faults)
+    request.warnings.extend(errors)
     return found
 
 

@@ -19,8 +19,8 @@ from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types.custom import formats, trees
-from mews.kube.emulated.apiserver.types.custom.structural import structural_faults
-from mews.kube.emulated.apiserver.types.custom.values import value_faults
+from mews.kube.emulated.apiserver.types.custom.structural import structural_errors
+from mews.kube.emulated.apiserver.types.custom.values import value_errors
 from mews.kube.emulated.apiserver.wire.openapi import document, index, swagger
 from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 
@@ -104,7 +104,7 @@ def test_int_or_string_is_taken_in_all_forms_that_tools_write(store: Store, port
     ],
 )
 def test_a_schema_that_is_not_structural_is_told_why(part: Body, fault: str) -> None:
-    assert any(fault in str(found) for found in structural_faults(part, "spec"))
+    assert any(fault in str(found) for found in structural_errors(part, "spec"))
 
 
 def test_values_are_judged_by_junctors_bounds_and_multiples() -> None:
@@ -113,7 +113,7 @@ def test_values_are_judged_by_junctors_bounds_and_multiples() -> None:
         b={"type": "string", "oneOf": [{"minLength": 2}, {"pattern": "^x"}]},
         c={"type": "string", "not": {"enum": ["no"]}},
     )
-    found = [str(fault) for fault in value_faults({"a": 10, "b": "xy", "c": "no"}, schema)]
+    found = [str(fault) for fault in value_errors({"a": 10, "b": "xy", "c": "no"}, schema)]
     assert found == [
         "a: Invalid value: 10: a in body should be a multiple of 3",
         "a: Invalid value: 10: a in body should be less than or equal to 9",
@@ -124,8 +124,8 @@ def test_values_are_judged_by_junctors_bounds_and_multiples() -> None:
 
 def test_what_an_update_leaves_alone_is_not_held_against_it() -> None:
     schema = _object(a={"type": "integer", "maximum": 3}, b={"type": "string"})
-    assert value_faults({"a": 9, "b": "new"}, schema, old={"a": 9, "b": "old"}) == []
-    assert value_faults({"a": 8, "b": "new"}, schema, old={"a": 9, "b": "old"})
+    assert value_errors({"a": 9, "b": "new"}, schema, old={"a": 9, "b": "old"}) == []
+    assert value_errors({"a": 8, "b": "new"}, schema, old={"a": 9, "b": "old"})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mews.kube.api.errors import Invalid, NotFound
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
 from mews.kube.emulated.apiserver.objects.rules import addresses
-from mews.kube.emulated.apiserver.objects.rules.webhook_urls import url_faults
+from mews.kube.emulated.apiserver.objects.rules.webhook_urls import url_errors
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.store import Store
 
@@ -109,6 +109,6 @@ def test_old_forms_of_addresses_are_warned_of() -> None:
     ],
 )
 def test_urls_of_webhooks_are_read_as_go_reads_them(url: str, text: str) -> None:
-    found = " ".join(str(fault) for fault in url_faults(url, "url"))
+    found = " ".join(str(fault) for fault in url_errors(url, "url"))
     assert text in found
     assert bool(found) == bool(text)

@@ -7,7 +7,7 @@ import pytest
 from mews.kube.emulated.apiserver.tables import jsonpaths, pod_table
 from mews.kube.emulated.apiserver.tables.durations import human
 from mews.kube.emulated.apiserver.types.custom import trees
-from mews.kube.emulated.apiserver.types.custom.values import value_faults
+from mews.kube.emulated.apiserver.types.custom.values import value_errors
 
 NOW_S = 1_767_225_720.0
 BORN = "2026-01-01T00:00:00Z"
@@ -109,4 +109,4 @@ def test_a_schema_prunes_defaults_and_finds_faults() -> None:
     trees.default(empty, schema)
     assert empty == {"spec": {"size": 3}}
     wrong = {"spec": {"size": 6, "port": 1.5}}
-    assert [fault.path for fault in value_faults(wrong, schema)] == ["spec.size", "spec.port"]
+    assert [fault.path for fault in value_errors(wrong, schema)] == ["spec.size", "spec.port"]

@@ -18,13 +18,13 @@ from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.disabled_features import DROPS, GATED_HOOKS
 from mews.kube.emulated.apiserver.objects.rules.later_rules import (
     STAMPS,
-    change_faults_of,
-    faults_of,
+    change_errors_of,
+    errors_of,
     revision,
-    status_faults_of,
+    status_errors_of,
     warnings_of,
 )
-from mews.kube.emulated.apiserver.store.metadata_faults import (
+from mews.kube.emulated.apiserver.store.metadata_errors import (
     MetadataChecks,
     NameTexts,
     UpdateCheck,
@@ -256,9 +256,9 @@ def _later(rules: Rules, kind: Kind) -> Rules:
         rules,
         warn=warnings_of(release, name, rules.warn),
         reword=revision(release, name) or rules.reword,
-        validate=faults_of(release, name, rules.validate),
-        validate_update=change_faults_of(release, name, rules.validate_update),
-        validate_status_update=status_faults_of(release, name, rules.validate_status_update),
+        validate=errors_of(release, name, rules.validate),
+        validate_update=change_errors_of(release, name, rules.validate_update),
+        validate_status_update=status_errors_of(release, name, rules.validate_status_update),
         stamp_update=stamp,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -16,24 +16,24 @@ _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
-def _role_faults(role: Object, *, namespaced: bool) -> list[FieldError]:
+def _role_errors(role: Object, *, namespaced: bool) -> list[FieldError]:
     found: list[FieldError] = []
     for index, rule in enumerate(items(role, "rules")):
-        found += _rule_faults(rule, f"rules[{index}]", namespaced=namespaced)
+        found += _rule_errors(rule, f"rules[{index}]", namespaced=namespaced)
     aggregation, path = role.get("aggregationRule"), "aggregationRule.clusterRoleSelectors"
     selectors = items(aggregation or {}, "clusterRoleSelectors")
     if aggregation is not None and not selectors:
         text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         found.append(refusals.required(path, text))
     for index, selector in enumerate(selectors):
-        wrong = [*selector_faults(selector, f"{path}[{index}]")]
+        wrong = [*selector_errors(selector, f"{path}[{index}]")]
         found += wrong
         if wrong:
             found.append(refusals.bad(f"{path}[{index}]", None, "invalid label selector."))
     return found
 
 
-def _rule_faults(rule: Part, path: str, *, namespaced: bool) -> Iterator[FieldError]:
+def _rule_errors(rule: Part, path: str, *, namespaced: bool) -> Iterator[FieldError]:
     urls = items(rule, "nonResourceURLs")
     if not items(rule, "verbs"):
         yield refusals.required(f"{path}.verbs", "verbs must contain at least one value")
@@ -57,7 +57,7 @@ def _default_binding(binding: Object) -> None:
             subject["apiGroup"] = _GROUP
 
 
-def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]:
+def _binding_errors(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]:
     role, found = binding["roleRef"], []
     if role["apiGroup"] != _GROUP:
         found.append(refusals.unsupported("roleRef.apiGroup", role["apiGroup"], (_GROUP,)))
@@ -68,11 +68,11 @@ def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]
     else:
         found += checks.path_segment("roleRef.name", role["name"])
     for index, subject in enumerate(items(binding, "subjects")):
-        found += _subject_faults(subject, f"subjects[{index}]", namespaced="Role" in kinds)
+        found += _subject_errors(subject, f"subjects[{index}]", namespaced="Role" in kinds)
     return found
 
 
-def _subject_faults(subject: Part, path: str, *, namespaced: bool) -> Iterator[FieldError]:
+def _subject_errors(subject: Part, path: str, *, namespaced: bool) -> Iterator[FieldError]:
     name, kind, group = subject.get("name", ""), subject.get("kind", ""), subject.get("apiGroup", "")
     if not name:
         yield refusals.required(f"{path}.name")
@@ -82,7 +82,7 @@ def _subject_faults(subject: Part, path: str, *, namespaced: bool) -> Iterator[F
         yield from checks.option(f"{path}.apiGroup", group, (_GROUP,))
     else:
         if name:
-            yield from names.subdomain_faults(f"{path}.name", name)
+            yield from names.subdomain_errors(f"{path}.name", name)
         if group:
             yield refusals.unsupported(f"{path}.apiGroup", group, ("",))
         if not namespaced and not subject.get("namespace"):
@@ -97,15 +97,15 @@ def _compare_binding(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("roleRef", shown, "cannot change roleRef")]
 
 
-ROLES = Rules(validate=lambda role: _role_faults(role, namespaced=True))
-CLUSTER_ROLES = Rules(validate=lambda role: _role_faults(role, namespaced=False))
+ROLES = Rules(validate=lambda role: _role_errors(role, namespaced=True))
+CLUSTER_ROLES = Rules(validate=lambda role: _role_errors(role, namespaced=False))
 ROLE_BINDINGS = Rules(
     default=_default_binding,
-    validate=lambda binding: _binding_faults(binding, ("Role", "ClusterRole")),
+    validate=lambda binding: _binding_errors(binding, ("Role", "ClusterRole")),
     compare=_compare_binding,
 )
 CLUSTER_ROLE_BINDINGS = Rules(
     default=_default_binding,
-    validate=lambda binding: _binding_faults(binding, ("ClusterRole",)),
+    validate=lambda binding: _binding_errors(binding, ("ClusterRole",)),
     compare=_compare_binding,
 )

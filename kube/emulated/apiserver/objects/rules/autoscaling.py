@@ -9,7 +9,7 @@ from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_name_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import resource_name_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -47,15 +47,15 @@ def _default(scaler: Object) -> None:
             behavior[name] = {**clone(usual), **part_of(behavior, name)}
 
 
-def _faults(scaler: Object) -> list[FieldError]:
-    return [*_spec_faults(scaler["spec"], None)]
+def _errors(scaler: Object) -> list[FieldError]:
+    return [*_spec_errors(scaler["spec"], None)]
 
 
-def _change_faults(new: Object, old: Object, _: str) -> list[FieldError]:
-    return [*_spec_faults(new["spec"], old["spec"])]
+def _change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
+    return [*_spec_errors(new["spec"], old["spec"])]
 
 
-def _spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
+def _spec_errors(spec: Part, before: Part | None) -> Iterator[FieldError]:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     least = 0 if before is not None and before.get("minReplicas") == 0 else 1
     if low is not None and low < least:
@@ -67,9 +67,9 @@ def _spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
     target, former = part_of(spec, "scaleTargetRef"), part_of(before or {}, "scaleTargetRef")
     same = before is not None and all(target.get(name, "") == former.get(name, "") for name in ("apiVersion", "kind"))
     of_core = target.get("kind") == "ReplicationController"
-    yield from _reference_faults(target, "spec.scaleTargetRef", None if same else of_core)
+    yield from _reference_errors(target, "spec.scaleTargetRef", None if same else of_core)
     for index, metric in enumerate(items(spec, "metrics")):
-        yield from _metric_faults(metric, f"spec.metrics[{index}]")
+        yield from _metric_errors(metric, f"spec.metrics[{index}]")
     scaled_by = {metric.get("type") for metric in items(spec, "metrics")}
     if low == 0 and not scaled_by & {"Object", "External"}:
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
@@ -77,10 +77,10 @@ def _spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
     for name in ("scaleUp", "scaleDown"):
         rules = part_of(spec, "behavior").get(name)
         if rules is not None:
-            yield from _behavior_faults(rules, f"spec.behavior.{name}")
+            yield from _behavior_errors(rules, f"spec.behavior.{name}")
 
 
-def _reference_faults(reference: Part, path: str, groupless: bool | None) -> Iterator[FieldError]:
+def _reference_errors(reference: Part, path: str, groupless: bool | None) -> Iterator[FieldError]:
     """``groupless``: whether the version may be of no group; None: it is not looked at."""
     for name in ("kind", "name"):
         if not reference.get(name):
@@ -96,7 +96,7 @@ def _reference_faults(reference: Part, path: str, groupless: bool | None) -> Ite
         yield refusals.bad(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
 
-def _behavior_faults(rules: Part, path: str) -> Iterator[FieldError]:
+def _behavior_errors(rules: Part, path: str) -> Iterator[FieldError]:
     window, policy = rules.get("stabilizationWindowSeconds"), rules.get("selectPolicy")
     if window is not None and window < 0:
         yield refusals.bad(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero")
@@ -108,10 +108,10 @@ def _behavior_faults(rules: Part, path: str) -> Iterator[FieldError]:
     if not items(rules, "policies"):
         yield refusals.required(f"{path}.policies", "must specify at least one Policy")
     for index, given in enumerate(items(rules, "policies")):
-        yield from _policy_faults(given, f"{path}.policies[{index}]")
+        yield from _policy_errors(given, f"{path}.policies[{index}]")
 
 
-def _policy_faults(policy: Part, path: str) -> Iterator[FieldError]:
+def _policy_errors(policy: Part, path: str) -> Iterator[FieldError]:
     yield from checks.option(f"{path}.type", policy.get("type", ""), ("Percent", "Pods"))
     for name in ("value", "periodSeconds"):
         if policy.get(name, 0) <= 0:
@@ -121,7 +121,7 @@ def _policy_faults(policy: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.periodSeconds", period, f"must be less than or equal to {_LONGEST_PERIOD_S}")
 
 
-def _metric_faults(metric: Part, path: str) -> Iterator[FieldError]:
+def _metric_errors(metric: Part, path: str) -> Iterator[FieldError]:
     kind = metric.get("type", "")
     if not kind:
         yield refusals.required(f"{path}.type", "must specify a metric source type")
@@ -140,7 +140,7 @@ def _metric_faults(metric: Part, path: str) -> Iterator[FieldError]:
                 yield refusals.forbidden_field(f"{path}.{place}", "must populate the given metric source only")
 
 
-def _identifier_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _identifier_errors(source: Part, path: str) -> Iterator[FieldError]:
     name = part_of(source, "metric").get("name", "")
     if not name:
         yield refusals.required(f"{path}.metric.name", "must specify a metric name")
@@ -148,7 +148,7 @@ def _identifier_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield from checks.path_segment(f"{path}.metric.name", name)
 
 
-def _target_faults(target: Part, path: str) -> Iterator[FieldError]:
+def _target_errors(target: Part, path: str) -> Iterator[FieldError]:
     kind, use = target.get("type", ""), target.get("averageUtilization")
     if not kind:
         yield refusals.required(f"{path}.type", "must specify a metric target type")
@@ -161,20 +161,20 @@ def _target_faults(target: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.averageUtilization", use, "must be greater than 0")
 
 
-def _object_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from _reference_faults(part_of(source, "describedObject"), f"{path}.describedObject", True)
-    yield from _identifier_faults(source, path)
+def _object_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from _reference_errors(part_of(source, "describedObject"), f"{path}.describedObject", True)
+    yield from _identifier_errors(source, path)
     target = part_of(source, "target")
-    yield from _target_faults(target, f"{path}.target")
+    yield from _target_errors(target, f"{path}.target")
     if target.get("value") is None and target.get("averageValue") is None:
         text = "must set either a target value or averageValue"
         yield refusals.required(f"{path}.target.averageValue", text)
 
 
-def _external_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from _identifier_faults(source, path)
+def _external_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from _identifier_errors(source, path)
     target = part_of(source, "target")
-    yield from _target_faults(target, f"{path}.target")
+    yield from _target_errors(target, f"{path}.target")
     given = [target.get("value") is not None, target.get("averageValue") is not None]
     if not any(given):
         text = "must set either a target value for metric or a per-pod target"
@@ -184,35 +184,35 @@ def _external_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield refusals.forbidden_field(f"{path}.target.value", text)
 
 
-def _pods_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from _identifier_faults(source, path)
+def _pods_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from _identifier_errors(source, path)
     target = part_of(source, "target")
-    yield from _target_faults(target, f"{path}.target")
+    yield from _target_errors(target, f"{path}.target")
     if target.get("averageValue") is None:
         yield refusals.required(f"{path}.target.averageValue", "must specify a positive target averageValue")
 
 
-def _resource_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _resource_errors(source: Part, path: str) -> Iterator[FieldError]:
     if not source.get("name"):
         yield refusals.required(f"{path}.name", "must specify a resource name")
-    yield from _amount_faults(source, path)
+    yield from _amount_errors(source, path)
 
 
-def _container_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _container_errors(source: Part, path: str) -> Iterator[FieldError]:
     if not source.get("name"):
         yield refusals.required(f"{path}.name", "must specify a resource name")
     else:
-        yield from resource_name_faults(source["name"], f"{path}.name")
+        yield from resource_name_errors(source["name"], f"{path}.name")
     if not source.get("container"):
         yield refusals.required(f"{path}.container", "must specify a container")
     else:
         yield from checks.label(f"{path}.container", source["container"])
-    yield from _amount_faults(source, path)
+    yield from _amount_errors(source, path)
 
 
-def _amount_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _amount_errors(source: Part, path: str) -> Iterator[FieldError]:
     target = part_of(source, "target")
-    yield from _target_faults(target, f"{path}.target")
+    yield from _target_errors(target, f"{path}.target")
     given = [target.get("averageUtilization") is not None, target.get("averageValue") is not None]
     if not any(given):
         text = "must set either a target raw value or a target utilization"
@@ -223,19 +223,19 @@ def _amount_faults(source: Part, path: str) -> Iterator[FieldError]:
 
 
 _SOURCES = {
-    "object": _object_faults,
-    "external": _external_faults,
-    "pods": _pods_faults,
-    "resource": _resource_faults,
-    "containerResource": _container_faults,
+    "object": _object_errors,
+    "external": _external_errors,
+    "pods": _pods_errors,
+    "resource": _resource_errors,
+    "containerResource": _container_errors,
 }
 
 
-def _status_faults(new: Object, _: Object) -> list[FieldError]:
+def _status_errors(new: Object, _: Object) -> list[FieldError]:
     status, found = part_of(new, "status"), list[FieldError]()
     for name in ("currentReplicas", "desiredReplicas"):
         found += checks.not_negative(f"status.{name}", status.get(name))
     return found
 
 
-RULES = Rules(default=_default, validate=_faults, validate_update=_change_faults, validate_status_update=_status_faults)
+RULES = Rules(default=_default, validate=_errors, validate_update=_change_errors, validate_status_update=_status_errors)

@@ -13,7 +13,7 @@ from typing import Any
 from mews.kube.api.objects import Object, clone
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import signer_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_volume_errors import signer_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
@@ -51,11 +51,11 @@ def _stamp_update(new: Object, old: Object, now: str) -> None:
         condition["lastTransitionTime"] = since or now
 
 
-def _faults(request: Object) -> list[FieldError]:
-    return [*_whole_faults(request, None)]
+def _errors(request: Object) -> list[FieldError]:
+    return [*_whole_errors(request, None)]
 
 
-def _whole_faults(request: Object, old: Object | None) -> Iterator[FieldError]:
+def _whole_errors(request: Object, old: Object | None) -> Iterator[FieldError]:
     """What is wrong with a request; what an old one has is let be."""
     spec, before = part_of(request, "spec"), part_of(old or {}, "spec")
     given = spec.get("request") or ""
@@ -76,15 +76,15 @@ def _whole_faults(request: Object, old: Object | None) -> Iterator[FieldError]:
     if signer == _LEGACY_SIGNER != before.get("signerName"):
         yield refusals.bad("spec.signerName", signer, "the legacy signerName is not allowed via this API version")
     else:
-        yield from signer_faults(signer, "spec.signerName")
+        yield from signer_errors(signer, "spec.signerName")
     lifetime = spec.get("expirationSeconds")
     if lifetime is not None and lifetime < _SHORTEST_CERTIFICATE_S:
         text = "may not specify a duration less than 600 seconds (10 minutes)"
         yield refusals.bad("spec.expirationSeconds", lifetime, text)
-    yield from _condition_faults(_conditions(request), _conditions(old or {}))
+    yield from _condition_errors(_conditions(request), _conditions(old or {}))
     certificate, former = _certificate(request), _certificate(old or {})
-    is_new = certificate and certificate != former and not (former and _certificate_fault(former))
-    if is_new and (text := _certificate_fault(certificate)):
+    is_new = certificate and certificate != former and not (former and _certificate_error(former))
+    if is_new and (text := _certificate_error(certificate)):
         yield refusals.bad("status.certificate", "<certificate data>", text)
 
 
@@ -93,7 +93,7 @@ def _types(coded: str) -> list[str]:
     return [found[1].decode() for found in _BLOCK.finditer(base64.b64decode(coded))]
 
 
-def _certificate_fault(coded: str) -> str:
+def _certificate_error(coded: str) -> str:
     types = _types(coded)
     other = next((name for name in types if name != "CERTIFICATE"), None)
     if other is not None:
@@ -110,7 +110,7 @@ def _certificate(request: Part) -> str:
     return found
 
 
-def _condition_faults(conditions: Sequence[Part], before: Sequence[Part]) -> Iterator[FieldError]:
+def _condition_errors(conditions: Sequence[Part], before: Sequence[Part]) -> Iterator[FieldError]:
     known = [condition.get("type", "") for condition in before]
     seen: list[Any] = []
     for index, condition in enumerate(conditions):
@@ -130,11 +130,11 @@ def _condition_faults(conditions: Sequence[Part], before: Sequence[Part]) -> Ite
         seen.append(kind)
 
 
-def _change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    return [*_whole_faults(new, old), *_decision_faults(new, old, subresource)]
+def _change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    return [*_whole_errors(new, old), *_decision_errors(new, old, subresource)]
 
 
-def _status_faults(new: Object, old: Object) -> list[FieldError]:
+def _status_errors(new: Object, old: Object) -> list[FieldError]:
     """Decisions that a status repeats stay as they were made."""
     for kind in _DECISIONS:
         before = _of_type(old, kind)
@@ -143,10 +143,10 @@ def _status_faults(new: Object, old: Object) -> list[FieldError]:
             conditions = [next(kept) if each.get("type") == kind else each for each in _conditions(new)]
             if conditions:
                 new["status"] = {**new["status"], "conditions": clone(conditions)}
-    return _change_faults(new, old, "status")
+    return _change_errors(new, old, "status")
 
 
-def _decision_faults(new: Object, old: Object, subresource: str) -> Iterator[FieldError]:
+def _decision_errors(new: Object, old: Object, subresource: str) -> Iterator[FieldError]:
     """What a decision may change, and what a status."""
     path = "status.conditions"
     for kind in (*_DECISIONS, "Failed"):
@@ -174,7 +174,7 @@ RULES = Rules(
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     stamp_update=_stamp_update,
-    validate=_faults,
-    validate_update=_change_faults,
-    validate_status_update=_status_faults,
+    validate=_errors,
+    validate_update=_change_errors,
+    validate_status_update=_status_errors,
 )

@@ -34,7 +34,7 @@ _REASON_TEXT = (
 
 
 def bads(path: str, value: Any, texts: Iterable[str]) -> list[FieldError]:
-    """One fault for each text."""
+    """One error for each text."""
     return [refusals.bad(path, value, text) for text in texts]
 
 
@@ -87,7 +87,7 @@ def too_many(path: str, given: int, limit: int) -> FieldError:
 def wildcard_subdomain(path: str, text: str) -> list[FieldError]:
     """``*.example.com``."""
     found = [f"must be no more than {253} characters"] if len(text) > 253 else []
-    if not (text.startswith("*.") and not names.subdomain_faults(path, text[2:])):
+    if not (text.startswith("*.") and not names.subdomain_errors(path, text[2:])):
         found.append(_WILDCARD_TEXT)
     return bads(path, text, found)
 
@@ -99,7 +99,7 @@ def domain_path(path: str, text: str) -> list[FieldError]:
     host, slash, rest = text.partition("/")
     if not slash or not host or not rest:
         return [refusals.bad(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = [refusals.bad(path, host, fault.text.partition(": ")[2]) for fault in names.subdomain_faults(path, host)]
+    found = [refusals.bad(path, host, error.text.partition(": ")[2]) for error in names.subdomain_errors(path, host)]
     if not re.fullmatch(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", rest):
         found.append(refusals.bad(path, rest, _PATH_TEXT))
     return found
@@ -139,7 +139,7 @@ def conditions(path: str, given: Sequence[Part]) -> Iterator[FieldError]:
 
 
 def _condition(path: str, condition: Part) -> Iterator[FieldError]:
-    yield from names.qualified_faults(f"{path}.type", condition.get("type", ""))
+    yield from names.qualified_errors(f"{path}.type", condition.get("type", ""))
     status = condition.get("status", "")
     if status not in _STATUSES:
         yield refusals.unsupported(f"{path}.status", status, _STATUSES)

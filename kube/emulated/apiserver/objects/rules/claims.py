@@ -8,14 +8,14 @@ from typing import Any
 from mews.kube.api.objects import Object, annotations_of, clone
 from mews.kube.api.quantities import canonical, milli, parse, whole
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import quantity_faults
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import (
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import quantity_errors
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import (
     VOLUME_SOURCES,
-    access_mode_faults,
-    persistent_volume_spec_faults,
+    access_mode_errors,
+    persistent_volume_spec_errors,
 )
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -32,33 +32,33 @@ _CLAIM_FIXED = (
 )
 
 
-def claim_spec_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def claim_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
     """What is wrong with a claim's spec, of a claim or of a template (ValidatePersistentVolumeClaimSpec)."""
     if not items(spec, "accessModes"):
         yield refusals.required(f"{path}.accessModes", "at least 1 access mode is required")
-    yield from selector_faults(part_of(spec, "selector"), f"{path}.selector")
-    yield from access_mode_faults(items(spec, "accessModes"), f"{path}.accessModes")
+    yield from selector_errors(part_of(spec, "selector"), f"{path}.selector")
+    yield from access_mode_errors(items(spec, "accessModes"), f"{path}.accessModes")
     amount, here = part_of(part_of(spec, "resources"), "requests").get("storage"), f"{path}.resources[storage]"
     if amount is None:
         yield refusals.required(here)
     elif parse(amount) <= 0:
         yield refusals.bad(here, amount, "must be greater than zero")
     else:
-        yield from quantity_faults("storage", amount, here)
+        yield from quantity_errors("storage", amount, here)
     if spec.get("storageClassName"):
-        yield from names.subdomain_faults(f"{path}.storageClassName", spec["storageClassName"])
+        yield from names.subdomain_errors(f"{path}.storageClassName", spec["storageClassName"])
     if spec.get("volumeMode") is not None:
         yield from checks.option(f"{path}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
-    yield from _origin_faults(spec, path)
+    yield from _origin_errors(spec, path)
     if spec.get("volumeAttributesClassName"):
-        yield from names.subdomain_faults(f"{path}.volumeAttributesClassName", spec["volumeAttributesClassName"])
+        yield from names.subdomain_errors(f"{path}.volumeAttributesClassName", spec["volumeAttributesClassName"])
 
 
-def _origin_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def _origin_errors(spec: Part, path: str) -> Iterator[FieldError]:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     for name, given in (("dataSource", source), ("dataSourceRef", reference)):
         if given is not None:
-            yield from _reference_faults(given, f"{path}.{name}")
+            yield from _reference_errors(given, f"{path}.{name}")
     if source is None or reference is None:
         return
     if reference.get("namespace"):  # the value is a path, of which JSON shows nothing
@@ -68,7 +68,7 @@ def _origin_faults(spec: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(path, {}, "must match dataSourceRef")
 
 
-def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
+def _reference_errors(reference: Part, path: str) -> Iterator[FieldError]:
     kind, group = reference.get("kind", ""), reference.get("apiGroup") or ""
     for name in ("name", "kind"):
         if not reference.get(name):
@@ -77,7 +77,7 @@ def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
         text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         yield refusals.bad(path, kind, text)
     if group:
-        yield from names.subdomain_faults(f"{path}.apiGroup", group)
+        yield from names.subdomain_errors(f"{path}.apiGroup", group)
     if reference.get("namespace"):
         yield from checks.label(f"{path}.namespace", reference["namespace"])
 
@@ -110,12 +110,12 @@ def _normalize(spec: dict[str, Any]) -> None:
         spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name") if name in reference}
 
 
-def _claim_faults(claim: Object) -> list[FieldError]:
-    return [*claim_spec_faults(claim["spec"], "spec")]
+def _claim_errors(claim: Object) -> list[FieldError]:
+    return [*claim_spec_errors(claim["spec"], "spec")]
 
 
-def _claim_change_faults(new: Object, old: Object, _: str) -> list[FieldError]:
-    return [*_claim_faults(new), *_claim_faults(new), *_compare_claim(new, old)]
+def _claim_change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
+    return [*_claim_errors(new), *_claim_errors(new), *_compare_claim(new, old)]
 
 
 def _compare_claim(new: Object, old: Object) -> Iterator[FieldError]:
@@ -177,8 +177,8 @@ def claim_spec_warnings(spec: Part, path: str) -> list[str]:
     return found
 
 
-def _volume_faults(volume: Object) -> list[FieldError]:
-    return [*persistent_volume_spec_faults(volume["spec"], "spec")]
+def _volume_errors(volume: Object) -> list[FieldError]:
+    return [*persistent_volume_spec_errors(volume["spec"], "spec")]
 
 
 def _compare_volume(new: Object, old: Object) -> list[FieldError]:
@@ -228,31 +228,31 @@ def _source(spec: Part, name: str) -> Any:
     return found
 
 
-def _claim_status_faults(new: Object, _: Object) -> list[FieldError]:
-    return [*_written_status_faults(part_of(new, "status"))]
+def _claim_status_errors(new: Object, _: Object) -> list[FieldError]:
+    return [*_written_status_errors(part_of(new, "status"))]
 
 
-def _written_status_faults(status: Part) -> Iterator[FieldError]:
+def _written_status_errors(status: Part) -> Iterator[FieldError]:
     for name, amount in part_of(status, "capacity").items():
-        yield from _basic_faults(f"status.capacity[{name}]", amount)
+        yield from _basic_errors(f"status.capacity[{name}]", amount)
     path = "status.allocatedResourceStatuses"
     for name, state in part_of(status, "allocatedResourceStatuses").items():
-        yield from _key_faults(path, name)
+        yield from _key_errors(path, name)
         if state not in _RESIZE_STATES:
             yield refusals.unsupported(path, name, sorted(_RESIZE_STATES))
     path = "status.allocatedResources"
     for name, amount in part_of(status, "allocatedResources").items():
-        wrong = _key_faults(path, name) or _basic_faults(f"{path}[{name}]", amount)
+        wrong = _key_errors(path, name) or _basic_errors(f"{path}[{name}]", amount)
         yield from wrong or checks.amount_not_negative(f"{path}[{name}]", amount)
 
 
-def _basic_faults(path: str, amount: str) -> list[FieldError]:
+def _basic_errors(path: str, amount: str) -> list[FieldError]:
     value = whole(amount)
     return [] if value >= 0 else [refusals.bad(path, value, "must be a valid resource quantity")]
 
 
-def _key_faults(path: str, name: str) -> list[FieldError]:
-    found = names.qualified_faults(path, name)
+def _key_errors(path: str, name: str) -> list[FieldError]:
+    found = names.qualified_errors(path, name)
     native = "/" not in name or "kubernetes.io/" in name
     return found or ([refusals.unsupported(path, name, ("storage",))] if native and name != "storage" else [])
 
@@ -260,9 +260,9 @@ def _key_faults(path: str, name: str) -> list[FieldError]:
 RULES = Rules(
     default=_default_claim,
     prepare_update=_prepare_claim_update,
-    validate=_claim_faults,
-    validate_update=_claim_change_faults,
-    validate_status_update=_claim_status_faults,
+    validate=_claim_errors,
+    validate_update=_claim_change_errors,
+    validate_status_update=_claim_status_errors,
     warn=_claim_warnings,
 )
 
@@ -315,7 +315,7 @@ VOLUMES = Rules(
     warn=_volume_warnings,
     stamp_update=_stamp_phase,
     stamp_create=_stamp_volume,
-    validate=_volume_faults,
+    validate=_volume_errors,
     compare=_compare_volume,
     validate_status_update=lambda _new, _old: [],
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules.webhook_urls import service_faults, url_faults
+from mews.kube.emulated.apiserver.objects.rules.webhook_urls import service_errors, url_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import go_text
@@ -18,7 +18,7 @@ _REVIEWS = ("v1", "v1beta1")
 _PATH, _CONFIG = "spec.conversion", "spec.conversion.webhookClientConfig"
 
 
-def conversion_faults(conversion: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:
+def conversion_errors(conversion: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:
     """What is wrong with ``spec.conversion``."""
     if not conversion:
         return
@@ -32,10 +32,10 @@ def conversion_faults(conversion: Mapping[str, Any], old: Object | None) -> Iter
         if config is None:
             yield refusals.required(_CONFIG, "required when strategy is set to Webhook")
         else:
-            yield from _client_faults(config)
+            yield from _client_errors(config)
             if old is not None and _is_established(old) and not _had_bad_bundle(old):
-                yield from _bundle_faults(config.get("caBundle") or "")
-        yield from _review_faults(reviews, must_be_known=old is None or _knew_reviews(old))
+                yield from _bundle_errors(config.get("caBundle") or "")
+        yield from _review_errors(reviews, must_be_known=old is None or _knew_reviews(old))
         return
     text = "should not be set when strategy is not set to Webhook"
     if config is not None:
@@ -61,10 +61,10 @@ def _knew_reviews(crd: Object) -> bool:
 
 def _had_bad_bundle(crd: Object) -> bool:
     bundle = (_old_webhook(crd).get("clientConfig") or {}).get("caBundle") or ""
-    return bool(bundle) and any(_bundle_faults(bundle))
+    return bool(bundle) and any(_bundle_errors(bundle))
 
 
-def _bundle_faults(bundle: str) -> Iterator[FieldError]:
+def _bundle_errors(bundle: str) -> Iterator[FieldError]:
     if not bundle:
         return
     try:
@@ -76,17 +76,17 @@ def _bundle_faults(bundle: str) -> Iterator[FieldError]:
         yield go_text.wrong(f"{_CONFIG}.caBundle", bundle, why)
 
 
-def _client_faults(config: Mapping[str, Any]) -> Iterator[FieldError]:
+def _client_errors(config: Mapping[str, Any]) -> Iterator[FieldError]:
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield refusals.required(_CONFIG, "exactly one of url or service is required")
     elif url is not None:
-        yield from url_faults(url, f"{_CONFIG}.url")
+        yield from url_errors(url, f"{_CONFIG}.url")
     else:
-        yield from service_faults(service or {}, f"{_CONFIG}.service")
+        yield from service_errors(service or {}, f"{_CONFIG}.service")
 
 
-def _review_faults(versions: Sequence[str], *, must_be_known: bool) -> Iterator[FieldError]:
+def _review_errors(versions: Sequence[str], *, must_be_known: bool) -> Iterator[FieldError]:
     path = f"{_PATH}.conversionReviewVersions"
     if not versions:
         yield refusals.required(path)
@@ -95,7 +95,7 @@ def _review_faults(versions: Sequence[str], *, must_be_known: bool) -> Iterator[
         if version in versions[:index]:
             yield go_text.wrong(f"{path}[{index}]", version, "duplicate version")
             continue
-        for text in names.dns_1035_faults(version):
+        for text in names.dns_1035_errors(version):
             yield go_text.wrong(f"{path}[{index}]", version, text)
     if must_be_known and not any(version in _REVIEWS for version in versions):
         yield go_text.wrong(path, list(versions), f"must include at least one of {', '.join(_REVIEWS)}")

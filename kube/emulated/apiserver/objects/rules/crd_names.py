@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, clone
-from mews.kube.emulated.apiserver.objects.rules.crd_faults import approval
+from mews.kube.emulated.apiserver.objects.rules.crd_errors import approval
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 

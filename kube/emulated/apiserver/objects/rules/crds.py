@@ -9,9 +9,9 @@ from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.objects.rules import crd_cleanup, crd_names, crd_versions
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults, name_faults
+from mews.kube.emulated.apiserver.objects.rules.crd_errors import definition_errors, name_errors
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
-from mews.kube.emulated.apiserver.store.metadata_faults import subdomain_named
+from mews.kube.emulated.apiserver.store.metadata_errors import subdomain_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.custom import formats, internal
@@ -58,9 +58,9 @@ def _prepare_update(crd: Object, old: Object) -> None:
 
 def _validate_update(new: Object, old: Object, subresource: str) -> list[FieldError]:
     if not subresource:
-        return definition_faults(new, old)
+        return definition_errors(new, old)
     accepted = (new.get("status") or {}).get("acceptedNames") or {}
-    return list(name_faults(accepted, "status.acceptedNames")) if subresource == "status" else []
+    return list(name_errors(accepted, "status.acceptedNames")) if subresource == "status" else []
 
 
 def _warnings(crd: Object, old: Object | None) -> list[str]:
@@ -202,7 +202,7 @@ def named_by_plural_and_group(crd: Object, text: str, prefix: bool) -> list[str]
 RULES = Rules(
     default=_default,
     prepare_create=_prepare_create,
-    validate=definition_faults,
+    validate=definition_errors,
     validate_update=_validate_update,
     warn=_warnings,
     prepare_update=_prepare_update,

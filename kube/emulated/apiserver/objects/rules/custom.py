@@ -11,11 +11,11 @@ from mews.kube.emulated.apiserver.objects.rules import crd_cleanup
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.metadata_faults import CUSTOM
+from mews.kube.emulated.apiserver.store.metadata_errors import CUSTOM
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.types.custom import cel_rules, embedded, trees
-from mews.kube.emulated.apiserver.types.custom.values import UNRELATED, value_faults
+from mews.kube.emulated.apiserver.types.custom.values import UNRELATED, value_errors
 
 _BLOCKING = (
     "FieldValueNotSupported",
@@ -50,19 +50,19 @@ def custom_rules(kind: Kind) -> Rules:
     def default(obj: Object) -> None:
         trees.default(obj, schema)
 
-    def rule_faults(found: list[FieldError], obj: Object, old: Object | None) -> list[FieldError]:
+    def rule_errors(found: list[FieldError], obj: Object, old: Object | None) -> list[FieldError]:
         if not ruled:
             return found
-        if not obj["metadata"].get("name") or any(fault.reason in _BLOCKING for fault in found):
+        if not obj["metadata"].get("name") or any(error.reason in _BLOCKING for error in found):
             return [*found, _UNCHECKED]
-        return [*found, *cel_rules.object_faults(obj, old, schema)]
+        return [*found, *cel_rules.object_errors(obj, old, schema)]
 
     def validate(obj: Object) -> list[FieldError]:
-        found = value_faults(obj, schema)
+        found = value_errors(obj, schema)
         if has_scale:
-            found += scales.scale_faults(obj, kind.scale_paths)
-        found += [*embedded.embedded_faults(obj, schema), *trees.repeated(obj, schema)]
-        return rule_faults(found, obj, None)
+            found += scales.scale_errors(obj, kind.scale_paths)
+        found += [*embedded.embedded_errors(obj, schema), *trees.repeated(obj, schema)]
+        return rule_errors(found, obj, None)
 
     def validate_update(new: Object, old: Object, subresource: str) -> list[FieldError]:
         if subresource == "status":
@@ -70,17 +70,17 @@ def custom_rules(kind: Kind) -> Rules:
             found = []
             if part is not None and "status" in new:
                 before = old.get("status", UNRELATED)
-                found = value_faults(new["status"], part, "status", old=before)
+                found = value_errors(new["status"], part, "status", old=before)
             if has_scale:
-                found += scales.scale_faults(new, ("", *kind.scale_paths[1:]))
+                found += scales.scale_errors(new, ("", *kind.scale_paths[1:]))
         else:
-            found = value_faults(new, schema, old=old)
+            found = value_errors(new, schema, old=old)
             if has_scale:
-                found += scales.scale_faults(new, kind.scale_paths)
-            found += embedded.embedded_faults(new, schema)
+                found += scales.scale_errors(new, kind.scale_paths)
+            found += embedded.embedded_errors(new, schema)
         if not any(trees.repeated(old, schema)):
             found += trees.repeated(new, schema)
-        return rule_faults(found, new, old)
+        return rule_errors(found, new, old)
 
     def makes_generation(new: Object, old: Object) -> bool:
         return not kind.status and new.get("status") != old.get("status")

@@ -44,7 +44,7 @@ def _device(*, shares: bool) -> Declared:
 _DEVICES = {shares: _device(shares=shares) for shares in (False, True)}
 
 
-def selector_faults(selector: Mapping[str, Any], path: str, *, shares: bool) -> Iterator[FieldError]:
+def selector_errors(selector: Mapping[str, Any], path: str, *, shares: bool) -> Iterator[FieldError]:
     """Of one selector; ``shares``: an expression may ask whether the device is shared."""
     cel, path = selector.get("cel"), f"{path}.cel"
     if cel is None:
@@ -59,8 +59,8 @@ def selector_faults(selector: Mapping[str, Any], path: str, *, shares: bool) -> 
         return
     device = _DEVICES[shares]
     found = compiled(expression, {"device": device.type}, bindings=True)
-    if found.fault or found.checked is None:
-        yield refusals.bad(path, expression, f"compilation failed: {found.fault}")
+    if found.error or found.checked is None:
+        yield refusals.bad(path, expression, f"compilation failed: {found.error}")
     elif found.type not in (types.BOOL, types.ANY):
         yield refusals.bad(path, expression, f"must evaluate to bool or the unknown type, not {found.type.full_name}")
     elif cost(found.checked, lambda at: _size_at(device, at)) > _COST_LIMIT:

@@ -12,10 +12,10 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.device_faults import label_faults, pool_name_faults, selectors_faults
-from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_taint_faults
+from mews.kube.emulated.apiserver.objects.rules.device_errors import label_errors, pool_name_errors, selectors_errors
+from mews.kube.emulated.apiserver.objects.rules.device_feature_errors import device_taint_errors
 from mews.kube.emulated.apiserver.objects.rules.devices import default_taint_time
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors
 from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -33,25 +33,25 @@ def stamp_update(new: Object, old: Object, now: str) -> None:
         new["spec"]["taint"] = {**taint, "timeAdded": now}
 
 
-def _faults(rule: Object, *, shares: bool = False) -> list[FieldError]:
-    return list(_spec_faults(rule["spec"], shares=shares))
+def _errors(rule: Object, *, shares: bool = False) -> list[FieldError]:
+    return list(_spec_errors(rule["spec"], shares=shares))
 
 
-def _spec_faults(spec: Mapping[str, Any], *, shares: bool) -> Iterator[FieldError]:
+def _spec_errors(spec: Mapping[str, Any], *, shares: bool) -> Iterator[FieldError]:
     chosen, path = checks.part_of(spec, "deviceSelector"), "spec.deviceSelector"
     if chosen.get("deviceClassName") is not None:
-        yield from names.subdomain_faults(f"{path}.deviceClassName", chosen["deviceClassName"])
+        yield from names.subdomain_errors(f"{path}.deviceClassName", chosen["deviceClassName"])
     if chosen.get("driver") is not None:
-        yield from driver_name_faults(chosen["driver"], f"{path}.driver")
+        yield from driver_name_errors(chosen["driver"], f"{path}.driver")
     if chosen.get("pool") is not None:
-        yield from pool_name_faults(chosen["pool"], f"{path}.pool")
+        yield from pool_name_errors(chosen["pool"], f"{path}.pool")
     if chosen.get("device") is not None:
-        yield from label_faults(f"{path}.device", chosen["device"])
-    yield from selectors_faults(checks.items(chosen, "selectors"), f"{path}.selectors", shares=shares)
-    yield from device_taint_faults(checks.part_of(spec, "taint"), "spec.taint")
+        yield from label_errors(f"{path}.device", chosen["device"])
+    yield from selectors_errors(checks.items(chosen, "selectors"), f"{path}.selectors", shares=shares)
+    yield from device_taint_errors(checks.part_of(spec, "taint"), "spec.taint")
 
 
-def _status_faults(new: Object, _old: Object) -> list[FieldError]:
+def _status_errors(new: Object, _old: Object) -> list[FieldError]:
     conditions = checks.items(checks.part_of(new, "status"), "conditions")
     found = list(checks.conditions("status.conditions", [condition or {} for condition in conditions]))
     if len(conditions) > _MOST_CONDITIONS:
@@ -59,6 +59,6 @@ def _status_faults(new: Object, _old: Object) -> list[FieldError]:
     return found
 
 
-sharing_faults = partial(_faults, shares=True)
+sharing_errors = partial(_errors, shares=True)
 """Where devices may be shared (DRAConsumableCapacity)."""
-RULES = Rules(default_times=_default_time, validate=_faults, validate_status_update=_status_faults)
+RULES = Rules(default_times=_default_time, validate=_errors, validate_status_update=_status_errors)

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import node_selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.capacity_faults import capacity_faults
-from mews.kube.emulated.apiserver.objects.rules.claim_status_faults import claim_status_faults, drop_deallocated
-from mews.kube.emulated.apiserver.objects.rules.device_faults import (
+from mews.kube.emulated.apiserver.objects.rules.capacity_errors import capacity_errors
+from mews.kube.emulated.apiserver.objects.rules.claim_status_errors import claim_status_errors, drop_deallocated
+from mews.kube.emulated.apiserver.objects.rules.device_errors import (
     MOST,
-    attribute_name_faults,
-    claim_spec_faults,
-    configuration_faults,
+    attribute_name_errors,
+    claim_spec_errors,
+    configuration_errors,
     each,
-    label_faults,
-    pool_name_faults,
+    label_errors,
+    pool_name_errors,
     repeated,
-    selectors_faults,
+    selectors_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.device_feature_faults import device_feature_faults, slice_feature_faults
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import is_extended
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
-from mews.kube.emulated.apiserver.store import metadata_faults, names, refusals
+from mews.kube.emulated.apiserver.objects.rules.device_feature_errors import device_feature_errors, slice_feature_errors
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import is_extended
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors
+from mews.kube.emulated.apiserver.store import metadata_errors, names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
 Part = Mapping[str, Any]
-_Faults = Callable[[Object], list[FieldError]]
+_Errors = Callable[[Object], list[FieldError]]
 
 _ADMIN = "resource.kubernetes.io/admin-access"
 _MOST_DEVICES = 128
@@ -84,78 +84,78 @@ class _ClaimRules:
         return Rules(
             default=_default_claim,
             prepare_update=drop_deallocated,
-            admit=partial(_check_claim, others=self.claim_faults),
-            validate=self.claim_faults,
-            validate_update=self.claim_change_faults,
-            validate_status_update=claim_status_faults,
+            admit=partial(_check_claim, others=self.claim_errors),
+            validate=self.claim_errors,
+            validate_update=self.claim_change_errors,
+            validate_status_update=claim_status_errors,
         )
 
     def templates(self) -> Rules:
         """Of templates of claims."""
         return Rules(
             default=_default_template,
-            admit=partial(_check_template, others=self.template_faults),
-            validate=self.template_faults,
-            validate_update=self.template_change_faults,
+            admit=partial(_check_template, others=self.template_errors),
+            validate=self.template_errors,
+            validate_update=self.template_change_errors,
         )
 
     def classes(self) -> Rules:
         """Of device classes."""
-        return Rules(validate=self.class_faults, validate_update=self.class_change_faults)
+        return Rules(validate=self.class_errors, validate_update=self.class_change_errors)
 
-    def claim_faults(self, claim: Object) -> list[FieldError]:
-        return list(claim_spec_faults(claim["spec"], "spec", shares=self._shares))
+    def claim_errors(self, claim: Object) -> list[FieldError]:
+        return list(claim_spec_errors(claim["spec"], "spec", shares=self._shares))
 
-    def claim_change_faults(self, new: Object, old: Object, subresource: str) -> list[FieldError]:
+    def claim_change_errors(self, new: Object, old: Object, subresource: str) -> list[FieldError]:
         if subresource:
             return []
-        again = claim_spec_faults(new["spec"], "spec", shares=self._shares, stored=True)
+        again = claim_spec_errors(new["spec"], "spec", shares=self._shares, stored=True)
         changed = checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec")
-        return [*self.claim_faults(new), *changed, *again]
+        return [*self.claim_errors(new), *changed, *again]
 
-    def template_faults(self, template: Object) -> list[FieldError]:
-        return list(self._template_spec_faults(template["spec"]))
+    def template_errors(self, template: Object) -> list[FieldError]:
+        return list(self._template_spec_errors(template["spec"]))
 
-    def _template_spec_faults(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+    def _template_spec_errors(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
         metadata = checks.part_of(spec, "metadata")
-        for fault in (*metadata_faults.annotation_faults(metadata), *metadata_faults.label_faults(metadata)):
-            yield FieldError(f"spec.{fault.path}", fault.reason, fault.text)
+        for error in (*metadata_errors.annotation_errors(metadata), *metadata_errors.label_errors(metadata)):
+            yield FieldError(f"spec.{error.path}", error.reason, error.text)
         for name in _TEMPLATE_FIELDS:
             if metadata.get(name) not in (None, "", 0):
                 shown = "uID" if name == "uid" else name
                 yield refusals.forbidden_field(f"spec.metadata.{shown}", "cannot be set")
-        yield from claim_spec_faults(checks.part_of(spec, "spec"), "spec.spec", shares=self._shares, stored=stored)
+        yield from claim_spec_errors(checks.part_of(spec, "spec"), "spec.spec", shares=self._shares, stored=stored)
 
-    def template_change_faults(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
-        again = self._template_spec_faults(new["spec"], stored=True)
+    def template_change_errors(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
+        again = self._template_spec_errors(new["spec"], stored=True)
         changed = checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimTemplateSpec")
-        return [*self.template_faults(new), *changed, *again]
+        return [*self.template_errors(new), *changed, *again]
 
-    def class_faults(self, device_class: Object) -> list[FieldError]:
-        return list(self._class_spec_faults(device_class["spec"]))
+    def class_errors(self, device_class: Object) -> list[FieldError]:
+        return list(self._class_spec_errors(device_class["spec"]))
 
-    def _class_spec_faults(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
+    def _class_spec_errors(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
         resource = spec.get("extendedResourceName")
         if resource is not None and not is_extended(resource):
             yield refusals.bad("spec.extendedResourceName", resource, "must be a valid extended resource name")
-        yield from selectors_faults(checks.items(spec, "selectors"), "spec.selectors", shares=self._shares)
+        yield from selectors_errors(checks.items(spec, "selectors"), "spec.selectors", shares=self._shares)
         config = checks.items(spec, "config")
-        yield from each(config, "spec.config", lambda part, at: configuration_faults(part, at, stored=stored), MOST)
+        yield from each(config, "spec.config", lambda part, at: configuration_errors(part, at, stored=stored), MOST)
 
-    def class_change_faults(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
+    def class_change_errors(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
         stored = new["spec"].get("config") == old["spec"].get("config")
-        return [*self.class_faults(new), *self._class_spec_faults(new["spec"], stored=stored)]
+        return [*self.class_errors(new), *self._class_spec_errors(new["spec"], stored=stored)]
 
 
-def _check_claim(store: Store, kind: Kind, claim: Object, *, others: _Faults) -> None:
+def _check_claim(store: Store, kind: Kind, claim: Object, *, others: _Errors) -> None:
     _check_admin(store, kind, claim, claim["spec"], others)
 
 
-def _check_template(store: Store, kind: Kind, template: Object, *, others: _Faults) -> None:
+def _check_template(store: Store, kind: Kind, template: Object, *, others: _Errors) -> None:
     _check_admin(store, kind, template, checks.part_of(template["spec"], "spec"), others)
 
 
-def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: _Faults) -> None:
+def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: _Errors) -> None:
     """Administrators' access to devices is for namespaces that are marked for it."""
     requests = checks.items(checks.part_of(spec, "devices"), "requests")
     asked = [
@@ -164,26 +164,26 @@ def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: _Fau
     namespace = store.find(store.kinds.of(NAMESPACES), "", obj["metadata"].get("namespace", "")) if asked else None
     if asked and labels_of(namespace or {"metadata": {}}).get(_ADMIN) != "true":
         text = f"admin access to devices requires the `{_ADMIN}: true` label on the containing namespace"
-        fault = refusals.forbidden_field(f"spec.devices.requests[{asked[0]}].adminAccess", text)
-        faults = [fault, *metadata_faults.created_faults(metadata_faults.USUAL, obj), *others(obj)]
-        raise refusals.invalid(kind, obj["metadata"].get("name", ""), faults)
+        error = refusals.forbidden_field(f"spec.devices.requests[{asked[0]}].adminAccess", text)
+        errors = [error, *metadata_errors.created_errors(metadata_errors.USUAL, obj), *others(obj)]
+        raise refusals.invalid(kind, obj["metadata"].get("name", ""), errors)
 
 
 # Slices
 
 
-def _slice_faults(resource_slice: Object) -> list[FieldError]:
-    return list(_slice_spec_faults(resource_slice["spec"], None))
+def _slice_errors(resource_slice: Object) -> list[FieldError]:
+    return list(_slice_spec_errors(resource_slice["spec"], None))
 
 
-def _slice_change_faults(new: Object, old: Object, _subresource: str) -> list[FieldError]:
-    return list(_slice_spec_faults(new["spec"], old["spec"]))
+def _slice_change_errors(new: Object, old: Object, _subresource: str) -> list[FieldError]:
+    return list(_slice_spec_errors(new["spec"], old["spec"]))
 
 
-def _slice_spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
+def _slice_spec_errors(spec: Part, before: Part | None) -> Iterator[FieldError]:
     pool = checks.part_of(spec, "pool")
-    yield from driver_name_faults(spec.get("driver", ""), "spec.driver")
-    yield from pool_name_faults(pool.get("name", ""), "spec.pool.name")
+    yield from driver_name_errors(spec.get("driver", ""), "spec.driver")
+    yield from pool_name_errors(pool.get("name", ""), "spec.pool.name")
     if pool.get("resourceSliceCount", 0) <= 0:
         count = pool.get("resourceSliceCount", 0)
         yield refusals.bad("spec.pool.resourceSliceCount", count, "must be greater than zero")
@@ -194,15 +194,15 @@ def _slice_spec_faults(spec: Part, before: Part | None) -> Iterator[FieldError]:
         yield from checks.fixed("spec.pool.name", pool.get("name", ""), former.get("name", ""))
         yield from checks.fixed("spec.driver", spec.get("driver", ""), before.get("driver", ""))
         yield from checks.fixed("spec.nodeName", spec.get("nodeName"), before.get("nodeName"))
-    yield from _place_faults(spec)
-    yield from slice_feature_faults(spec)
+    yield from _place_errors(spec)
+    yield from slice_feature_errors(spec)
     devices, apart = checks.items(spec, "devices"), bool(spec.get("perDeviceNodeSelection"))
 
-    def device_faults(device: Part, path: str) -> Iterator[FieldError]:
-        yield from _device_faults(device, path)
-        yield from device_feature_faults(device, path, placed_apart=apart)
+    def device_errors(device: Part, path: str) -> Iterator[FieldError]:
+        yield from _device_errors(device, path)
+        yield from device_feature_errors(device, path, placed_apart=apart)
 
-    yield from each(devices, "spec.devices", device_faults, _MOST_DEVICES)
+    yield from each(devices, "spec.devices", device_errors, _MOST_DEVICES)
     yield from repeated(devices, "spec.devices", "name")
 
 
@@ -218,16 +218,16 @@ def _default_taint_times(resource_slice: Object, now: str) -> None:
             default_taint_time(taint, now)
 
 
-def _place_faults(spec: Part) -> Iterator[FieldError]:
+def _place_errors(spec: Part) -> Iterator[FieldError]:
     given, name, selector = [], spec.get("nodeName"), spec.get("nodeSelector")
     if name:
         given.append("`nodeName`")
-        yield from names.subdomain_faults("spec.nodeName", name)
+        yield from names.subdomain_errors("spec.nodeName", name)
     elif name is not None:
         yield refusals.bad("spec.nodeName", name, "must be either unset or set to a non-empty string")
     if selector is not None:
         given.append("`nodeSelector`")
-        yield from node_selector_faults(selector, "spec.nodeSelector")
+        yield from node_selector_errors(selector, "spec.nodeSelector")
         terms = selector.get("nodeSelectorTerms")
         if len(terms or ()) != 1:
             shown = None if terms is None else [_shown_term(term or {}) for term in terms]
@@ -263,20 +263,20 @@ def _shown_term(term: Part) -> dict[str, Any]:
     return {"MatchExpressions": expressions("matchExpressions"), "MatchFields": expressions("matchFields")}
 
 
-def _device_faults(device: Part, path: str) -> Iterator[FieldError]:
+def _device_errors(device: Part, path: str) -> Iterator[FieldError]:
     attributes, capacity = checks.part_of(device, "attributes"), checks.part_of(device, "capacity")
-    yield from label_faults(f"{path}.name", device.get("name", ""))
+    yield from label_errors(f"{path}.name", device.get("name", ""))
     total = len(attributes) + len(capacity)
     if total > MOST:
         yield refusals.bad(path, total, f"the total number of attributes and capacities must not exceed {MOST}")
     for name in sorted(attributes):
         here = f"{path}.attributes[{_shortened(name)}]"
-        yield from attribute_name_faults(name, here)
-        yield from _attribute_faults(attributes[name] or {}, here)
+        yield from attribute_name_errors(name, here)
+        yield from _attribute_errors(attributes[name] or {}, here)
     for name in sorted(capacity):
         here = f"{path}.capacity[{_shortened(name)}]"
-        yield from attribute_name_faults(name, here)
-        yield from capacity_faults(capacity[name] or {}, here, shared=bool(device.get("allowMultipleAllocations")))
+        yield from attribute_name_errors(name, here)
+        yield from capacity_errors(capacity[name] or {}, here, shared=bool(device.get("allowMultipleAllocations")))
 
 
 def _shortened(key: str, most: int = 63 + 1 + 32) -> str:
@@ -286,7 +286,7 @@ def _shortened(key: str, most: int = 63 + 1 + 32) -> str:
     return f"{key[: (left + 1) // 2]}...{key[len(key) - left // 2 :]}"
 
 
-def _attribute_faults(attribute: Part, path: str) -> Iterator[FieldError]:
+def _attribute_errors(attribute: Part, path: str) -> Iterator[FieldError]:
     text, version = attribute.get("string"), attribute.get("version")
     if text is not None and len(text.encode()) > _LONGEST_VALUE:
         yield checks.too_long(f"{path}.string", _LONGEST_VALUE)
@@ -308,4 +308,4 @@ _PLAIN, _SHARING = _ClaimRules(shares=False), _ClaimRules(shares=True)
 CLAIMS, CLAIM_TEMPLATES, CLASSES = _PLAIN.claims(), _PLAIN.templates(), _PLAIN.classes()
 SHARING_CLAIMS, SHARING_TEMPLATES, SHARING_CLASSES = _SHARING.claims(), _SHARING.templates(), _SHARING.classes()
 """Where devices may be shared (DRAConsumableCapacity)."""
-SLICES = Rules(default_times=_default_taint_times, validate=_slice_faults, validate_update=_slice_change_faults)
+SLICES = Rules(default_times=_default_taint_times, validate=_slice_errors, validate_update=_slice_change_errors)

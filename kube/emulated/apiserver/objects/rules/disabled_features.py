@@ -64,7 +64,7 @@ GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str | None]]] = {
     },
     "devicetaintrules.resource.k8s.io": (
         "DRAConsumableCapacity",
-        {"validate": "device_taint_rules:sharing_faults"},
+        {"validate": "device_taint_rules:sharing_errors"},
     ),
     "csinodes.storage.k8s.io": ("MutableCSINodeAllocatableCount", {"compare": "storage:compare_identities"}),
 }

@@ -36,54 +36,54 @@ def reachable(path: str, text: str, *, from_afar: bool = False) -> list[FieldErr
     return checks.bads(path, text, texts)
 
 
-def _endpoints_faults(endpoints: Object) -> list[FieldError]:
+def _endpoints_errors(endpoints: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for index, subset in enumerate(items(endpoints, "subsets")):
-        found += _subset_faults(subset, f"subsets[{index}]")
+        found += _subset_errors(subset, f"subsets[{index}]")
     return found
 
 
-def _subset_faults(subset: Part, path: str) -> Iterator[FieldError]:
+def _subset_errors(subset: Part, path: str) -> Iterator[FieldError]:
     if not items(subset, "addresses") and not items(subset, "notReadyAddresses"):
         yield refusals.required(path, "must specify `addresses` or `notReadyAddresses`")
     for place in ("addresses", "notReadyAddresses"):
         for index, address in enumerate(items(subset, place)):
-            yield from _address_faults(address, f"{path}.{place}[{index}]")
+            yield from _address_errors(address, f"{path}.{place}[{index}]")
     ports = items(subset, "ports")
     for index, port in enumerate(ports):
-        yield from _port_faults(port, f"{path}.ports[{index}]", named=len(ports) > 1)
+        yield from _port_errors(port, f"{path}.ports[{index}]", named=len(ports) > 1)
 
 
-def _address_faults(address: Part, path: str) -> Iterator[FieldError]:
+def _address_errors(address: Part, path: str) -> Iterator[FieldError]:
     yield from addresses.address(f"{path}.ip", address.get("ip", ""))
     if address.get("hostname"):
         yield from checks.label(f"{path}.hostname", address["hostname"])
     if address.get("nodeName") is not None:
-        yield from names.subdomain_faults(f"{path}.nodeName", address["nodeName"])
+        yield from names.subdomain_errors(f"{path}.nodeName", address["nodeName"])
     yield from reachable(f"{path}.ip", address.get("ip", ""))
 
 
-def _port_faults(port: Part, path: str, *, named: bool) -> Iterator[FieldError]:
+def _port_errors(port: Part, path: str, *, named: bool) -> Iterator[FieldError]:
     name = port.get("name", "")
     if name:
         yield from checks.label(f"{path}.name", name)
     elif named:
         yield refusals.required(f"{path}.name")
     yield from checks.port(f"{path}.port", port.get("port", 0))
-    yield from _protocol_faults(port, path)
+    yield from _protocol_errors(port, path)
 
 
-def _protocol_faults(port: Part, path: str) -> Iterator[FieldError]:
+def _protocol_errors(port: Part, path: str) -> Iterator[FieldError]:
     if not port.get("protocol"):
         yield refusals.required(f"{path}.protocol")
     else:
         yield from checks.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
     if port.get("appProtocol") is not None:
-        yield from names.qualified_faults(f"{path}.appProtocol", port["appProtocol"])
+        yield from names.qualified_errors(f"{path}.appProtocol", port["appProtocol"])
 
 
-def _slice_faults(endpoint_slice: Object) -> list[FieldError]:
-    return [*_slice(endpoint_slice), *_slice_endpoint_faults(endpoint_slice)]
+def _slice_errors(endpoint_slice: Object) -> list[FieldError]:
+    return [*_slice(endpoint_slice), *_slice_endpoint_errors(endpoint_slice)]
 
 
 def _slice(endpoint_slice: Object) -> Iterator[FieldError]:
@@ -108,36 +108,36 @@ def _slice(endpoint_slice: Object) -> Iterator[FieldError]:
         else:
             yield from checks.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
         if port.get("appProtocol") is not None:
-            yield from names.qualified_faults(f"{path}.appProtocol", port["appProtocol"])
+            yield from names.qualified_errors(f"{path}.appProtocol", port["appProtocol"])
 
 
-def _slice_endpoint_faults(endpoint_slice: Object) -> Iterator[FieldError]:
+def _slice_endpoint_errors(endpoint_slice: Object) -> Iterator[FieldError]:
     endpoints, kind = items(endpoint_slice, "endpoints"), endpoint_slice.get("addressType", "")
     if len(endpoints) > _MOST_ENDPOINTS:
         yield checks.too_many("endpoints", len(endpoints), _MOST_ENDPOINTS)
     for index, endpoint in enumerate(endpoints):
-        yield from _endpoint_faults(endpoint, f"endpoints[{index}]", kind)
+        yield from _endpoint_errors(endpoint, f"endpoints[{index}]", kind)
 
 
-def _endpoint_faults(endpoint: Part, path: str, kind: str) -> Iterator[FieldError]:
+def _endpoint_errors(endpoint: Part, path: str, kind: str) -> Iterator[FieldError]:
     addresses = items(endpoint, "addresses")
     if not addresses:
         yield refusals.required(f"{path}.addresses", "must contain at least 1 address")
     elif len(addresses) > _MOST_ADDRESSES:
         yield checks.too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES)
     for index, address in enumerate(addresses):
-        yield from _typed_address_faults(address, f"{path}.addresses", index, kind)
+        yield from _typed_address_errors(address, f"{path}.addresses", index, kind)
     if endpoint.get("nodeName") is not None:
-        yield from names.subdomain_faults(f"{path}.nodeName", endpoint["nodeName"])
+        yield from names.subdomain_errors(f"{path}.nodeName", endpoint["nodeName"])
     if endpoint.get("hostname") is not None:
         yield from checks.label(f"{path}.hostname", endpoint["hostname"])
-    yield from _hint_faults(part_of(endpoint, "hints"), f"{path}.hints")
+    yield from _hint_errors(part_of(endpoint, "hints"), f"{path}.hints")
 
 
-def _typed_address_faults(address: str, path: str, index: int, kind: str) -> Iterator[FieldError]:
+def _typed_address_errors(address: str, path: str, index: int, kind: str) -> Iterator[FieldError]:
     here = f"{path}[{index}]"
     if kind == "FQDN":
-        yield from _domain_faults(address, here)
+        yield from _domain_errors(address, here)
         return
     if kind not in ("IPv4", "IPv6"):
         return
@@ -150,7 +150,7 @@ def _typed_address_faults(address: str, path: str, index: int, kind: str) -> Ite
     yield from reachable(here, address)
 
 
-def _domain_faults(name: str, path: str) -> Iterator[FieldError]:
+def _domain_errors(name: str, path: str) -> Iterator[FieldError]:
     if not name:
         yield refusals.required(path)
         return
@@ -166,7 +166,7 @@ def _domain_faults(name: str, path: str) -> Iterator[FieldError]:
                 yield refusals.bad(path, part, "must be no more than 63 characters")
 
 
-def _hint_faults(hints: Part, path: str) -> Iterator[FieldError]:
+def _hint_errors(hints: Part, path: str) -> Iterator[FieldError]:
     for place in ("forZones", "forNodes"):
         given = items(hints, place)
         if len(given) > _MOST_HINTS:
@@ -179,13 +179,13 @@ def _hint_faults(hints: Part, path: str) -> Iterator[FieldError]:
                 yield refusals.duplicate(here, name)
             seen.add(name)
             zone = place == "forZones"
-            yield from names.label_value_faults(here, name) if zone else names.subdomain_faults(here, name)
+            yield from names.label_value_errors(here, name) if zone else names.subdomain_errors(here, name)
 
 
 def _slice_change(new: Object, old: Object, _: str) -> list[FieldError]:
     found = [*_slice(new)]
     if new.get("endpoints") != old.get("endpoints"):
-        found += _slice_endpoint_faults(new)
+        found += _slice_endpoint_errors(new)
     return found + checks.fixed("addressType", new.get("addressType", ""), old.get("addressType", ""))
 
 
@@ -225,5 +225,5 @@ def _slice_warnings(endpoint_slice: Object, _: Object | None) -> list[str]:
     return found
 
 
-ENDPOINTS = Rules(validate=_endpoints_faults, warn=_endpoints_warnings)
-SLICES = Rules(default=_forget_topology, warn=_slice_warnings, validate=_slice_faults, validate_update=_slice_change)
+ENDPOINTS = Rules(validate=_endpoints_errors, warn=_endpoints_warnings)
+SLICES = Rules(default=_forget_topology, warn=_slice_warnings, validate=_slice_errors, validate_update=_slice_change)

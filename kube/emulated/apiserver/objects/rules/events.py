@@ -30,7 +30,7 @@ def _default(event: Object) -> None:
         event.setdefault(name, value)
 
 
-def _legacy_faults(event: Object, controller: str = "reportingComponent") -> list[FieldError]:
+def _legacy_errors(event: Object, controller: str = "reportingComponent") -> list[FieldError]:
     """What is asked of events of both groups (legacyValidateEvent), of which each calls a ``controller`` otherwise."""
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
@@ -42,7 +42,7 @@ def _legacy_faults(event: Object, controller: str = "reportingComponent") -> lis
         return found
     if not event["reportingComponent"]:
         found.append(refusals.required(controller))
-    found += names.qualified_faults(controller, event["reportingComponent"])
+    found += names.qualified_errors(controller, event["reportingComponent"])
     for name, longest, needed in _TEXTS:
         text = event.get(name, "")
         if needed and not text:
@@ -56,9 +56,9 @@ _TEXTS = (("reportingInstance", 128, True), ("action", 128, True), ("reason", 12
 _UNSET = (("firstTimestamp", None), ("lastTimestamp", None), ("count", 0))
 
 
-def _new_faults(event: Object) -> list[FieldError]:
+def _new_errors(event: Object) -> list[FieldError]:
     """What is asked of events of ``events.k8s.io`` (ValidateEventCreate)."""
-    found = [*_legacy_faults(event, "reportingController"), *_series_faults(event)]
+    found = [*_legacy_errors(event, "reportingController"), *_series_errors(event)]
     if event["eventTime"] is None:
         found.append(refusals.required("eventTime"))
     if event.get("type", "") not in _TYPES:
@@ -72,7 +72,7 @@ def _new_faults(event: Object) -> list[FieldError]:
     return found
 
 
-def _series_faults(event: Object) -> list[FieldError]:
+def _series_errors(event: Object) -> list[FieldError]:
     series, found = event.get("series"), list[FieldError]()
     if series is None:
         return found
@@ -92,14 +92,14 @@ _NAMES = {"reportingComponent": "reportingController"}
 
 
 def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
-    found = _legacy_faults(new, "reportingController")
+    found = _legacy_errors(new, "reportingController")
     if new.get("series") != old.get("series"):
-        found += _series_faults(new)
+        found += _series_errors(new)
     for name, empty in _FIXED:
         found += checks.fixed(_NAMES.get(name, name), new.get(name, empty), old.get(name, empty))
     return found
 
 
-RULES = Rules(default=_default, validate=_legacy_faults)
-NEW_EVENTS = Rules(default=_default, validate=_new_faults, validate_update=_change_new)
+RULES = Rules(default=_default, validate=_legacy_errors)
+NEW_EVENTS = Rules(default=_default, validate=_new_errors, validate_update=_change_new)
 """Those of ``events.k8s.io``."""

@@ -30,7 +30,7 @@ _CPU_DIVISORS = ("1m", "1")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 
 
-def field_reference_faults(reference: Part, path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
+def field_reference_errors(reference: Part, path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
     """A field of the pod (validateObjectFieldSelector)."""
     version, place = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
@@ -52,12 +52,12 @@ def field_reference_faults(reference: Part, path: str, allowed: Sequence[str]) -
         yield refusals.bad(f"{path}.fieldPath", place, text)
     elif subscripted is not None:
         key = subscripted[2].lower() if subscripted[1] == "metadata.annotations" else subscripted[2]
-        yield from names.qualified_faults(path, key)
+        yield from names.qualified_errors(path, key)
     elif place not in allowed:
         yield refusals.unsupported(f"{path}.fieldPath", place, sorted(allowed))
 
 
-def resource_reference_faults(reference: Part, path: str, *, named: bool) -> Iterator[FieldError]:
+def resource_reference_errors(reference: Part, path: str, *, named: bool) -> Iterator[FieldError]:
     """A container's resource (validateContainerResourceFieldSelector)."""
     resource = reference.get("resource", "")
     if named and not reference.get("containerName"):

@@ -20,11 +20,11 @@ _SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user
 _NAMESPACE_INTRO = "each member of this list must be '*' or a DNS-1123 label; "
 
 
-def _schema_faults(schema: Object) -> list[FieldError]:
-    return [*_schema_spec_faults(schema["spec"], schema["metadata"].get("name", "")), *_status_faults(schema)]
+def _schema_errors(schema: Object) -> list[FieldError]:
+    return [*_schema_spec_errors(schema["spec"], schema["metadata"].get("name", "")), *_status_errors(schema)]
 
 
-def _schema_spec_faults(spec: Part, name: str) -> Iterator[FieldError]:
+def _schema_spec_errors(spec: Part, name: str) -> Iterator[FieldError]:
     precedence, path = spec.get("matchingPrecedence", 0), "spec.matchingPrecedence"
     if precedence <= 0:
         yield refusals.bad(path, precedence, "must be a positive value")
@@ -38,27 +38,27 @@ def _schema_spec_faults(spec: Part, name: str) -> Iterator[FieldError]:
         yield refusals.unsupported("spec.distinguisherMethod.type", shown, ("ByNamespace", "ByUser"))
     level = part_of(spec, "priorityLevelConfiguration").get("name", "")
     if level:
-        yield from names.subdomain_faults("spec.priorityLevelConfiguration.name", level)
+        yield from names.subdomain_errors("spec.priorityLevelConfiguration.name", level)
     else:
         yield refusals.required("spec.priorityLevelConfiguration.name", "must reference a priority level")
     for index, rule in enumerate(items(spec, "rules")):
-        yield from _rule_faults(rule, f"spec.rules[{index}]")
+        yield from _rule_errors(rule, f"spec.rules[{index}]")
 
 
-def _rule_faults(rule: Part, path: str) -> Iterator[FieldError]:
+def _rule_errors(rule: Part, path: str) -> Iterator[FieldError]:
     for index, subject in enumerate(items(rule, "subjects")):
-        yield from _subject_faults(subject, f"{path}.subjects[{index}]")
+        yield from _subject_errors(subject, f"{path}.subjects[{index}]")
     if not items(rule, "subjects"):
         yield refusals.required(f"{path}.subjects", "subjects must contain at least one value")
     if not items(rule, "resourceRules") and not items(rule, "nonResourceRules"):
         yield refusals.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")
     for index, resources in enumerate(items(rule, "resourceRules")):
-        yield from _resource_faults(resources, f"{path}.resourceRules[{index}]")
+        yield from _resource_errors(resources, f"{path}.resourceRules[{index}]")
     for index, urls in enumerate(items(rule, "nonResourceRules")):
-        yield from _url_faults(urls, f"{path}.nonResourceRules[{index}]")
+        yield from _url_errors(urls, f"{path}.nonResourceRules[{index}]")
 
 
-def _subject_faults(subject: Part, path: str) -> Iterator[FieldError]:
+def _subject_errors(subject: Part, path: str) -> Iterator[FieldError]:
     kind = subject.get("kind", "")
     if kind not in _SUBJECTS:
         yield refusals.unsupported(f"{path}.kind", kind, tuple(_SUBJECTS))
@@ -68,7 +68,7 @@ def _subject_faults(subject: Part, path: str) -> Iterator[FieldError]:
     if named is None:
         yield refusals.required(f"{path}.{mine}", f"{mine} is required when subject kind is '{kind}'")
     else:
-        yield from _named_faults(named, f"{path}.{mine}", account=mine == "serviceAccount")
+        yield from _named_errors(named, f"{path}.{mine}", account=mine == "serviceAccount")
     for other, place in (("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")):
         if place != mine and subject.get(place) is not None:
             yield refusals.forbidden_field(
@@ -76,12 +76,12 @@ def _subject_faults(subject: Part, path: str) -> Iterator[FieldError]:
             )
 
 
-def _named_faults(named: Part, path: str, *, account: bool) -> Iterator[FieldError]:
+def _named_errors(named: Part, path: str, *, account: bool) -> Iterator[FieldError]:
     name = named.get("name", "")
     if not name:
         yield refusals.required(f"{path}.name")
     elif account and name != "*":
-        yield from names.subdomain_faults(f"{path}.name", name)
+        yield from names.subdomain_errors(f"{path}.name", name)
     if not account:
         return
     if named.get("namespace"):
@@ -90,30 +90,30 @@ def _named_faults(named: Part, path: str, *, account: bool) -> Iterator[FieldErr
         yield refusals.required(f"{path}.namespace", "must specify namespace for service account")
 
 
-def _list_faults(given: Sequence[str], path: str, *, lacking: str, others: str) -> Iterator[FieldError]:
+def _list_errors(given: Sequence[str], path: str, *, lacking: str, others: str) -> Iterator[FieldError]:
     if not given:
         yield refusals.required(path, lacking)
     elif len(given) > 1 and "*" in given:
         yield refusals.bad(path, [*given], f"if '*' is present, must not specify other {others}")
 
 
-def _verb_faults(rule: Part, path: str) -> Iterator[FieldError]:
+def _verb_errors(rule: Part, path: str) -> Iterator[FieldError]:
     verbs = items(rule, "verbs")
-    yield from _list_faults(verbs, f"{path}.verbs", lacking="verbs must contain at least one value", others="verbs")
+    yield from _list_errors(verbs, f"{path}.verbs", lacking="verbs must contain at least one value", others="verbs")
     if verbs and "*" not in verbs and not set(verbs) <= set(_VERBS):
         yield refusals.unsupported(f"{path}.verbs", [*verbs], _VERBS)
 
 
-def _url_faults(rule: Part, path: str) -> Iterator[FieldError]:
-    yield from _verb_faults(rule, path)
+def _url_errors(rule: Part, path: str) -> Iterator[FieldError]:
+    yield from _verb_errors(rule, path)
     given, here = items(rule, "nonResourceURLs"), f"{path}.nonResourceURLs"
     text = "nonResourceURLs must contain at least one value"
-    yield from _list_faults(given, here, lacking=text, others="non-resource URLs")
+    yield from _list_errors(given, here, lacking=text, others="non-resource URLs")
     for index, url in enumerate(given if "*" not in given else ()):
-        yield from _path_faults(url, f"{here}[{index}]")
+        yield from _path_errors(url, f"{here}[{index}]")
 
 
-def _path_faults(url: str, path: str) -> Iterator[FieldError]:
+def _path_errors(url: str, path: str) -> Iterator[FieldError]:
     if not url:
         yield refusals.bad(path, url, "must not be empty")
     elif url == "/":
@@ -128,13 +128,13 @@ def _path_faults(url: str, path: str) -> Iterator[FieldError]:
         yield refusals.bad(path, url, "wildcard can only do suffix matching")
 
 
-def _resource_faults(rule: Part, path: str) -> Iterator[FieldError]:
-    yield from _verb_faults(rule, path)
+def _resource_errors(rule: Part, path: str) -> Iterator[FieldError]:
+    yield from _verb_errors(rule, path)
     for name, lacking, others in (
         ("apiGroups", "resource rules must supply at least one api group", "api groups"),
         ("resources", "resource rules must supply at least one resource", "resources"),
     ):
-        yield from _list_faults(items(rule, name), f"{path}.{name}", lacking=lacking, others=others)
+        yield from _list_errors(items(rule, name), f"{path}.{name}", lacking=lacking, others=others)
     spaces, here = items(rule, "namespaces"), f"{path}.namespaces"
     if not spaces and not rule.get("clusterScope"):
         text = "resource rules that are not cluster scoped must supply at least one namespace"
@@ -148,7 +148,7 @@ def _resource_faults(rule: Part, path: str) -> Iterator[FieldError]:
             yield from checks.bads(f"{here}[{index}]", space, texts)
 
 
-def _status_faults(obj: Object) -> Iterator[FieldError]:
+def _status_errors(obj: Object) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, condition in enumerate(items(part_of(obj, "status"), "conditions")):
         path, kind = f"status.conditions[{index}].type", condition.get("type", "")
@@ -159,11 +159,11 @@ def _status_faults(obj: Object) -> Iterator[FieldError]:
             yield refusals.required(path)
 
 
-def _level_faults(level: Object) -> list[FieldError]:
-    return [*_level_spec_faults(level["spec"], level["metadata"].get("name", "")), *_status_faults(level)]
+def _level_errors(level: Object) -> list[FieldError]:
+    return [*_level_spec_errors(level["spec"], level["metadata"].get("name", "")), *_status_errors(level)]
 
 
-def _level_spec_faults(spec: Part, name: str) -> Iterator[FieldError]:
+def _level_spec_errors(spec: Part, name: str) -> Iterator[FieldError]:
     kind, limited, exempt = spec.get("type", ""), spec.get("limited"), spec.get("exempt")
     if (name == "exempt") != (kind == "Exempt"):
         yield refusals.bad("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'")
@@ -171,19 +171,19 @@ def _level_spec_faults(spec: Part, name: str) -> Iterator[FieldError]:
         if limited is not None:
             yield refusals.forbidden_field("spec.limited", "must be nil if the type is not Limited")
         if exempt is not None:
-            yield from _share_faults(exempt, "spec.exempt")
+            yield from _share_errors(exempt, "spec.exempt")
     elif kind == "Limited":
         if exempt is not None:
             yield refusals.forbidden_field("spec.exempt", "must be nil if the type is Limited")
         if limited is None:
             yield refusals.required("spec.limited", "must not be empty when type is Limited")
         else:
-            yield from _limited_faults(limited, "spec.limited")
+            yield from _limited_errors(limited, "spec.limited")
     else:
         yield refusals.unsupported("spec.type", kind, ("Exempt", "Limited"))
 
 
-def _share_faults(level: Part, path: str) -> Iterator[FieldError]:
+def _share_errors(level: Part, path: str) -> Iterator[FieldError]:
     shares, lent = level.get("nominalConcurrencyShares"), level.get("lendablePercent")
     if shares is not None and shares < 0:
         yield refusals.bad(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
@@ -191,17 +191,17 @@ def _share_faults(level: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.lendablePercent", lent, "must be between 0 and 100, inclusive")
 
 
-def _limited_faults(limited: Part, path: str) -> Iterator[FieldError]:
-    yield from _share_faults({**limited, "lendablePercent": None}, path)
-    yield from _response_faults(part_of(limited, "limitResponse"), f"{path}.limitResponse")
-    yield from _share_faults({"lendablePercent": limited.get("lendablePercent")}, path)
+def _limited_errors(limited: Part, path: str) -> Iterator[FieldError]:
+    yield from _share_errors({**limited, "lendablePercent": None}, path)
+    yield from _response_errors(part_of(limited, "limitResponse"), f"{path}.limitResponse")
+    yield from _share_errors({"lendablePercent": limited.get("lendablePercent")}, path)
     borrowed = limited.get("borrowingLimitPercent")
     if borrowed is not None and borrowed < 0:
         text = "if specified, must be a non-negative integer"
         yield refusals.bad(f"{path}.borrowingLimitPercent", borrowed, text)
 
 
-def _response_faults(response: Part, path: str) -> Iterator[FieldError]:
+def _response_errors(response: Part, path: str) -> Iterator[FieldError]:
     kind, queuing = response.get("type", ""), response.get("queuing")
     if kind == "Reject":
         if queuing is not None:
@@ -212,12 +212,12 @@ def _response_faults(response: Part, path: str) -> Iterator[FieldError]:
             text = "must not be empty if limited.limitResponse.type is Limited"
             yield refusals.required(f"{path}.queuing", text)
         else:
-            yield from _queue_faults(queuing, f"{path}.queuing")
+            yield from _queue_errors(queuing, f"{path}.queuing")
     else:
         yield refusals.unsupported(f"{path}.type", kind, ("Queue", "Reject"))
 
 
-def _queue_faults(queuing: Part, path: str) -> Iterator[FieldError]:
+def _queue_errors(queuing: Part, path: str) -> Iterator[FieldError]:
     length, queues, hand = (queuing.get(name, 0) for name in ("queueLengthLimit", "queues", "handSize"))
     if length <= 0:
         yield refusals.bad(f"{path}.queueLengthLimit", length, "must be positive")
@@ -249,8 +249,8 @@ def _bits(queues: int, hand: int) -> int:
 
 
 SCHEMAS = Rules(
-    after_commit=schema_committed, validate=_schema_faults, validate_status_update=lambda new, _: [*_status_faults(new)]
+    after_commit=schema_committed, validate=_schema_errors, validate_status_update=lambda new, _: [*_status_errors(new)]
 )
 LEVELS = Rules(
-    after_commit=level_committed, validate=_level_faults, validate_status_update=lambda new, _: [*_status_faults(new)]
+    after_commit=level_committed, validate=_level_errors, validate_status_update=lambda new, _: [*_status_errors(new)]
 )

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.container_faults import config_key_texts, is_config_key
+from mews.kube.emulated.apiserver.objects.rules.container_errors import config_key_texts, is_config_key
 from mews.kube.emulated.apiserver.store import limits, refusals
-from mews.kube.emulated.apiserver.store.json_faults import json_fault
+from mews.kube.emulated.apiserver.store.json_errors import json_error
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -25,26 +25,26 @@ _IN_JSON = (".dockerconfigjson", ".dockercfg")
 _FIXED = "field is immutable when `immutable` is set"
 
 
-def _key_faults(field: str, key: str) -> list[FieldError]:
+def _key_errors(field: str, key: str) -> list[FieldError]:
     return [] if is_config_key(key) else [refusals.bad(f"{field}[{key}]", key, text) for text in config_key_texts(key)]
 
 
 def _validate_configmap(configmap: Object) -> list[FieldError]:
     binary, found = configmap.get("binaryData") or {}, list[FieldError]()
     for key in sorted(configmap.get("data") or ()):
-        found += _key_faults("data", key)
+        found += _key_errors("data", key)
         if key in binary:
             found.append(refusals.bad(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in sorted(binary):
-        found += _key_faults("binaryData", key)
-    return found + limits.config_map_faults(configmap)
+        found += _key_errors("binaryData", key)
+    return found + limits.config_map_errors(configmap)
 
 
 def _configmap_change(new: Object, old: Object, _: str) -> list[FieldError]:
-    return [*_fixed_faults(new, old), *_validate_configmap(new)]
+    return [*_fixed_errors(new, old), *_validate_configmap(new)]
 
 
-def _fixed_faults(new: Object, old: Object) -> list[FieldError]:
+def _fixed_errors(new: Object, old: Object) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     found = [] if new.get("immutable") else [refusals.forbidden_field("immutable", _FIXED)]
@@ -64,8 +64,8 @@ def _default_secret(secret: Object) -> None:
 def _validate_secret(secret: Object) -> list[FieldError]:
     data, found = secret.get("data") or {}, list[FieldError]()
     for key in sorted(data):
-        found += _key_faults("data", key)
-    found += limits.secret_faults(secret)
+        found += _key_errors("data", key)
+    found += limits.secret_errors(secret)
     if secret["type"] == "kubernetes.io/service-account-token" and not annotations_of(secret).get(_ACCOUNT):
         found.append(refusals.required(f"metadata.annotations[{_ACCOUNT}]"))
     if secret["type"] == "kubernetes.io/ssh-auth" and not data.get(_SSH_KEY):
@@ -74,25 +74,25 @@ def _validate_secret(secret: Object) -> list[FieldError]:
         if key not in data:
             found.append(refusals.required(f"data[{key}]"))
         elif key in _IN_JSON:
-            found += _json_faults(key, data[key])
+            found += _json_errors(key, data[key])
     if secret["type"] == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
         found += [refusals.required(f"data[{key}]") for key in ("username", "password")]
     return found
 
 
-def _json_faults(key: str, coded: str) -> list[FieldError]:
+def _json_errors(key: str, coded: str) -> list[FieldError]:
     try:
         text = base64.b64decode(coded)
         json.loads(text)
     except (ValueError, binascii.Error):
-        return [refusals.bad(f"data[{key}]", "<secret contents redacted>", json_fault(text))]
+        return [refusals.bad(f"data[{key}]", "<secret contents redacted>", json_error(text))]
     return []
 
 
 def _secret_change(new: Object, old: Object, _: str) -> list[FieldError]:
     changed = new["type"] != old["type"]
     found = [refusals.bad("type", new["type"], "field is immutable")] if changed else []
-    return [*found, *_fixed_faults(new, old), *_validate_secret(new)]
+    return [*found, *_fixed_errors(new, old), *_validate_secret(new)]
 
 
 CONFIGMAPS = Rules(validate=_validate_configmap, validate_update=_configmap_change)

@@ -67,14 +67,14 @@ class _Row(Struct, frozen=True):
 def revision(release: str, qualified: str) -> Revise | None:
     """How a release revises the errors about a kind, None where it does not."""
     found = list(_words(release))
-    rows = tuple(_rows([row for words in found for row in words.get("faults", ())], qualified))
+    rows = tuple(_rows([row for words in found for row in words.get("errors", ())], qualified))
     once = any(re.fullmatch(words.get("once", ""), qualified) for words in found)
     if not rows and not once:
         return None
 
-    def revise(faults: list[FieldError]) -> list[FieldError]:
-        revised = faults
-        for row in rows if faults else ():
+    def revise(errors: list[FieldError]) -> list[FieldError]:
+        revised = errors
+        for row in rows if errors else ():
             revised = row.applied(revised)
         return list(dict.fromkeys(revised)) if once else revised
 
@@ -140,7 +140,7 @@ def warnings_of(release: str, qualified: str, known: Warn | None) -> Warn | None
     return lambda new, old: [*known(new, old), *more(new, old)]
 
 
-def _level_faults(level: Object) -> list[FieldError]:
+def _level_errors(level: Object) -> list[FieldError]:
     """The parts of a union whose member the type does not name (zz_generated.validations.go of flowcontrol, 1.37)."""
     spec: Mapping[str, Any] = level.get("spec") or {}
     limited = spec.get("limited")
@@ -153,7 +153,7 @@ def _level_faults(level: Object) -> list[FieldError]:
     return found
 
 
-def _slice_faults(resource_slice: Object) -> list[FieldError]:
+def _slice_errors(resource_slice: Object) -> list[FieldError]:
     """Counter sets are in slices of their own (pkg/apis/resource/validation of 1.35)."""
     spec = resource_slice["spec"]
     if spec.get("sharedCounters") is None or spec.get("devices") is None:
@@ -162,8 +162,8 @@ def _slice_faults(resource_slice: Object) -> list[FieldError]:
 
 
 _FAULTS: Mapping[str, tuple[str, Validate]] = {
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.37", _level_faults),
-    "resourceslices.resource.k8s.io": ("1.35", _slice_faults),
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": ("1.37", _level_errors),
+    "resourceslices.resource.k8s.io": ("1.35", _slice_errors),
 }
 """Kind -> since which release there are further errors, and which; they come last."""
 
@@ -174,7 +174,7 @@ STAMPS: Mapping[str, tuple[str, str]] = {
 """Kind -> since which release an update stamps times, and the hook."""
 
 
-def faults_of(release: str, qualified: str, known: Validate | None) -> Validate | None:
+def errors_of(release: str, qualified: str, known: Validate | None) -> Validate | None:
     """The validation of a kind in a release: the first one's, and what later ones added."""
     since, more = _FAULTS.get(qualified, ("", None))
     if more is None or minor(release) < minor(since):
@@ -184,10 +184,10 @@ def faults_of(release: str, qualified: str, known: Validate | None) -> Validate 
     return lambda obj: [*known(obj), *more(obj)]
 
 
-ChangeFaults = Callable[[Object, Object, str], list[FieldError]]
+ChangeErrors = Callable[[Object, Object, str], list[FieldError]]
 
 
-def change_faults_of(release: str, qualified: str, known: ChangeFaults | None) -> ChangeFaults | None:
+def change_errors_of(release: str, qualified: str, known: ChangeErrors | None) -> ChangeErrors | None:
     """The same of an update, for a kind that judges updates by itself."""
     since, more = _FAULTS.get(qualified, ("", None))
     if known is None or more is None or minor(release) < minor(since):
@@ -195,11 +195,11 @@ def change_faults_of(release: str, qualified: str, known: ChangeFaults | None) -
     return lambda new, old, subresource: [*known(new, old, subresource), *more(new)]
 
 
-StatusFaults = Callable[[Object, Object], list[FieldError]]
+StatusErrors = Callable[[Object, Object], list[FieldError]]
 _HANDLES = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
 
 
-def status_faults_of(release: str, qualified: str, known: StatusFaults | None) -> StatusFaults | None:
+def status_errors_of(release: str, qualified: str, known: StatusErrors | None) -> StatusErrors | None:
     """How a status is judged in a release: since 1.36 upstream prints what a claim's devices are called."""
     if qualified != "resourceclaims.resource.k8s.io" or known is None or minor(release) < minor("1.36"):
         return known

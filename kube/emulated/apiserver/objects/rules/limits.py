@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_name_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import resource_name_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -40,18 +40,18 @@ _ORDERED = (
 """(not more, than this, the field that is told, the text)."""
 
 
-def _limit_faults(limits: Object) -> list[FieldError]:
+def _limit_errors(limits: Object) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, item in enumerate(limits["spec"].get("limits") or ()):
         path, kind = f"spec.limits[{index}]", item.get("type", "")
-        found += _limit_type_faults(kind, f"{path}.type")
+        found += _limit_type_errors(kind, f"{path}.type")
         if kind in seen:
             found.append(refusals.duplicate(f"{path}.type", kind))
         seen.add(kind)
-        found += _limited_name_faults(item, kind, path)
+        found += _limited_name_errors(item, kind, path)
         for name in sorted({name for field in (*_LIMITING, _RATIO) for name in item.get(field) or ()}):
-            found += _order_faults(item, name, path)
+            found += _order_errors(item, name, path)
     return found
 
 
@@ -59,14 +59,14 @@ _LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _RATIO = "maxLimitRequestRatio"
 
 
-def _limit_type_faults(kind: str, path: str) -> list[FieldError]:
-    found = names.qualified_faults(path, kind)
+def _limit_type_errors(kind: str, path: str) -> list[FieldError]:
+    found = names.qualified_errors(path, kind)
     if not found and "/" not in kind and kind not in _LIMIT_TYPES:
         found.append(refusals.bad(path, kind, "must be a standard limit type or fully qualified"))
     return found
 
 
-def _limited_name_faults(item: Mapping[str, Any], kind: str, path: str) -> Iterator[FieldError]:
+def _limited_name_errors(item: Mapping[str, Any], kind: str, path: str) -> Iterator[FieldError]:
     for field in ("max", "min", "default", "defaultRequest", "", _RATIO):
         given = item.get(field) or {}
         if kind == "PersistentVolumeClaim" and not field:
@@ -80,10 +80,10 @@ def _limited_name_faults(item: Mapping[str, Any], kind: str, path: str) -> Itera
             for name in given:
                 here = f"{path}.{field}[{name}]"
                 is_of_pods = kind in ("Pod", "Container")
-                yield from resource_name_faults(name, here) if is_of_pods else names.qualified_faults(here, name)
+                yield from resource_name_errors(name, here) if is_of_pods else names.qualified_errors(here, name)
 
 
-def _order_faults(item: Mapping[str, Any], name: str, path: str) -> Iterator[FieldError]:
+def _order_errors(item: Mapping[str, Any], name: str, path: str) -> Iterator[FieldError]:
     for low, high, key, text in _ORDERED:
         less, more = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
         if less is not None and more is not None and parse(less) > parse(more):
@@ -100,7 +100,7 @@ def _order_faults(item: Mapping[str, Any], name: str, path: str) -> Iterator[Fie
         yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, text)
 
 
-def _budget_faults(budget: Object) -> list[FieldError]:
+def _budget_errors(budget: Object) -> list[FieldError]:
     spec, found = budget.get("spec") or {}, []
     if "minAvailable" in spec and "maxUnavailable" in spec:
         shown = {
@@ -114,13 +114,13 @@ def _budget_faults(budget: Object) -> list[FieldError]:
         if name in spec:
             found += checks.percent_or_count(f"spec.{name}", spec[name])
             found += checks.at_most_everything(f"spec.{name}", spec[name])
-    found += selector_faults(spec.get("selector") or {}, "spec.selector")
+    found += selector_errors(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     allowed = ("AlwaysAllow", "IfHealthyBudget")
     return found + ([] if policy is None else checks.option("spec.unhealthyPodEvictionPolicy", policy, allowed))
 
 
-def _budget_status_faults(new: Object, _: Object) -> list[FieldError]:
+def _budget_status_errors(new: Object, _: Object) -> list[FieldError]:
     status = new.get("status") or {}
     found = [*checks.conditions("status.conditions", status.get("conditions") or ())]
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
@@ -134,5 +134,5 @@ def _name_limits(store: Store, _kind: Kind, limits: Object) -> None:
         limits["metadata"]["name"] = store.new_uid()
 
 
-LIMIT_RANGES = Rules(default=_default_limits, admit=_name_limits, validate=_limit_faults)
-BUDGETS = Rules(validate=_budget_faults, validate_status_update=_budget_status_faults)
+LIMIT_RANGES = Rules(default=_default_limits, admit=_name_limits, validate=_limit_errors)
+BUDGETS = Rules(validate=_budget_errors, validate_status_update=_budget_status_errors)

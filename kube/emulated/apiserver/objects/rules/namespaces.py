@@ -15,7 +15,7 @@ from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.metadata_faults import standard_finalizer_faults
+from mews.kube.emulated.apiserver.store.metadata_errors import standard_finalizer_errors
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.users import User
@@ -47,11 +47,11 @@ def _is_held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
-def _finalizer_faults(namespace: Object) -> list[FieldError]:
+def _finalizer_errors(namespace: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for name in (namespace.get("spec") or {}).get("finalizers") or ():
-        found += names.qualified_faults("spec.finalizers", name)
-        found += standard_finalizer_faults("spec.finalizers", name)
+        found += names.qualified_errors("spec.finalizers", name)
+        found += standard_finalizer_errors("spec.finalizers", name)
     return found
 
 
@@ -132,7 +132,7 @@ def _note(store: Store, name: str) -> None:
         store.commit(kind, ("", name), {**namespace, "status": status})
 
 
-def _status_faults(new: Object, _: Object) -> list[FieldError]:
+def _status_errors(new: Object, _: Object) -> list[FieldError]:
     deleting = bool(new["metadata"].get("deletionTimestamp"))
     wanted, how = ("Terminating", "is not empty") if deleting else ("Active", "is empty")
     phase = (new.get("status") or {}).get("phase", "")
@@ -194,14 +194,14 @@ def _left(store: Store, name: str) -> tuple[Counter[str], Counter[str]]:
     return resources, finalizers
 
 
-def _change_faults(new: Object, _: Object, subresource: str) -> list[FieldError]:
+def _change_errors(new: Object, _: Object, subresource: str) -> list[FieldError]:
     """Where its finalizers are written (ValidateNamespaceFinalizeUpdate) each is named by its place."""
     if subresource != "finalize":
-        return _finalizer_faults(new)
+        return _finalizer_errors(new)
     found: list[FieldError] = []
     for index, name in enumerate((new.get("spec") or {}).get("finalizers") or ()):
-        found += names.qualified_faults(f"spec.finalizers[{index}]", name)
-        found += standard_finalizer_faults(f"spec.finalizers[{index}]", name)
+        found += names.qualified_errors(f"spec.finalizers[{index}]", name)
+        found += standard_finalizer_errors(f"spec.finalizers[{index}]", name)
     return found
 
 
@@ -209,7 +209,7 @@ RULES = Rules(
     default=_default,
     prepare_create=_prepare_create,
     is_held=_is_held,
-    validate=_finalizer_faults,
-    validate_update=_change_faults,
-    validate_status_update=_status_faults,
+    validate=_finalizer_errors,
+    validate_update=_change_errors,
+    validate_status_update=_status_errors,
 )

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import port_name_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import port_name_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -22,12 +22,12 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _NO_NAME = "must be a DNS name, not an IP address"
 
 
-def _ingress_faults(ingress: Object) -> list[FieldError]:
-    return [*_ingress_spec_faults(ingress.get("spec") or {})]
+def _ingress_errors(ingress: Object) -> list[FieldError]:
+    return [*_ingress_spec_errors(ingress.get("spec") or {})]
 
 
-def _new_ingress_faults(ingress: Object) -> list[FieldError]:
-    found, given = _ingress_faults(ingress), annotations_of(ingress).get(_CLASS_ANNOTATION)
+def _new_ingress_errors(ingress: Object) -> list[FieldError]:
+    found, given = _ingress_errors(ingress), annotations_of(ingress).get(_CLASS_ANNOTATION)
     named = part_of(ingress, "spec").get("ingressClassName")
     if given is not None and named is not None and given != named:
         text = "must match `ingressClassName` when both are specified"
@@ -35,38 +35,38 @@ def _new_ingress_faults(ingress: Object) -> list[FieldError]:
     return found
 
 
-def _ingress_spec_faults(spec: Part) -> Iterator[FieldError]:
+def _ingress_spec_errors(spec: Part) -> Iterator[FieldError]:
     if not items(spec, "rules") and spec.get("defaultBackend") is None:
         yield refusals.bad("spec", items(spec, "rules") or None, "either `defaultBackend` or `rules` must be specified")
     if spec.get("defaultBackend") is not None:
-        yield from _backend_faults(spec["defaultBackend"], "spec.defaultBackend")
+        yield from _backend_errors(spec["defaultBackend"], "spec.defaultBackend")
     for index, rule in enumerate(items(spec, "rules")):
-        yield from _host_faults(rule.get("host", ""), f"spec.rules[{index}].host")
+        yield from _host_errors(rule.get("host", ""), f"spec.rules[{index}].host")
         http = rule.get("http")
         if http is not None:
-            yield from _http_faults(http, f"spec.rules[{index}].http")
+            yield from _http_errors(http, f"spec.rules[{index}].http")
     for index, tls in enumerate(items(spec, "tls")):
-        yield from _tls_faults(tls, f"spec.tls[{index}]")
+        yield from _tls_errors(tls, f"spec.tls[{index}]")
     if spec.get("ingressClassName") is not None:
-        yield from names.subdomain_faults("spec.ingressClassName", spec["ingressClassName"])
+        yield from names.subdomain_errors("spec.ingressClassName", spec["ingressClassName"])
 
 
-def _host_faults(host: str, path: str) -> Iterator[FieldError]:
+def _host_errors(host: str, path: str) -> Iterator[FieldError]:
     if not host:
         return
     if addresses.is_address(host):
         yield refusals.bad(path, host, _NO_NAME)
-    yield from checks.wildcard_subdomain(path, host) if "*" in host else names.subdomain_faults(path, host)
+    yield from checks.wildcard_subdomain(path, host) if "*" in host else names.subdomain_errors(path, host)
 
 
-def _http_faults(http: Part, path: str) -> Iterator[FieldError]:
+def _http_errors(http: Part, path: str) -> Iterator[FieldError]:
     if not items(http, "paths"):
         yield refusals.required(f"{path}.paths")
     for index, entry in enumerate(items(http, "paths")):
-        yield from _path_faults(entry, f"{path}.paths[{index}]")
+        yield from _path_errors(entry, f"{path}.paths[{index}]")
 
 
-def _path_faults(entry: Part, path: str) -> Iterator[FieldError]:
+def _path_errors(entry: Part, path: str) -> Iterator[FieldError]:
     kind, place = entry.get("pathType"), entry.get("path", "")
     if kind is None:
         yield refusals.required(f"{path}.pathType", "pathType must be specified")
@@ -82,40 +82,40 @@ def _path_faults(entry: Part, path: str) -> Iterator[FieldError]:
         for suffix in _SUFFIXES:
             if place.endswith(suffix):
                 yield refusals.bad(f"{path}.path", place, f"cannot end with '{suffix}'")
-    yield from _backend_faults(part_of(entry, "backend"), f"{path}.backend")
+    yield from _backend_errors(part_of(entry, "backend"), f"{path}.backend")
 
 
-def _backend_faults(backend: Part, path: str) -> Iterator[FieldError]:
+def _backend_errors(backend: Part, path: str) -> Iterator[FieldError]:
     resource, service = backend.get("resource"), backend.get("service")
     if resource is not None and service is not None:
         yield refusals.bad(path, "", "cannot set both resource and service backends")
     elif resource is not None:
-        yield from _reference_faults(resource, f"{path}.resource")
+        yield from _reference_errors(resource, f"{path}.resource")
     elif service is not None:
-        yield from _service_faults(service, path)
+        yield from _service_errors(service, path)
     else:
         yield refusals.bad(path, "", "resource or service backend is required")
 
 
-def _service_faults(service: Part, path: str) -> Iterator[FieldError]:
+def _service_errors(service: Part, path: str) -> Iterator[FieldError]:
     name, port = service.get("name", ""), part_of(service, "port")
     if not name:
         yield refusals.required(f"{path}.service.name")
     else:
-        yield from checks.bads(f"{path}.service.name", name, names.dns_1035_faults(name))
+        yield from checks.bads(f"{path}.service.name", name, names.dns_1035_errors(name))
     if port.get("name") and port.get("number"):
         yield refusals.bad(path, "", "cannot set both port name & port number")
     elif port.get("name"):
-        yield from port_name_faults(f"{path}.service.port.name", port["name"])
+        yield from port_name_errors(f"{path}.service.port.name", port["name"])
     elif port.get("number"):
         yield from checks.port(f"{path}.service.port.number", port["number"])
     else:
         yield refusals.required(path, "port name or number is required")
 
 
-def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
+def _reference_errors(reference: Part, path: str) -> Iterator[FieldError]:
     if reference.get("apiGroup") is not None:
-        yield from names.subdomain_faults(f"{path}.apiGroup", reference["apiGroup"])
+        yield from names.subdomain_errors(f"{path}.apiGroup", reference["apiGroup"])
     for name in ("kind", "name"):
         if not reference.get(name):
             yield refusals.required(f"{path}.{name}")
@@ -123,36 +123,36 @@ def _reference_faults(reference: Part, path: str) -> Iterator[FieldError]:
             yield from checks.path_segment(f"{path}.{name}", reference[name])
 
 
-def _tls_faults(tls: Part, path: str) -> Iterator[FieldError]:
+def _tls_errors(tls: Part, path: str) -> Iterator[FieldError]:
     for index, host in enumerate(items(tls, "hosts")):
         here = f"{path}.hosts[{index}]"
-        yield from checks.wildcard_subdomain(here, host) if "*" in host else names.subdomain_faults(here, host)
+        yield from checks.wildcard_subdomain(here, host) if "*" in host else names.subdomain_errors(here, host)
     if tls.get("secretName"):
-        yield from names.subdomain_faults(f"{path}.secretName", tls["secretName"])
+        yield from names.subdomain_errors(f"{path}.secretName", tls["secretName"])
 
 
-def _balancer_faults(new: Object, _: Object) -> list[FieldError]:
+def _balancer_errors(new: Object, _: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for index, point in enumerate(items(part_of(part_of(new, "status"), "loadBalancer"), "ingress")):
         path, host = f"status.loadBalancer.ingress[{index}]", point.get("hostname", "")
         if point.get("ip"):
             found += addresses.address(f"{path}.ip", point["ip"])
         if host:
-            found += names.subdomain_faults(f"{path}.hostname", host)
+            found += names.subdomain_errors(f"{path}.hostname", host)
             found += [refusals.bad(f"{path}.hostname", host, _NO_NAME)] if addresses.is_address(host) else []
     return found
 
 
-def _class_faults(ingress_class: Object) -> list[FieldError]:
+def _class_errors(ingress_class: Object) -> list[FieldError]:
     spec = part_of(ingress_class, "spec")
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
     found = [checks.too_long("spec.controller", _LONGEST_CONTROLLER)] if len(controller) > _LONGEST_CONTROLLER else []
     found += checks.domain_path("spec.controller", controller)
-    return found + ([*_parameter_faults(parameters, "spec.parameters")] if parameters is not None else [])
+    return found + ([*_parameter_errors(parameters, "spec.parameters")] if parameters is not None else [])
 
 
-def _parameter_faults(parameters: Part, path: str) -> Iterator[FieldError]:
-    yield from _reference_faults(parameters, path)
+def _parameter_errors(parameters: Part, path: str) -> Iterator[FieldError]:
+    yield from _reference_errors(parameters, path)
     scope, space = parameters.get("scope"), parameters.get("namespace")
     if scope is None:
         yield refusals.required(f"{path}.scope")
@@ -183,16 +183,16 @@ def _default_policy(policy: Object) -> None:
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
-def _policy_faults(policy: Object) -> list[FieldError]:
+def _policy_errors(policy: Object) -> list[FieldError]:
     spec = policy["spec"]
-    found = [*selector_faults(part_of(spec, "podSelector"), "spec.podSelector")]
+    found = [*selector_errors(part_of(spec, "podSelector"), "spec.podSelector")]
     for rules, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(items(spec, rules)):
             path = f"spec.{rules}[{number}]"
             for index, port in enumerate(items(rule, "ports")):
-                found += _policy_port_faults(port, f"{path}.ports[{index}]")
+                found += _policy_port_errors(port, f"{path}.ports[{index}]")
             for index, peer in enumerate(items(rule, peers)):
-                found += _peer_faults(peer, f"{path}.{peers}[{index}]")
+                found += _peer_errors(peer, f"{path}.{peers}[{index}]")
     types = items(spec, "policyTypes")
     if len(types) > 2:
         found.append(refusals.bad("spec.policyTypes", [*types], "may not specify more than two policyTypes"))
@@ -202,7 +202,7 @@ def _policy_faults(policy: Object) -> list[FieldError]:
     return found
 
 
-def _policy_port_faults(given: Part, path: str) -> Iterator[FieldError]:
+def _policy_port_errors(given: Part, path: str) -> Iterator[FieldError]:
     port, end = given.get("port"), given.get("endPort")
     if given.get("protocol") is not None:
         yield from checks.option(f"{path}.protocol", given["protocol"], _PROTOCOLS)
@@ -218,22 +218,22 @@ def _policy_port_faults(given: Part, path: str) -> Iterator[FieldError]:
     else:
         if end is not None:
             yield refusals.bad(f"{path}.endPort", end, "may not be specified when `port` is non-numeric")
-        yield from port_name_faults(f"{path}.port", port)
+        yield from port_name_errors(f"{path}.port", port)
 
 
-def _peer_faults(peer: Part, path: str) -> Iterator[FieldError]:
+def _peer_errors(peer: Part, path: str) -> Iterator[FieldError]:
     for name in ("podSelector", "namespaceSelector"):
-        yield from selector_faults(part_of(peer, name), f"{path}.{name}")
+        yield from selector_errors(part_of(peer, name), f"{path}.{name}")
     block, others = peer.get("ipBlock"), [peer.get("podSelector"), peer.get("namespaceSelector")]
     if block is not None:
-        yield from _block_faults(block, f"{path}.ipBlock")
+        yield from _block_errors(block, f"{path}.ipBlock")
     if block is None and others == [None, None]:
         yield refusals.required(path, "must specify a peer")
     elif block is not None and others != [None, None]:
         yield refusals.forbidden_field(path, "may not specify both ipBlock and another peer")
 
 
-def _block_faults(block: Part, path: str) -> Iterator[FieldError]:
+def _block_errors(block: Part, path: str) -> Iterator[FieldError]:
     whole = block.get("cidr", "")
     if not whole:
         yield refusals.required(f"{path}.cidr")
@@ -253,13 +253,13 @@ def _is_within(part: str, whole: str) -> bool:
     return inner.version == outer.version and inner != outer and inner.subnet_of(outer)  # type: ignore[arg-type]
 
 
-def _address_faults(address: Object) -> list[FieldError]:
+def _address_errors(address: Object) -> list[FieldError]:
     parent = part_of(address, "spec").get("parentRef")
     if parent is None:
         return [refusals.required("spec.parentRef")]
     path, found = "spec.parentRef", list[FieldError]()
     if parent.get("group"):
-        found += names.subdomain_faults(f"{path}.group", parent["group"])
+        found += names.subdomain_errors(f"{path}.group", parent["group"])
     for name in ("resource", "name"):
         given = parent.get(name)
         found += checks.path_segment(f"{path}.{name}", given) if given else [refusals.required(f"{path}.{name}")]
@@ -277,7 +277,7 @@ def _compare_address(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("spec.parentRef", shown, checks.IMMUTABLE)]
 
 
-def _range_faults(service_range: Object) -> list[FieldError]:
+def _range_errors(service_range: Object) -> list[FieldError]:
     given, path = items(part_of(service_range, "spec"), "cidrs"), "spec.cidrs"
     found = [] if given else [refusals.required(path, "at least one CIDR required")]
     if len(given) > 2:
@@ -297,16 +297,16 @@ def _range_change(new: Object, old: Object, _: str) -> list[FieldError]:
     if len(after) == len(before) or (len(before), len(after)) == (1, 2):
         pairs = enumerate(zip(after, before, strict=False))
         found = [refusals.bad(f"{path}[{index}]", a, checks.IMMUTABLE) for index, (a, b) in pairs if a != b]
-        return found + (_range_faults(new) if len(after) != len(before) else [])
+        return found + (_range_errors(new) if len(after) != len(before) else [])
     return [refusals.bad(path, [*after] or None, checks.IMMUTABLE)]
 
 
 INGRESSES = Rules(
-    validate=_new_ingress_faults,
-    validate_update=lambda new, _old, _part: _ingress_faults(new),
-    validate_status_update=_balancer_faults,
+    validate=_new_ingress_errors,
+    validate_update=lambda new, _old, _part: _ingress_errors(new),
+    validate_status_update=_balancer_errors,
 )
-CLASSES = Rules(default=_default_class, validate=_class_faults, compare=_compare_class)
+CLASSES = Rules(default=_default_class, validate=_class_errors, compare=_compare_class)
 
 
 def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
@@ -322,13 +322,13 @@ def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
     return found
 
 
-POLICIES = Rules(default=_default_policy, validate=_policy_faults, warn=_policy_warnings)
+POLICIES = Rules(default=_default_policy, validate=_policy_errors, warn=_policy_warnings)
 
 
 def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
     """An IPAddress is named by its address."""
-    return [fault.text.partition(": ")[2] for fault in addresses.strict_address("", text)]
+    return [error.text.partition(": ")[2] for error in addresses.strict_address("", text)]
 
 
-ADDRESSES = Rules(validate=_address_faults, compare=_compare_address)
-RANGES = Rules(validate=_range_faults, validate_update=_range_change, validate_status_update=lambda _new, _old: [])
+ADDRESSES = Rules(validate=_address_errors, compare=_compare_address)
+RANGES = Rules(validate=_range_errors, validate_update=_range_change, validate_status_update=lambda _new, _old: [])

@@ -9,8 +9,8 @@ from mews.kube.api.objects import Object, clone
 from mews.kube.emulated.apiserver.objects.rules import addresses
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import taint_faults
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import quantity_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import taint_errors
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import quantity_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -32,13 +32,13 @@ def _default(node: Object) -> None:
         spec["podCIDR"] = several[0]
 
 
-def _node_faults(node: Object) -> list[FieldError]:
-    return [*_own_faults(node)]
+def _node_errors(node: Object) -> list[FieldError]:
+    return [*_own_errors(node)]
 
 
-def _own_faults(node: Object) -> Iterator[FieldError]:
-    yield from taint_faults(items(node["spec"], "taints"), "metadata.taints")
-    yield from _amount_faults(node)
+def _own_errors(node: Object) -> Iterator[FieldError]:
+    yield from taint_errors(items(node["spec"], "taints"), "metadata.taints")
+    yield from _amount_errors(node)
     swap = part_of(part_of(part_of(node, "status"), "nodeInfo"), "swap").get("capacity")
     if swap is not None and swap <= 0:
         yield refusals.bad("metadata.nodeSwapStatus.capacity", swap, "must be greater than zero")
@@ -46,10 +46,10 @@ def _own_faults(node: Object) -> Iterator[FieldError]:
     for index, text in enumerate(ranges):
         yield from addresses.address_range(f"{_RANGES}[{index}]", text)
     if len(ranges) > 1:
-        yield from _pair_faults(ranges)
+        yield from _pair_errors(ranges)
 
 
-def _pair_faults(ranges: Sequence[str]) -> Iterator[FieldError]:
+def _pair_errors(ranges: Sequence[str]) -> Iterator[FieldError]:
     """Several ranges of pods are one of each family."""
     families = [addresses.family(text) for text in ranges]
     if 0 in families:
@@ -61,14 +61,14 @@ def _pair_faults(ranges: Sequence[str]) -> Iterator[FieldError]:
         yield refusals.bad(_RANGES, list(ranges), "may specify no more than one CIDR for each IP family")
 
 
-def _amount_faults(node: Object) -> Iterator[FieldError]:
+def _amount_errors(node: Object) -> Iterator[FieldError]:
     for part in ("capacity", "allocatable"):
         for name, amount in sorted(part_of(part_of(node, "status"), part).items()):
-            yield from quantity_faults(name, amount, f"status.{part}.{name}")
+            yield from quantity_errors(name, amount, f"status.{part}.{name}")
 
 
-def _update_faults(new: Object, old: Object) -> Iterator[FieldError]:
-    yield from _amount_faults(new)
+def _update_errors(new: Object, old: Object) -> Iterator[FieldError]:
+    yield from _amount_errors(new)
     seen: list[Any] = []
     for index, address in enumerate(items(part_of(new, "status"), "addresses")):
         if address in seen:
@@ -85,17 +85,17 @@ def _update_faults(new: Object, old: Object) -> Iterator[FieldError]:
                 yield refusals.forbidden_field(_RANGES, _SET_ONCE.format("podCIDR"))
     if before.get("providerID") and spec.get("providerID", "") != before["providerID"]:
         yield refusals.forbidden_field("spec.providerID", _SET_ONCE.format("providerID"))
-    yield from taint_faults(items(spec, "taints"), "metadata.taints")
+    yield from taint_errors(items(spec, "taints"), "metadata.taints")
     if spec.get("externalID", "") != before.get("externalID", ""):
         yield refusals.forbidden_field("spec.externalID", "may not be updated")
 
 
-def _change_faults(new: Object, old: Object, _: str) -> list[FieldError]:
-    return [*_own_faults(new), *_update_faults(new, old)]
+def _change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
+    return [*_own_errors(new), *_update_errors(new, old)]
 
 
-def _status_faults(new: Object, old: Object) -> list[FieldError]:
-    return [*_update_faults(new, old)]
+def _status_errors(new: Object, old: Object) -> list[FieldError]:
+    return [*_update_errors(new, old)]
 
 
 def _warn(node: Object, _: Object | None) -> list[str]:
@@ -109,9 +109,9 @@ def _warn(node: Object, _: Object | None) -> list[str]:
 
 RULES = Rules(
     default=_default,
-    validate=_node_faults,
-    validate_update=_change_faults,
-    validate_status_update=_status_faults,
+    validate=_node_errors,
+    validate_update=_change_errors,
+    validate_status_update=_status_errors,
     warn=_warn,
     keeps_status=True,
 )

@@ -10,14 +10,14 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import toleration_faults
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import toleration_errors
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import resource_errors
 from mews.kube.emulated.apiserver.objects.rules.server_conditions import api_service_committed
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 
-def _revision_faults(revision: Object) -> list[FieldError]:
+def _revision_errors(revision: Object) -> list[FieldError]:
     data, found = revision.get("data"), checks.not_negative("revision", revision.get("revision"))
     if data is None:
         found.append(refusals.required("data", "data is mandatory"))
@@ -30,18 +30,18 @@ def _compare_revision(new: Object, old: Object) -> list[FieldError]:
     return checks.fixed("data", new.get("data"), old.get("data"))
 
 
-def _runtime_faults(runtime: Object) -> list[FieldError]:
+def _runtime_errors(runtime: Object) -> list[FieldError]:
     found = checks.label("handler", runtime.get("handler", ""))
     if runtime.get("overhead") is not None:
-        found += resource_faults({"limits": part_of(runtime["overhead"], "podFixed")}, "overhead")
+        found += resource_errors({"limits": part_of(runtime["overhead"], "podFixed")}, "overhead")
     scheduling = runtime.get("scheduling")
     if scheduling is None:
         return found
     for key, value in part_of(scheduling, "nodeSelector").items():
-        found += names.label_pair_faults("scheduling.nodeSelector", key, value)
+        found += names.label_pair_errors("scheduling.nodeSelector", key, value)
     path, seen = "scheduling.tolerations", list[Any]()
     for index, toleration in enumerate(items(scheduling, "tolerations")):
-        found += toleration_faults(toleration, f"{path}.tolerations[{index}]")
+        found += toleration_errors(toleration, f"{path}.tolerations[{index}]")
     for index, toleration in enumerate(items(scheduling, "tolerations")):
         parts = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
         if parts in seen:
@@ -65,7 +65,7 @@ def named_by_group_and_version(service: Object, text: str, _prefix: bool) -> lis
     return [] if text == required else [f'must be `spec.version+"."+spec.group`: {refusals.shown(required)}']
 
 
-def _service_faults(service: Object) -> list[FieldError]:
+def _service_errors(service: Object) -> list[FieldError]:
     spec = part_of(service, "spec")
     version, group = spec.get("version", ""), spec.get("group", "")
     found: list[FieldError] = []
@@ -73,16 +73,16 @@ def _service_faults(service: Object) -> list[FieldError]:
         text = "only v1 may have an empty group and it better be legacy kube"
         found.append(refusals.required("spec.group", text))
     if group:
-        found += names.subdomain_faults("spec.group", group)
-    found += checks.bads("spec.version", version, names.dns_1035_faults(version))
+        found += names.subdomain_errors("spec.group", group)
+    found += checks.bads("spec.version", version, names.dns_1035_errors(version))
     for field, most in (("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)):
         if not 0 < spec.get(field, 0) <= most:
             text = f"must be positive and less than {most}"
             found.append(refusals.bad(f"spec.{field}", spec.get(field, 0), text))
-    return [*found, *_backend_faults(spec)]
+    return [*found, *_backend_errors(spec)]
 
 
-def _backend_faults(spec: Part) -> Iterator[FieldError]:
+def _backend_errors(spec: Part) -> Iterator[FieldError]:
     backend, bundle, unchecked = spec.get("service"), spec.get("caBundle", ""), spec.get("insecureSkipTLSVerify")
     if backend is None:
         if bundle:
@@ -103,7 +103,7 @@ def _backend_faults(spec: Part) -> Iterator[FieldError]:
         yield refusals.bad("spec.insecureSkipTLSVerify", True, "may not be true if caBundle is present")
 
 
-def _service_status_faults(new: Object, _: Object) -> list[FieldError]:
+def _service_status_errors(new: Object, _: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for index, condition in enumerate(items(part_of(new, "status"), "conditions")):
         allowed = ("True", "False", "Unknown")
@@ -115,8 +115,8 @@ def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
 
 
-REVISIONS = Rules(validate=_revision_faults, validate_update=_revision_change)
-RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
+REVISIONS = Rules(validate=_revision_errors, validate_update=_revision_change)
+RUNTIME_CLASSES = Rules(validate=_runtime_errors, compare=_compare_runtime)
 API_SERVICES = Rules(
-    after_commit=api_service_committed, validate=_service_faults, validate_status_update=_service_status_faults
+    after_commit=api_service_committed, validate=_service_errors, validate_status_update=_service_status_errors
 )

@@ -14,7 +14,7 @@ from mews.kube.api.objects import Object, clone, containers_of, init_containers_
 from mews.kube.api.pod_requests import HUGE_PAGES, containers_amount, is_of_the_whole, is_sidecar, limits_of
 from mews.kube.api.quantities import parse, total_text
 from mews.kube.emulated.apiserver.objects.rules.checks import items, part_of
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import pod_resource_name_faults, resource_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import pod_resource_name_errors, resource_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -96,10 +96,10 @@ def _sums(holders: list[Spec], part: str) -> dict[str, Decimal]:
     return {name: amount for name, amount in sums.items() if amount > 0}
 
 
-# Faults
+# Errors
 
 
-def pod_resource_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def pod_resource_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     """What is wrong with the resources of a pod as a whole, which its containers share."""
     resources = spec["resources"]
     if part_of(spec, "os").get("name") == "windows":
@@ -108,7 +108,7 @@ def pod_resource_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     if resources.get("claims") is not None:
         yield refusals.forbidden_field(f"{path}.claims", "claims may not be set for Resources at pod-level")
     claims = [claim.get("name", "") for claim in items(spec, "resourceClaims")]
-    yield from resource_faults(resources, path, claims, check_name=pod_resource_name_faults)
+    yield from resource_errors(resources, path, claims, check_name=pod_resource_name_errors)
     requests, limits = part_of(resources, "requests"), part_of(resources, "limits")
     for name, used in _together(spec, _requests_of).items():
         if name in requests and parse(used) > parse(requests[name]):
@@ -136,16 +136,16 @@ def unresizable(new: Object, old: Object) -> Iterator[FieldError]:
         yield refusals.forbidden_field("[]", "windows pods cannot be resized")
 
 
-def resize_faults(new: Object, old: Object) -> Iterator[FieldError]:
+def resize_errors(new: Object, old: Object) -> Iterator[FieldError]:
     """What is wrong with a change by the subresource resize (ValidatePodResize, its second half)."""
     spec, before = new["spec"], old["spec"]
-    found = list(_resize_faults(spec, old))
+    found = list(_resize_errors(spec, old))
     yield from found
     if not found and _without_amounts(spec, before) != before:
         yield refusals.forbidden_field("spec", "only cpu and memory resources are mutable")
 
 
-def _resize_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
+def _resize_errors(spec: Spec, old: Object) -> Iterator[FieldError]:
     before, status = old["spec"], part_of(old, "status")
     quality = status.get("qosClass") or qos_class(before)
     if quality != qos_class(spec):
@@ -153,14 +153,14 @@ def _resize_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
     running = [each for each in items(status, "containerStatuses") if part_of(each, "state").get("running") is not None]
     if running and running[0].get("resources") is None:
         yield refusals.forbidden_field("spec", "Pod running on node without support for resize")
-    moved = list(_order_faults(spec, before))
+    moved = list(_order_errors(spec, before))
     if moved:
         yield from moved
         return
     for name in _ORDER:
         for index, (container, known) in enumerate(zip(items(spec, name), items(before, name), strict=True)):
             if name == "containers" or is_sidecar(known):
-                yield from _removal_faults(container, known, f"spec.{name}[{index}].resources")
+                yield from _removal_errors(container, known, f"spec.{name}[{index}].resources")
     for container, known in zip(items(spec, "containers"), items(before, "containers"), strict=True):
         if _with_amounts_of(container, known) != known:
             yield refusals.forbidden_field("spec", "only cpu and memory resources are mutable")
@@ -173,7 +173,7 @@ def _resize_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
             yield refusals.forbidden_field("spec", "resources for non-sidecar init containers are immutable")
 
 
-def _order_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
+def _order_errors(spec: Spec, before: Spec) -> Iterator[FieldError]:
     for name in _LISTS:
         path = f"spec.{name}"
         if len(items(spec, name)) != len(items(before, name)):
@@ -185,7 +185,7 @@ def _order_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
                 yield refusals.forbidden_field(f"{path}[{index}].name", text)
 
 
-def _removal_faults(container: Spec, known: Spec, path: str) -> Iterator[FieldError]:
+def _removal_errors(container: Spec, known: Spec, path: str) -> Iterator[FieldError]:
     for part, of in (("requests", _requests_of), ("limits", limits_of)):
         if not of(known).keys() <= of(container).keys():
             yield refusals.forbidden_field(f"{path}.{part}", f"resource {part} cannot be removed")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_annotation_faults import profile_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_change_faults import pod_faults, subresource_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_annotation_errors import profile_errors
+from mews.kube.emulated.apiserver.objects.rules.pod_change_errors import pod_errors, subresource_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_preparation import armor_warnings, prepare
 from mews.kube.emulated.apiserver.objects.rules.pod_resources import default_pod_resources, qos_class
-from mews.kube.emulated.apiserver.objects.rules.pod_status_faults import pod_status_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_status_errors import pod_status_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -112,14 +112,14 @@ def _admit(store: Store, _kind: Kind, pod: Object) -> None:
 # Validation
 
 
-def _created_faults(pod: Object) -> list[FieldError]:
-    spec, found = pod["spec"], pod_faults(pod)
+def _created_errors(pod: Object) -> list[FieldError]:
+    spec, found = pod["spec"], pod_errors(pod)
     if spec.get("ephemeralContainers"):
         found.append(refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
         text = "cannot be set until all schedulingGates have been cleared"
         found.append(refusals.forbidden_field("spec.nodeName", text))
-    return [*found, *profile_faults(annotations_of(pod), spec, "spec")]
+    return [*found, *profile_errors(annotations_of(pod), spec, "spec")]
 
 
 # Deletion
@@ -142,8 +142,8 @@ RULES = Rules(
     warn_early=armor_warnings,
     prepare_create=_prepare_create,
     admit=_admit,
-    validate=_created_faults,
-    validate_update=subresource_faults,
-    validate_status_update=pod_status_faults,
+    validate=_created_errors,
+    validate_update=subresource_errors,
+    validate_status_update=pod_status_errors,
     check_graceful_delete=_check_graceful_delete,
 )

@@ -8,12 +8,12 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.types import Type
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.status_faults import policy_status_faults
+from mews.kube.emulated.apiserver.objects.rules.status_errors import policy_status_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required, unsupported
-from mews.kube.emulated.apiserver.types.policy_expressions import fault_of, policy_variables
+from mews.kube.emulated.apiserver.types.policy_expressions import error_of, policy_variables
 
 Spec = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ def _default_binding(binding: Object) -> None:
 # Policies
 
 
-def _expression_fault(
+def _expression_error(
     path: str, expression: str, known: Mapping[str, Type], allowed: tuple[str, ...], text: str
 ) -> Iterator[FieldError]:
     from mews.kube.cel.expressions import compiled
@@ -64,38 +64,38 @@ def _expression_fault(
     if not source:
         yield required(path, text)
         return
-    fault = fault_of(compiled(source, known), allowed)
-    if fault:
-        yield bad(path, expression, fault)
+    error = error_of(compiled(source, known), allowed)
+    if error:
+        yield bad(path, expression, error)
 
 
-def _policy_faults(policy: Object) -> list[FieldError]:
+def _policy_errors(policy: Object) -> list[FieldError]:
     spec = policy["spec"]
-    found = [*choice_faults("spec.failurePolicy", spec.get("failurePolicy"), FAILURE_POLICIES)]
+    found = [*choice_errors("spec.failurePolicy", spec.get("failurePolicy"), FAILURE_POLICIES)]
     kind = spec.get("paramKind")
     if kind is not None:
-        found += _kind_faults(kind, "spec.paramKind")
+        found += _kind_errors(kind, "spec.paramKind")
     constraints = spec.get("matchConstraints")
     if constraints is None:
         found.append(required("spec.matchConstraints"))
     else:
-        found += _limit_faults(constraints, "spec.matchConstraints")
+        found += _limit_errors(constraints, "spec.matchConstraints")
         if not constraints.get("resourceRules"):
             found.append(required("spec.matchConstraints.resourceRules"))
-    found += condition_faults(spec, "spec", policy_variables(params=kind is not None))
+    found += condition_errors(spec, "spec", policy_variables(params=kind is not None))
     declared: dict[str, Type] = {}
-    found += _variable_faults(spec, declared)
+    found += _variable_errors(spec, declared)
     known = policy_variables(params=kind is not None, variables=declared if spec.get("variables") else None)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         text = "validations or auditAnnotations must contain at least one item"
         return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
     for index, validation in enumerate(spec.get("validations") or ()):
-        found += _validation_faults(validation, f"spec.validations[{index}]", known)
-    found += _annotation_faults(policy, known)
+        found += _validation_errors(validation, f"spec.validations[{index}]", known)
+    found += _annotation_errors(policy, known)
     return found
 
 
-def _kind_faults(kind: Spec, path: str) -> Iterator[FieldError]:
+def _kind_errors(kind: Spec, path: str) -> Iterator[FieldError]:
     """What is wrong with the kind of parameters."""
     version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
     group, _, plain = version.rpartition("/") if version != "/" else ("", "", "")
@@ -108,23 +108,23 @@ def _kind_faults(kind: Spec, path: str) -> Iterator[FieldError]:
             yield bad(f"{path}.apiVersion", group, ",".join(texts))
         if not plain:
             yield bad(f"{path}.apiVersion", version, "version must be specified")
-        elif texts := names.dns_1035_faults(plain):
+        elif texts := names.dns_1035_errors(plain):
             yield bad(f"{path}.apiVersion", plain, ",".join(texts))
     if not name:
         yield required(f"{path}.kind")
-    elif texts := names.dns_1035_faults(name.lower()):
+    elif texts := names.dns_1035_errors(name.lower()):
         yield bad(f"{path}.kind", name, f"may have mixed case, but should otherwise match: {','.join(texts)}")
 
 
-def _validation_faults(validation: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
-    yield from _expression_fault(
+def _validation_errors(validation: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
+    yield from _expression_error(
         f"{path}.expression", validation.get("expression") or "", known, ("bool",), "expression is not specified"
     )
     if validation.get("messageExpression") and not validation["messageExpression"].strip():
         yield bad(f"{path}.messageExpression", validation["messageExpression"], "must be non-empty if specified")
     if (validation.get("messageExpression") or "").strip():
         plain = {name: kind for name, kind in known.items() if not name.startswith("authorizer")}
-        yield from _expression_fault(
+        yield from _expression_error(
             f"{path}.messageExpression", validation["messageExpression"], plain, ("string",), ""
         )
     message = validation.get("message") or ""
@@ -137,7 +137,7 @@ def _validation_faults(validation: Spec, path: str, known: Mapping[str, Type]) -
         yield unsupported(f"{path}.reason", validation["reason"], shown)
 
 
-def _variable_faults(spec: Spec, declared: dict[str, Type]) -> Iterator[FieldError]:
+def _variable_errors(spec: Spec, declared: dict[str, Type]) -> Iterator[FieldError]:
     from mews.kube.cel.expressions import compiled
 
     for index, variable in enumerate(spec.get("variables") or ()):
@@ -152,12 +152,12 @@ def _variable_faults(spec: Spec, declared: dict[str, Type]) -> Iterator[FieldErr
             continue
         known = policy_variables(params=spec.get("paramKind") is not None, variables=declared)
         found = compiled(source, known)
-        if found.fault:
-            yield bad(f"{path}.expression", variable["expression"], f"compilation failed: {found.fault}")
+        if found.error:
+            yield bad(f"{path}.expression", variable["expression"], f"compilation failed: {found.error}")
         declared[name] = found.type
 
 
-def _annotation_faults(policy: Object, known: Mapping[str, Type]) -> Iterator[FieldError]:
+def _annotation_errors(policy: Object, known: Mapping[str, Type]) -> Iterator[FieldError]:
     annotations, seen = policy["spec"].get("auditAnnotations") or (), set[str]()
     if len(annotations) > _MOST_ANNOTATIONS:
         text = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
@@ -167,7 +167,7 @@ def _annotation_faults(policy: Object, known: Mapping[str, Type]) -> Iterator[Fi
         key = f"{policy['metadata'].get('name', '')}/{annotation.get('key') or ''}"
         for text in names.qualified_texts(key):
             yield bad(f"{path}.key", key, text)
-        yield from _expression_fault(
+        yield from _expression_error(
             f"{path}.valueExpression",
             annotation.get("valueExpression") or "",
             known,
@@ -179,7 +179,7 @@ def _annotation_faults(policy: Object, known: Mapping[str, Type]) -> Iterator[Fi
         seen.add(key)
 
 
-def condition_faults(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
+def condition_errors(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
     """What is wrong with conditions in CEL."""
     conditions, seen = spec.get("matchConditions") or (), set()
     if len(conditions) > _MOST_CONDITIONS:
@@ -187,7 +187,7 @@ def condition_faults(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterat
         yield FieldError(f"{path}.matchConditions", "FieldValueTooMany", f"{len(conditions)}: {text}")
     for index, condition in enumerate(conditions):
         where, name = f"{path}.matchConditions[{index}]", condition.get("name") or ""
-        yield from _expression_fault(f"{where}.expression", condition.get("expression") or "", known, ("bool",), "")
+        yield from _expression_error(f"{where}.expression", condition.get("expression") or "", known, ("bool",), "")
         if not name:
             yield required(f"{where}.name")
             continue
@@ -198,23 +198,23 @@ def condition_faults(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterat
         seen.add(name)
 
 
-def choice_faults(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[FieldError]:
+def choice_errors(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[FieldError]:
     """One of several, if it is said."""
     if value is not None and value not in allowed:
         yield unsupported(path, value, allowed)
 
 
-def _limit_faults(limits: Spec, path: str) -> Iterator[FieldError]:
-    yield from choice_faults(f"{path}.matchPolicy", limits.get("matchPolicy"), MATCH_POLICIES)
+def _limit_errors(limits: Spec, path: str) -> Iterator[FieldError]:
+    yield from choice_errors(f"{path}.matchPolicy", limits.get("matchPolicy"), MATCH_POLICIES)
     for name in ("namespaceSelector", "objectSelector"):
-        yield from selector_faults(limits.get(name) or {}, f"{path}.{name}")
+        yield from selector_errors(limits.get(name) or {}, f"{path}.{name}")
     for name in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(limits.get(name) or ()):
-            yield from _named_faults(rule.get("resourceNames") or [], f"{path}.{name}[{index}].resourceNames")
-            yield from rule_faults(rule, f"{path}.{name}[{index}]")
+            yield from _named_errors(rule.get("resourceNames") or [], f"{path}.{name}[{index}].resourceNames")
+            yield from rule_errors(rule, f"{path}.{name}[{index}]")
 
 
-def _named_faults(given: Sequence[str], path: str) -> Iterator[FieldError]:
+def _named_errors(given: Sequence[str], path: str) -> Iterator[FieldError]:
     for index, name in enumerate(given):
         for text in names.segment_texts(name):
             yield bad(f"{path}[{index}]", name, text)
@@ -222,7 +222,7 @@ def _named_faults(given: Sequence[str], path: str) -> Iterator[FieldError]:
             yield refusals.duplicate(f"{path}[{index}]", name)
 
 
-def rule_faults(rule: Spec, path: str) -> Iterator[FieldError]:
+def rule_errors(rule: Spec, path: str) -> Iterator[FieldError]:
     """What is wrong with what a rule matches."""
     operations = rule.get("operations") or []
     if not operations:
@@ -241,11 +241,11 @@ def rule_faults(rule: Spec, path: str) -> Iterator[FieldError]:
         for index, value in enumerate(values):
             if name == "apiVersions" and not value:
                 yield required(f"{path}.{name}[{index}]")
-    yield from _resource_faults(rule.get("resources") or [], f"{path}.resources")
-    yield from choice_faults(f"{path}.scope", rule.get("scope"), _SCOPES)
+    yield from _resource_errors(rule.get("resources") or [], f"{path}.resources")
+    yield from choice_errors(f"{path}.scope", rule.get("scope"), _SCOPES)
 
 
-def _resource_faults(resources: list[str], path: str) -> Iterator[FieldError]:
+def _resource_errors(resources: list[str], path: str) -> Iterator[FieldError]:
     if not resources:
         yield required(path)
     whole, below, plain = set[str](), set[str](), False
@@ -270,23 +270,23 @@ def _resource_faults(resources: list[str], path: str) -> Iterator[FieldError]:
         yield bad(path, resources, "if '*' is present, must not specify other resources without subresources")
 
 
-def _binding_faults(binding: Object) -> list[FieldError]:
+def _binding_errors(binding: Object) -> list[FieldError]:
     spec = binding["spec"]
     found, name = [], spec.get("policyName") or ""
     if not name:
         found.append(required("spec.policyName"))
     else:
-        found += names.subdomain_faults("spec.policyName", name)
+        found += names.subdomain_errors("spec.policyName", name)
     if spec.get("paramRef") is not None:
-        found += _reference_faults(spec["paramRef"], "spec.paramRef")
+        found += _reference_errors(spec["paramRef"], "spec.paramRef")
     if spec.get("matchResources") is not None:
-        found += _limit_faults(spec["matchResources"], "spec.matchResources")
+        found += _limit_errors(spec["matchResources"], "spec.matchResources")
     if binding.get("kind") == "ValidatingAdmissionPolicyBinding":
-        found += _action_faults(spec.get("validationActions") or [], "spec.validationActions")
+        found += _action_errors(spec.get("validationActions") or [], "spec.validationActions")
     return found
 
 
-def _reference_faults(reference: Spec, path: str) -> Iterator[FieldError]:
+def _reference_errors(reference: Spec, path: str) -> Iterator[FieldError]:
     by_name, by_label = bool(reference.get("name")), reference.get("selector") is not None
     if by_name:
         for text in names.segment_texts(reference["name"]):
@@ -294,7 +294,7 @@ def _reference_faults(reference: Spec, path: str) -> Iterator[FieldError]:
         if by_label:
             yield refusals.forbidden_field(f"{path}.name", "name and selector are mutually exclusive")
     if by_label:
-        yield from selector_faults(reference["selector"], f"{path}.selector")
+        yield from selector_errors(reference["selector"], f"{path}.selector")
         if by_name:
             yield refusals.forbidden_field(f"{path}.selector", "name and selector are mutually exclusive")
     if not by_name and not by_label:
@@ -303,10 +303,10 @@ def _reference_faults(reference: Spec, path: str) -> Iterator[FieldError]:
     if not action:
         yield required(f"{path}.parameterNotFoundAction")
     else:
-        yield from choice_faults(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow"))
+        yield from choice_errors(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow"))
 
 
-def _action_faults(actions: list[str], path: str) -> Iterator[FieldError]:
+def _action_errors(actions: list[str], path: str) -> Iterator[FieldError]:
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
             yield unsupported(f"{path}[{index}]", action, _ACTIONS)
@@ -319,5 +319,5 @@ def _action_faults(actions: list[str], path: str) -> Iterator[FieldError]:
         yield required(path, "at least one validation action is required")
 
 
-POLICIES = Rules(default=_default_policy, validate=_policy_faults, validate_status_update=policy_status_faults)
-BINDINGS = Rules(default=_default_binding, validate=_binding_faults)
+POLICIES = Rules(default=_default_policy, validate=_policy_errors, validate_status_update=policy_status_errors)
+BINDINGS = Rules(default=_default_binding, validate=_binding_errors)

@@ -23,7 +23,7 @@ def _validate(priority_class: Object) -> list[FieldError]:
     elif value > _USERS_LIMIT:
         text = f"maximum allowed value of a user defined priority is {_USERS_LIMIT}"
         found.append(refusals.forbidden_field("value", text))
-    return found + preemption_faults(priority_class.get("preemptionPolicy"), "preemptionPolicy")
+    return found + preemption_errors(priority_class.get("preemptionPolicy"), "preemptionPolicy")
 
 
 def _unknown(name: str, value: int, *, is_default: bool) -> str:
@@ -35,7 +35,7 @@ def _unknown(name: str, value: int, *, is_default: bool) -> str:
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
-def preemption_faults(policy: str | None, path: str) -> list[FieldError]:
+def preemption_errors(policy: str | None, path: str) -> list[FieldError]:
     """What is wrong with a preemption policy, if one is given."""
     if policy is None:
         return []

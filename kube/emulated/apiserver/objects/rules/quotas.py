@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import is_extended, plain_resource_name_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import is_extended, plain_resource_name_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -26,10 +26,10 @@ def _is_limited(name: str) -> bool:
     return huge or name in (*_COUNTED, *_COMPUTED, *_STORED)
 
 
-def _amounts_faults(amounts: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _amounts_errors(amounts: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     for name, amount in amounts.items():
         here = f"{path}[{name}]"
-        yield from plain_resource_name_faults(name, here)
+        yield from plain_resource_name_errors(name, here)
         if "/" not in name and not _is_limited(name):
             yield refusals.bad(here, name, "must be a standard resource for quota")
         if parse(amount) < 0:
@@ -39,9 +39,9 @@ def _amounts_faults(amounts: Mapping[str, Any], path: str) -> Iterator[FieldErro
             yield refusals.bad(here, amount, "must be an integer")
 
 
-def _quota_faults(quota: Object) -> list[FieldError]:
+def _quota_errors(quota: Object) -> list[FieldError]:
     spec = quota.get("spec") or {}
-    return [*_amounts_faults(spec.get("hard") or {}, "spec.hard"), *_scopes_faults(spec), *_selector_faults(spec)]
+    return [*_amounts_errors(spec.get("hard") or {}, "spec.hard"), *_scopes_errors(spec), *_selector_errors(spec)]
 
 
 def _compare(new: Object, old: Object) -> list[FieldError]:
@@ -51,9 +51,9 @@ def _compare(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("spec.scopes", scopes or None, "field is immutable")]
 
 
-def _status_faults(new: Object, _: Object) -> list[FieldError]:
+def _status_errors(new: Object, _: Object) -> list[FieldError]:
     status = new.get("status") or {}
-    return [fault for name in ("hard", "used") for fault in _amounts_faults(status.get(name) or {}, f"status.{name}")]
+    return [error for name in ("hard", "used") for error in _amounts_errors(status.get(name) or {}, f"status.{name}")]
 
 
 _SCOPES = (
@@ -80,7 +80,7 @@ def _fits(scope: str, name: str) -> bool:
     return True
 
 
-def _scopes_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _scopes_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     scopes, path = spec.get("scopes") or [], "spec.scopes"
     for scope in scopes:
         if scope not in _SCOPES:
@@ -88,16 +88,16 @@ def _scopes_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         for name in sorted(spec.get("hard") or {}):
             if not _fits(scope, name):
                 yield refusals.bad(path, scopes, "unsupported scope applied to resource")
-    yield from _conflict_faults(scopes, scopes)
+    yield from _conflict_errors(scopes, scopes)
 
 
-def _conflict_faults(given: Sequence[str], scopes: Sequence[str]) -> Iterator[FieldError]:
+def _conflict_errors(given: Sequence[str], scopes: Sequence[str]) -> Iterator[FieldError]:
     for pair in _OPPOSITES:
         if pair <= set(given):
             yield refusals.bad("spec.scopes", scopes or None, "conflicting scopes")
 
 
-def _selector_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _selector_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     selector, path = spec.get("scopeSelector") or {}, "spec.scopeSelector.matchExpressions"
     expressions = selector.get("matchExpressions") or ()
     shown = {"MatchExpressions": [_shown(expression) for expression in expressions]}
@@ -108,8 +108,8 @@ def _selector_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         for name in sorted(spec.get("hard") or {}):
             if not _fits(scope, name):
                 yield refusals.bad(path, shown, "unsupported scope applied to resource")
-        yield from _operator_faults(expression, path)
-    yield from _conflict_faults(
+        yield from _operator_errors(expression, path)
+    yield from _conflict_errors(
         [expression.get("scopeName", "") for expression in expressions], spec.get("scopes") or []
     )
 
@@ -119,7 +119,7 @@ def _shown(expression: Mapping[str, Any]) -> dict[str, Any]:
     return {"ScopeName": expression.get("scopeName", ""), "Operator": expression.get("operator", ""), "Values": values}
 
 
-def _operator_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _operator_errors(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
     values = expression.get("values") or []
     if scope in _SCOPES and scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
@@ -138,4 +138,4 @@ def _operator_faults(expression: Mapping[str, Any], path: str) -> Iterator[Field
         yield refusals.bad(f"{path}.operator", operator, "not a valid selector operator")
 
 
-RULES = Rules(validate=_quota_faults, compare=_compare, validate_status_update=_status_faults)
+RULES = Rules(validate=_quota_errors, compare=_compare, validate_status_update=_status_errors)

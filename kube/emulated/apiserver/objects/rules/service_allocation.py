@@ -91,7 +91,7 @@ def allocate(store: Store, kind: Kind, service: Object, *, dry_run: bool) -> lis
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     _give_families(spec)
     used = {number for each in others for number in _ports_of(each)}
-    return _port_faults(spec, used, dry_run=dry_run) or _give_ports(service, used)
+    return _port_errors(spec, used, dry_run=dry_run) or _give_ports(service, used)
 
 
 def _unfit(address: str, taken: set[Any], *, dry_run: bool) -> str:
@@ -106,7 +106,7 @@ def _unfit(address: str, taken: set[Any], *, dry_run: bool) -> str:
     return "the provided network does not match the current range"
 
 
-def _port_faults(spec: Spec, used: set[int], *, dry_run: bool) -> list[FieldError]:
+def _port_errors(spec: Spec, used: set[int], *, dry_run: bool) -> list[FieldError]:
     if spec.get("type") not in OUTWARD:
         return []
     for index, port in enumerate(items(spec, "ports")):

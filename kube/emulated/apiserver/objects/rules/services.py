@@ -10,7 +10,7 @@ from mews.kube.emulated.apiserver.objects.rules import addresses, checks, servic
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.endpoints import reachable
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import port_name_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import port_name_errors
 from mews.kube.emulated.apiserver.objects.rules.server_conditions import service_committed
 from mews.kube.emulated.apiserver.objects.rules.service_types import OUTWARD, drop_of_type, is_checked, is_reached
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -59,12 +59,12 @@ def _allocate(store: Store, kind: Kind, service: Object, subresource: str, dry_r
     if subresource or spec["type"] == "ExternalName":
         return
     service_allocation.begin(spec)
-    wrong = list(cluster_address_faults(spec)) or family_faults(spec)
+    wrong = list(cluster_address_errors(spec)) or family_errors(spec)
     if wrong := wrong or service_allocation.allocate(store, kind, service, dry_run=dry_run):
         raise refusals.invalid(kind, service["metadata"].get("name", ""), wrong)
 
 
-def family_faults(spec: Mapping[str, Any]) -> list[FieldError]:
+def family_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     """What a cluster of one family of addresses cannot do (initIPFamilyFields of the Service registry)."""
     policy, path = spec.get("ipFamilyPolicy", "SingleStack"), "spec.ipFamilyPolicy"
     given, families = items(spec, "clusterIPs"), items(spec, "ipFamilies")
@@ -90,11 +90,11 @@ def family_faults(spec: Mapping[str, Any]) -> list[FieldError]:
     return found
 
 
-def _faults(service: Object) -> list[FieldError]:
-    return [*_annotation_faults(service), *_service_faults(service["spec"])]
+def _errors(service: Object) -> list[FieldError]:
+    return [*_annotation_errors(service), *_service_errors(service["spec"])]
 
 
-def _annotation_faults(service: Object) -> Iterator[FieldError]:
+def _annotation_errors(service: Object) -> Iterator[FieldError]:
     notes = annotations_of(service)
     mode, hints = notes.get(_HINTS), notes.get(_OLD_HINTS)
     if mode is not None and hints is not None and mode != hints:
@@ -102,19 +102,19 @@ def _annotation_faults(service: Object) -> Iterator[FieldError]:
         yield refusals.bad(f"metadata.annotations[{_HINTS}]", mode, text)
 
 
-def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    # The order of upstream's validateService, in which clients see the faults.
+def _service_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    # The order of upstream's validateService, in which clients see the errors.
     ports, kind = items(spec, "ports"), spec.get("type", "")
     if not ports and spec.get("clusterIP") != "None" and kind != "ExternalName":
         yield refusals.required("spec.ports")
-    yield from _type_faults(spec, kind)
+    yield from _type_errors(spec, kind)
     taken: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port_faults(port, f"spec.ports[{index}]", taken, alone=len(ports) == 1)
+        yield from _port_errors(port, f"spec.ports[{index}]", taken, alone=len(ports) == 1)
     for key, value in (spec.get("selector") or {}).items():
-        yield from names.label_pair_faults("spec.selector", key, value)
-    yield from _affinity_faults(spec)
-    yield from cluster_address_faults(spec)
+        yield from names.label_pair_errors("spec.selector", key, value)
+    yield from _affinity_errors(spec)
+    yield from cluster_address_errors(spec)
     for index, address in enumerate(items(spec, "externalIPs")):
         wrong = addresses.address(f"spec.externalIPs[{index}]", address)
         yield from wrong or reachable(f"spec.externalIPs[{index}]", address, from_afar=True)
@@ -137,11 +137,11 @@ def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         if key in seen:
             yield refusals.duplicate(f"spec.ports[{index}]", _shown(*key))
         seen.append(key)
-    yield from _balancer_faults(spec, kind)
-    yield from _traffic_faults(spec, kind)
+    yield from _balancer_errors(spec, kind)
+    yield from _traffic_errors(spec, kind)
 
 
-def _type_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+def _type_errors(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
     if kind in OUTWARD and spec.get("clusterIP") == "None":
         yield refusals.bad("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
     if kind != "ExternalName":
@@ -154,10 +154,10 @@ def _type_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
     if spec.get("ipFamilyPolicy") is not None:
         yield refusals.forbidden_field("spec.ipFamilyPolicy", text)
     name = spec.get("externalName", "").removesuffix(".")
-    yield from names.subdomain_faults("spec.externalName", name) if name else [refusals.required("spec.externalName")]
+    yield from names.subdomain_errors("spec.externalName", name) if name else [refusals.required("spec.externalName")]
 
 
-def _affinity_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _affinity_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     affinity, config, path = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig"), "spec.sessionAffinity"
     if not affinity:
         yield refusals.required(path)
@@ -181,7 +181,7 @@ def _affinity_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}Config.clientIP.timeoutSeconds", timeout_s, text)
 
 
-def cluster_address_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def cluster_address_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """What is wrong with addresses of the cluster and their families."""
     if spec.get("type") == "ExternalName":
         return
@@ -216,7 +216,7 @@ def cluster_address_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             yield refusals.bad(f"{path}[{index}]", address, text)
 
 
-def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+def _balancer_errors(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
     ranges, path = items(spec, "loadBalancerSourceRanges"), "spec.LoadBalancerSourceRanges"
     if ranges and kind != "LoadBalancer":
         yield refusals.forbidden_field(path, _FOR_BALANCERS)
@@ -224,10 +224,10 @@ def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]
         yield from addresses.address_range(f"{path}[{index}]", source.strip())
     if kind != "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not None:
         yield refusals.forbidden_field("spec.allocateLoadBalancerNodePorts", _FOR_BALANCERS)
-    yield from _class_faults(spec)
+    yield from _class_errors(spec)
 
 
-def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+def _traffic_errors(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
     outer, inner, path = (
         spec.get("externalTrafficPolicy", ""),
         spec.get("internalTrafficPolicy"),
@@ -254,10 +254,10 @@ def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
         yield from checks.option("spec.trafficDistribution", spec["trafficDistribution"], _DISTRIBUTIONS)
 
 
-def _port_faults(port: Mapping[str, Any], path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
+def _port_errors(port: Mapping[str, Any], path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
     """What is wrong with one port (upstream validateServicePort); ``taken``: the names of those before it."""
     text = f"must be between 1 and {_LAST_PORT}, inclusive"
-    yield from _name_faults(port.get("name", ""), f"{path}.name", taken, alone=alone)
+    yield from _name_errors(port.get("name", ""), f"{path}.name", taken, alone=alone)
     if not 0 < port["port"] <= _LAST_PORT:
         yield refusals.bad(f"{path}.port", port["port"], text)
     if not port.get("protocol", "TCP"):
@@ -268,12 +268,12 @@ def _port_faults(port: Mapping[str, Any], path: str, taken: set[str], *, alone: 
     if isinstance(target, int) and not 0 < target <= _LAST_PORT:
         yield refusals.bad(f"{path}.targetPort", target, text)
     elif isinstance(target, str):
-        yield from port_name_faults(f"{path}.targetPort", target)
+        yield from port_name_errors(f"{path}.targetPort", target)
     if port.get("appProtocol") is not None:
-        yield from names.qualified_faults(f"{path}.appProtocol", port["appProtocol"])
+        yield from names.qualified_errors(f"{path}.appProtocol", port["appProtocol"])
 
 
-def _name_faults(name: str, path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
+def _name_errors(name: str, path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
     if not name:
         if not alone:
             yield refusals.required(path)
@@ -296,40 +296,40 @@ def _prepare_update(new: Object, old: Object) -> None:
     service_allocation.keep(new["spec"], old["spec"])
 
 
-def _change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+def _change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a Service that is updated: what is fixed first, then all the rest."""
     if subresource:
         return []
-    return [*_fixed_faults(new["spec"], old["spec"]), *_faults(new)]
+    return [*_fixed_errors(new["spec"], old["spec"]), *_errors(new)]
 
 
-def _fixed_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
+def _fixed_errors(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
     address, former = spec.get("clusterIP"), before.get("clusterIP")
     if former and former != address and "ExternalName" not in (before.get("type"), spec.get("type")):
         yield refusals.bad("spec.clusterIPs[0]", [address] if address else None, "may not change once set")
     name = spec.get("loadBalancerClass")
     if spec.get("type") == before.get("type") == "LoadBalancer" and name != before.get("loadBalancerClass"):
         yield refusals.bad("spec.loadBalancerClass", name, "may not change once set")
-    yield from _class_faults(spec)
+    yield from _class_errors(spec)
     number = spec.get("healthCheckNodePort", 0)
     if is_checked(spec) and is_checked(before) and number != before.get("healthCheckNodePort", 0):
         yield refusals.forbidden_field("spec.healthCheckNodePort", checks.IMMUTABLE)
 
 
-def _class_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _class_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     name = spec.get("loadBalancerClass")
     if name is not None and spec.get("type") != "LoadBalancer":
         yield refusals.forbidden_field("spec.loadBalancerClass", _FOR_BALANCERS)
     elif name is not None:
-        yield from names.qualified_faults("spec.loadBalancerClass", name)
+        yield from names.qualified_errors("spec.loadBalancerClass", name)
 
 
-def _status_faults(new: Object, _: Object) -> list[FieldError]:
+def _status_errors(new: Object, _: Object) -> list[FieldError]:
     balancer = checks.part_of(checks.part_of(new, "status"), "loadBalancer")
-    return list(_ingress_faults(items(balancer, "ingress"), new["spec"].get("type", "")))
+    return list(_ingress_errors(items(balancer, "ingress"), new["spec"].get("type", "")))
 
 
-def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
+def _ingress_errors(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
     path = "status.loadBalancer.ingress"
     if given and kind != "LoadBalancer":
         yield refusals.forbidden_field(path, "may only be used when `spec.type` is 'LoadBalancer'")
@@ -346,7 +346,7 @@ def _ingress_faults(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
         elif mode is not None:
             yield from checks.option(f"{here}.ipMode", mode, ("Proxy", "VIP"))
         if host:
-            yield from names.subdomain_faults(f"{here}.hostname", host)
+            yield from names.subdomain_errors(f"{here}.hostname", host)
             if addresses.is_address(host):
                 yield refusals.bad(f"{here}.hostname", host, "must be a DNS name, not an IP address")
 
@@ -383,9 +383,9 @@ def _warn(new: Object, _: Object | None) -> list[str]:
 RULES = Rules(
     default=_default,
     allocate=_allocate,
-    validate=_faults,
-    validate_update=_change_faults,
-    validate_status_update=_status_faults,
+    validate=_errors,
+    validate_update=_change_errors,
+    validate_status_update=_status_errors,
     prepare_update=_prepare_update,
     after_commit=service_committed,
     warn=_warn,

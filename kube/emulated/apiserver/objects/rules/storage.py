@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults, persistent_volume_spec_faults
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors, persistent_volume_spec_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -20,13 +20,13 @@ _LONGEST_ERROR = 1024
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
 
 
-def _provisioner_faults(name: str, path: str) -> list[FieldError]:
+def _provisioner_errors(name: str, path: str) -> list[FieldError]:
     if not name:
         return [refusals.required(path)]
-    return names.qualified_faults(path, name.lower())
+    return names.qualified_errors(path, name.lower())
 
 
-def _parameter_faults(parameters: Mapping[str, str], path: str, *, needed: bool = False) -> Iterator[FieldError]:
+def _parameter_errors(parameters: Mapping[str, str], path: str, *, needed: bool = False) -> Iterator[FieldError]:
     if len(parameters) > _MOST_PARAMETERS:
         yield checks.too_long(path, _MOST_PARAMETERS)
         return
@@ -39,9 +39,9 @@ def _parameter_faults(parameters: Mapping[str, str], path: str, *, needed: bool 
         yield refusals.required(path, "must contain at least one key/value pair")
 
 
-def _class_faults(storage_class: Object) -> list[FieldError]:
-    found = _provisioner_faults(storage_class.get("provisioner", ""), "provisioner")
-    found += _parameter_faults(storage_class.get("parameters") or {}, "parameters")
+def _class_errors(storage_class: Object) -> list[FieldError]:
+    found = _provisioner_errors(storage_class.get("provisioner", ""), "provisioner")
+    found += _parameter_errors(storage_class.get("parameters") or {}, "parameters")
     if storage_class.get("reclaimPolicy"):
         found += checks.option("reclaimPolicy", storage_class["reclaimPolicy"], ("Delete", "Retain"))
     mode = storage_class.get("volumeBindingMode")
@@ -49,7 +49,7 @@ def _class_faults(storage_class: Object) -> list[FieldError]:
     terms: list[dict[str, frozenset[str]]] = []
     for index, term in enumerate(items(storage_class, "allowedTopologies")):
         path = f"allowedTopologies[{index}]"
-        found += _term_faults(term, path)
+        found += _term_errors(term, path)
         expressions = items(term, "matchLabelExpressions")
         values = {entry.get("key", ""): frozenset(items(entry, "values")) for entry in expressions}
         # Upstream begins with as many empty terms as there are to come, and so takes each empty one for a repetition.
@@ -59,7 +59,7 @@ def _class_faults(storage_class: Object) -> list[FieldError]:
     return found
 
 
-def _term_faults(term: Part, path: str) -> Iterator[FieldError]:
+def _term_errors(term: Part, path: str) -> Iterator[FieldError]:
     """A topology by labels (core validation, ValidateTopologySelectorTerm)."""
     seen: set[str] = set()
     for index, expression in enumerate(items(term, "matchLabelExpressions")):
@@ -70,7 +70,7 @@ def _term_faults(term: Part, path: str) -> Iterator[FieldError]:
         for number, value in enumerate(given):
             if value in given[:number]:
                 yield refusals.duplicate(f"{here}.values[{number}]", value)
-        yield from names.qualified_faults(f"{here}.key", key)
+        yield from names.qualified_errors(f"{here}.key", key)
         if key in seen:
             yield refusals.duplicate(f"{here}.key", key)
         seen.add(key)
@@ -85,21 +85,21 @@ def _compare_class(new: Object, old: Object) -> list[FieldError]:
     return found + checks.fixed(mode, new.get(mode), old.get(mode))
 
 
-def _attributes_class_faults(attributes_class: Object) -> list[FieldError]:
-    found = _provisioner_faults(attributes_class.get("driverName", ""), "driverName")
-    return [*found, *_parameter_faults(attributes_class.get("parameters") or {}, "parameters", needed=True)]
+def _attributes_class_errors(attributes_class: Object) -> list[FieldError]:
+    found = _provisioner_errors(attributes_class.get("driverName", ""), "driverName")
+    return [*found, *_parameter_errors(attributes_class.get("parameters") or {}, "parameters", needed=True)]
 
 
 def _attributes_class_change(new: Object, old: Object, _: str) -> list[FieldError]:
     """Upstream looks at the whole a second time when it is updated."""
-    found = _attributes_class_faults(new)
+    found = _attributes_class_errors(new)
     for name in ("driverName", "parameters"):
         if (new.get(name) or None) != (old.get(name) or None):
             found.append(refusals.forbidden_field(name, f"updates to {name} are forbidden."))
-    return found + _attributes_class_faults(new)
+    return found + _attributes_class_errors(new)
 
 
-def _attachment_faults(attachment: Object) -> list[FieldError]:
+def _attachment_errors(attachment: Object) -> list[FieldError]:
     spec = checks.part_of(attachment, "spec")
     source, attacher = checks.part_of(spec, "source"), spec.get("attacher", "")
     volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
@@ -113,20 +113,20 @@ def _attachment_faults(attachment: Object) -> list[FieldError]:
         text = "must specify non empty persistentVolumeName"
         found.append(refusals.required("spec.source.persistentVolumeName", text))
     elif inline is not None:
-        found += persistent_volume_spec_faults(inline, "spec.source.inlineVolumeSpec", inline=True)
-    found += names.subdomain_faults("spec.nodeName", spec.get("nodeName", ""))
-    return found + _attachment_status_faults(checks.part_of(attachment, "status"))
+        found += persistent_volume_spec_errors(inline, "spec.source.inlineVolumeSpec", inline=True)
+    found += names.subdomain_errors("spec.nodeName", spec.get("nodeName", ""))
+    return found + _attachment_status_errors(checks.part_of(attachment, "status"))
 
 
-def _new_attachment_faults(attachment: Object) -> list[FieldError]:
+def _new_attachment_errors(attachment: Object) -> list[FieldError]:
     """What is asked of a new one only, since older ones may be without it."""
     spec = checks.part_of(attachment, "spec")
-    found = driver_name_faults(spec.get("attacher", ""), "spec.attacher")
+    found = driver_name_errors(spec.get("attacher", ""), "spec.attacher")
     volume = checks.part_of(spec, "source").get("persistentVolumeName")
-    return found + (names.subdomain_faults("spec.source.persistentVolumeName", volume) if volume is not None else [])
+    return found + (names.subdomain_errors("spec.source.persistentVolumeName", volume) if volume is not None else [])
 
 
-def _attachment_status_faults(status: Part) -> list[FieldError]:
+def _attachment_status_errors(status: Part) -> list[FieldError]:
     found = []
     for name in ("attachError", "detachError"):
         error = checks.part_of(status, name)
@@ -139,20 +139,20 @@ def _attachment_status_faults(status: Part) -> list[FieldError]:
 
 
 def _attachment_change(new: Object, old: Object, _: str) -> list[FieldError]:
-    return 2 * _attachment_faults(new) + checks.fixed("spec", new["spec"], old["spec"], "storage.VolumeAttachmentSpec")
+    return 2 * _attachment_errors(new) + checks.fixed("spec", new["spec"], old["spec"], "storage.VolumeAttachmentSpec")
 
 
-def _node_faults(node: Object) -> list[FieldError]:
+def _node_errors(node: Object) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, driver in enumerate(items(checks.part_of(node, "spec"), "drivers")):
-        found += _driver_faults(driver, f"spec.drivers[{index}]", seen)
+        found += _driver_errors(driver, f"spec.drivers[{index}]", seen)
     return found
 
 
-def _driver_faults(driver: Part, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _driver_errors(driver: Part, path: str, seen: set[str]) -> Iterator[FieldError]:
     name, node_id = driver.get("name", ""), driver.get("nodeID", "")
-    yield from driver_name_faults(name, f"{path}.name")
+    yield from driver_name_errors(name, f"{path}.name")
     if not node_id:
         yield refusals.required(f"{path}.nodeID")
     if len(node_id) > _LONGEST_NODE_ID:
@@ -167,7 +167,7 @@ def _driver_faults(driver: Part, path: str, seen: set[str]) -> Iterator[FieldErr
             yield refusals.required(path)
         if key in keys[:index]:
             yield refusals.duplicate(path, key)
-        yield from names.qualified_faults(path, key)
+        yield from names.qualified_errors(path, key)
 
 
 def compare_identities(new: Object, old: Object) -> list[FieldError]:
@@ -212,7 +212,7 @@ def _default_driver(driver: Object) -> None:
         spec["volumeLifecycleModes"] = ["Persistent"]
 
 
-def _csi_driver_faults(driver: Object) -> list[FieldError]:
+def _csi_driver_errors(driver: Object) -> list[FieldError]:
     spec, found = driver["spec"], []
     policies = ("File", "None", "ReadWriteOnceWithFSType")
     found += checks.option("spec.fsGroupPolicy", spec.get("fsGroupPolicy", policies[0]), policies)
@@ -222,13 +222,13 @@ def _csi_driver_faults(driver: Object) -> list[FieldError]:
         found.append(refusals.bad("spec.nodeAllocatableUpdatePeriodSeconds", period_s, text))
     seen: set[str] = set()
     for index, request in enumerate(items(spec, "tokenRequests")):
-        found += _token_faults(request, f"spec.tokenRequests[{index}]", seen)
+        found += _token_errors(request, f"spec.tokenRequests[{index}]", seen)
     for mode in items(spec, "volumeLifecycleModes"):
         found += checks.option("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
     return found
 
 
-def _token_faults(request: Part, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _token_errors(request: Part, path: str, seen: set[str]) -> Iterator[FieldError]:
     audience, lifetime = request.get("audience", ""), request.get("expirationSeconds")
     if audience in seen:
         yield refusals.duplicate(f"{path}.audience", audience)
@@ -248,26 +248,26 @@ def _compare_driver(new: Object, old: Object) -> list[FieldError]:
     return found
 
 
-def _capacity_faults(capacity: Object) -> list[FieldError]:
-    found = [*selector_faults(capacity.get("nodeTopology") or {}, "nodeTopology")]
-    found += names.subdomain_faults("storageClassName", capacity.get("storageClassName", ""))
+def _capacity_errors(capacity: Object) -> list[FieldError]:
+    found = [*selector_errors(capacity.get("nodeTopology") or {}, "nodeTopology")]
+    found += names.subdomain_errors("storageClassName", capacity.get("storageClassName", ""))
     return found + checks.amount_not_negative("capacity", capacity.get("capacity"))
 
 
 def _compare_capacity(new: Object, old: Object) -> list[FieldError]:
     return [
-        fault
+        error
         for name in ("nodeTopology", "storageClassName")
-        for fault in checks.fixed(name, new.get(name), old.get(name))
+        for error in checks.fixed(name, new.get(name), old.get(name))
     ]
 
 
-CLASSES = Rules(validate=_class_faults, compare=_compare_class)
-ATTRIBUTES_CLASSES = Rules(validate=_attributes_class_faults, validate_update=_attributes_class_change)
+CLASSES = Rules(validate=_class_errors, compare=_compare_class)
+ATTRIBUTES_CLASSES = Rules(validate=_attributes_class_errors, validate_update=_attributes_class_change)
 ATTACHMENTS = Rules(
-    validate=lambda attachment: _attachment_faults(attachment) + _new_attachment_faults(attachment),
+    validate=lambda attachment: _attachment_errors(attachment) + _new_attachment_errors(attachment),
     validate_update=_attachment_change,
 )
-NODES = Rules(validate=_node_faults, compare=_compare_node)
-DRIVERS = Rules(default=_default_driver, validate=_csi_driver_faults, compare=_compare_driver)
-CAPACITIES = Rules(validate=_capacity_faults, compare=_compare_capacity)
+NODES = Rules(validate=_node_errors, compare=_compare_node)
+DRIVERS = Rules(default=_default_driver, validate=_csi_driver_errors, compare=_compare_driver)
+CAPACITIES = Rules(validate=_capacity_errors, compare=_compare_capacity)

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.policies import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
-    choice_faults,
-    condition_faults,
+    choice_errors,
+    condition_errors,
     default_limits,
-    rule_faults,
+    rule_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.webhook_urls import service_faults, url_faults
+from mews.kube.emulated.apiserver.objects.rules.webhook_urls import service_errors, url_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required
 from mews.kube.emulated.apiserver.types.policy_expressions import WEBHOOK_VARIABLES
@@ -39,46 +39,46 @@ def _default_webhooks(configuration: Object) -> None:
             service.setdefault("port", 443)
 
 
-def _webhook_faults(configuration: Object) -> list[FieldError]:
+def _webhook_errors(configuration: Object) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path, name = f"webhooks[{index}]", webhook.get("name") or ""
-        found += _one_webhook_faults(webhook, path)
+        found += _one_webhook_errors(webhook, path)
         if name and name in seen:
             found.append(refusals.duplicate(f"{path}.name", name))
         seen.add(name)
     return found
 
 
-def _one_webhook_faults(webhook: Spec, path: str) -> Iterator[FieldError]:
-    yield from _webhook_name_faults(webhook.get("name") or "", f"{path}.name")
+def _one_webhook_errors(webhook: Spec, path: str) -> Iterator[FieldError]:
+    yield from _webhook_name_errors(webhook.get("name") or "", f"{path}.name")
     for index, rule in enumerate(webhook.get("rules") or ()):
-        yield from rule_faults(rule, f"{path}.rules[{index}]")
-    yield from choice_faults(f"{path}.failurePolicy", webhook.get("failurePolicy"), FAILURE_POLICIES)
-    yield from choice_faults(f"{path}.matchPolicy", webhook.get("matchPolicy"), MATCH_POLICIES)
+        yield from rule_errors(rule, f"{path}.rules[{index}]")
+    yield from choice_errors(f"{path}.failurePolicy", webhook.get("failurePolicy"), FAILURE_POLICIES)
+    yield from choice_errors(f"{path}.matchPolicy", webhook.get("matchPolicy"), MATCH_POLICIES)
     effects = webhook.get("sideEffects")
     if effects is None:
         yield required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
     else:
-        yield from choice_faults(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun"))
+        yield from choice_errors(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun"))
     timeout_s = webhook.get("timeoutSeconds")
     if timeout_s is not None and not 1 <= timeout_s <= _LONGEST_TIMEOUT_S:
         yield bad(f"{path}.timeoutSeconds", timeout_s, "the timeout value must be between 1 and 30 seconds")
     for name in ("namespaceSelector", "objectSelector"):
-        yield from selector_faults(webhook.get(name) or {}, f"{path}.{name}")
-    yield from choice_faults(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), ("IfNeeded", "Never"))
-    yield from _client_faults(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
-    yield from condition_faults(webhook, path, WEBHOOK_VARIABLES)
-    yield from _review_version_faults(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+        yield from selector_errors(webhook.get(name) or {}, f"{path}.{name}")
+    yield from choice_errors(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), ("IfNeeded", "Never"))
+    yield from _client_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    yield from condition_errors(webhook, path, WEBHOOK_VARIABLES)
+    yield from _review_version_errors(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
 
 
-def _review_version_faults(versions: list[str], path: str) -> Iterator[FieldError]:
+def _review_version_errors(versions: list[str], path: str) -> Iterator[FieldError]:
     if not versions:
         yield required(path, "must specify one of v1, v1beta1")
         return
     for index, version in enumerate(versions):
-        for text in names.dns_1035_faults(version):
+        for text in names.dns_1035_errors(version):
             yield bad(f"{path}[{index}]", version, text)
         if version in versions[:index]:
             yield bad(f"{path}[{index}]", version, "duplicate version")
@@ -89,25 +89,25 @@ def _review_version_faults(versions: list[str], path: str) -> Iterator[FieldErro
 _LEAST_PARTS = 3
 
 
-def _webhook_name_faults(name: str, path: str) -> Iterator[FieldError]:
+def _webhook_name_errors(name: str, path: str) -> Iterator[FieldError]:
     if not name:
         yield required(path)
         return
-    faults = names.subdomain_faults(path, name)
-    yield from faults
-    if not faults and len(name.split(".")) < _LEAST_PARTS:
+    errors = names.subdomain_errors(path, name)
+    yield from errors
+    if not errors and len(name.split(".")) < _LEAST_PARTS:
         yield bad(path, name, "should be a domain with at least three segments separated by dots")
 
 
-def _client_faults(client: Spec, path: str) -> Iterator[FieldError]:
+def _client_errors(client: Spec, path: str) -> Iterator[FieldError]:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
         return
     if url is not None:
-        yield from url_faults(url, f"{path}.url")
+        yield from url_errors(url, f"{path}.url")
         return
-    yield from service_faults(service or {}, f"{path}.service")
+    yield from service_errors(service or {}, f"{path}.service")
 
 
-WEBHOOKS = Rules(default=_default_webhooks, validate=_webhook_faults)
+WEBHOOKS = Rules(default=_default_webhooks, validate=_webhook_errors)

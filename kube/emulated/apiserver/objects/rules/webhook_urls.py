@@ -17,7 +17,7 @@ _USER_SIGNS = frozenset("-._:~!$&'()*+,;=%@")
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-class UrlFault(ValueError):
+class UrlError(ValueError):
     """A text is no URL; says why."""
 
 
@@ -31,12 +31,12 @@ class ParsedUrl(Struct, frozen=True):
     fragment: str = ""
 
 
-def url_faults(url: str, path: str) -> Iterator[FieldError]:
+def url_errors(url: str, path: str) -> Iterator[FieldError]:
     """What is wrong with the URL of a webhook."""
     try:
         found = parsed(url)
-    except UrlFault as fault:
-        text = f"parse {refusals.shown(url.partition('#')[0])}: {fault}"
+    except UrlError as error:
+        text = f"parse {refusals.shown(url.partition('#')[0])}: {error}"
         yield refusals.required(path, f"url must be a valid URL: {text}{_FORM}")
         return
     if found.scheme != "https":
@@ -51,7 +51,7 @@ def url_faults(url: str, path: str) -> Iterator[FieldError]:
         yield refusals.bad(path, found.query, "query parameters are not permitted in the URL")
 
 
-def service_faults(service: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def service_errors(service: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """What is wrong with the service of a webhook."""
     # Upstream hands name and namespace over the wrong way round, so each is missed under the other's path.
     if not service.get("namespace"):
@@ -73,26 +73,26 @@ def service_faults(service: Mapping[str, Any], path: str) -> Iterator[FieldError
         if not step:
             yield refusals.bad(f"{path}.path", where, f"segment[{index}] may not be empty")
             continue
-        for fault in names.subdomain_faults("", step):
-            text = fault.text.partition(": ")[2]
+        for error in names.subdomain_errors("", step):
+            text = error.text.partition(": ")[2]
             yield refusals.bad(f"{path}.path", where, f"segment[{index}]: {text}")
 
 
 def parsed(url: str) -> ParsedUrl:
     """The parts of a URL.
 
-    Raises ``UrlFault`` in Go's words.
+    Raises ``UrlError`` in Go's words.
     """
     whole, _, fragment = url.partition("#")
     if re.search(r"[\x00-\x1f\x7f]", whole):
-        raise UrlFault("net/url: invalid control character in URL")
+        raise UrlError("net/url: invalid control character in URL")
     scheme, rest = _scheme(whole)
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
             return ParsedUrl(scheme, query=query, fragment=_unescaped(fragment))
         if ":" in rest.partition("/")[0]:
-            raise UrlFault("first path segment in URL cannot contain colon")
+            raise UrlError("first path segment in URL cannot contain colon")
     user, host = "", ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, rest = rest[2:].partition("/")
@@ -104,7 +104,7 @@ def parsed(url: str) -> ParsedUrl:
 
 def _scheme(whole: str) -> tuple[str, str]:
     if whole.startswith(":"):
-        raise UrlFault("missing protocol scheme")
+        raise UrlError("missing protocol scheme")
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", whole)
     return (found[1].lower(), whole[found.end() :]) if found else ("", whole)
 
@@ -112,7 +112,7 @@ def _scheme(whole: str) -> tuple[str, str]:
 def _authority(text: str) -> tuple[str, str]:
     user, at, host = text.rpartition("@")
     if at and not all(char.isascii() and (char.isalnum() or char in _USER_SIGNS) for char in user):
-        raise UrlFault("net/url: invalid userinfo")
+        raise UrlError("net/url: invalid userinfo")
     return user, _host(host)
 
 
@@ -120,16 +120,16 @@ def _host(text: str) -> str:
     port = ""
     if text.startswith("["):
         if "]" not in text:
-            raise UrlFault("missing ']' in host")
+            raise UrlError("missing ']' in host")
         port = text.rpartition("]")[2]
     elif ":" in text:
         port = f":{text.rpartition(':')[2]}"
     if port and not re.fullmatch(":[0-9]*", port):
-        raise UrlFault(f"invalid port {refusals.shown(port)} after host")
+        raise UrlError(f"invalid port {refusals.shown(port)} after host")
     _unescaped(text)
     for char in text:
         if char.isascii() and not char.isalnum() and char not in _HOST_SIGNS and char != "%":
-            raise UrlFault(f"invalid character {refusals.shown(char)} in host name")
+            raise UrlError(f"invalid character {refusals.shown(char)} in host name")
     return text
 
 
@@ -137,5 +137,5 @@ def _unescaped(text: str) -> str:
     for found in re.finditer("%", text):
         escape = text[found.start() : found.start() + 3]
         if len(escape) < 3 or not {*escape[1:]} <= _HEX:
-            raise UrlFault(f"invalid URL escape {refusals.shown(escape)}")
+            raise UrlError(f"invalid URL escape {refusals.shown(escape)}")
     return text

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_warnings
-from mews.kube.emulated.apiserver.objects.rules.cron_faults import cron_job_change_faults, cron_job_faults
-from mews.kube.emulated.apiserver.objects.rules.job_faults import job_change_faults, job_faults
-from mews.kube.emulated.apiserver.objects.rules.job_status_faults import job_status_faults
+from mews.kube.emulated.apiserver.objects.rules.cron_errors import cron_job_change_errors, cron_job_errors
+from mews.kube.emulated.apiserver.objects.rules.job_errors import job_change_errors, job_errors
+from mews.kube.emulated.apiserver.objects.rules.job_status_errors import job_status_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.objects.rules.pods import default_spec
-from mews.kube.emulated.apiserver.objects.rules.status_faults import (
-    daemon_set_status_faults,
-    deployment_status_faults,
-    replica_set_status_faults,
-    stateful_set_status_faults,
+from mews.kube.emulated.apiserver.objects.rules.status_errors import (
+    daemon_set_status_errors,
+    deployment_status_errors,
+    replica_set_status_errors,
+    stateful_set_status_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
-    daemon_set_faults,
-    deployment_faults,
-    pod_template_faults,
-    replica_set_faults,
-    replication_controller_faults,
-    stateful_set_change_faults,
-    stateful_set_faults,
+from mews.kube.emulated.apiserver.objects.rules.workload_errors import (
+    daemon_set_errors,
+    deployment_errors,
+    pod_template_errors,
+    replica_set_errors,
+    replication_controller_errors,
+    stateful_set_change_errors,
+    stateful_set_errors,
 )
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -101,7 +101,7 @@ def _daemon_set_change(new: Object, old: Object, subresource: str) -> list[Field
     known = annotations_of(old).get(_TEMPLATE_GENERATION, "1")
     changed = new["spec"].get("template") != old["spec"].get("template")
     _note_template(new, int(known) + changed if known.isdecimal() else 1)
-    return [*_selector_change(new, old), *daemon_set_faults(new)]
+    return [*_selector_change(new, old), *daemon_set_errors(new)]
 
 
 def _note_template(daemon_set: Object, generation: int) -> None:
@@ -244,26 +244,26 @@ def _keep_gate_shut(new: Object, old: Object) -> None:
 DEPLOYMENTS = Rules(
     warn=_warn_of_name,
     prepare_update=_keep_gate_shut,
-    validate_status_update=deployment_status_faults,
+    validate_status_update=deployment_status_errors,
     makes_generation=_is_annotated_anew,
     default=_default_deployment,
-    validate=deployment_faults,
+    validate=deployment_errors,
     compare=_selector_change,
 )
 REPLICA_SETS = Rules(
     warn=_warn_of_name,
     prepare_update=_keep_gate_shut,
-    validate_status_update=replica_set_status_faults,
+    validate_status_update=replica_set_status_errors,
     default=_default_pods,
-    validate=replica_set_faults,
+    validate=replica_set_errors,
     compare=_selector_change,
 )
 DAEMON_SETS = Rules(
     warn=_warn,
-    validate_status_update=daemon_set_status_faults,
+    validate_status_update=daemon_set_status_errors,
     default=_default_daemon_set,
     prepare_create=_prepare_daemon_set,
-    validate=daemon_set_faults,
+    validate=daemon_set_errors,
     validate_update=_daemon_set_change,
 )
 
@@ -293,28 +293,28 @@ STATEFUL_SETS = Rules(
     prepare_update=_close_gates,
     prepare_create=_prepare_stateful_set,
     default=_default_stateful_set,
-    validate=stateful_set_faults,
-    validate_update=stateful_set_change_faults,
-    validate_status_update=stateful_set_status_faults,
+    validate=stateful_set_errors,
+    validate_update=stateful_set_change_errors,
+    validate_status_update=stateful_set_status_errors,
 )
 REPLICATION_CONTROLLERS = Rules(
     warn=_warn_of_old,
-    validate_status_update=replica_set_status_faults,
+    validate_status_update=replica_set_status_errors,
     default=_default_replication_controller,
-    validate=replication_controller_faults,
+    validate=replication_controller_errors,
 )
 JOBS = Rules(
     warn=_warn_of_jobs,
     default=_default_job,
     admit=_admit_job,
-    validate=job_faults,
-    validate_update=job_change_faults,
-    validate_status_update=job_status_faults,
+    validate=job_errors,
+    validate_update=job_change_errors,
+    validate_status_update=job_status_errors,
 )
 CRON_JOBS = Rules(
     warn=_warn_of_schedules,
     default=_default_cron_job,
-    validate=cron_job_faults,
-    validate_update=cron_job_change_faults,
+    validate=cron_job_errors,
+    validate_update=cron_job_change_errors,
 )
-POD_TEMPLATES = Rules(warn=_warn, default=_default_pod_template, validate=pod_template_faults)
+POD_TEMPLATES = Rules(warn=_warn, default=_default_pod_template, validate=pod_template_errors)

@@ -71,11 +71,11 @@ class _Rule(Struct):
 
     given: Mapping[str, Any]
     program: Program | None = None
-    fault: str = ""
+    error: str = ""
     price: int = 0
     looks_back: bool = False
     message: Program | None = None
-    message_fault: str = ""
+    message_error: str = ""
     message_price: int = 0
 
 
@@ -86,11 +86,11 @@ def _compiled(rule: Mapping[str, Any], scope: Declared) -> _Rule:
     before = optional_of(scope.type) if rule.get("optionalOldSelf") else scope.type
     names = {"self": scope.type, "oldSelf": before}
     made = _expression(rule["rule"], names, BOOL, scope)
-    found.program, found.fault, found.price, used = made
+    found.program, found.error, found.price, used = made
     found.looks_back = "oldSelf" in used
-    if not found.fault and rule.get("messageExpression"):
+    if not found.error and rule.get("messageExpression"):
         made = _expression(rule["messageExpression"], names, STRING, scope)
-        found.message, found.message_fault, found.message_price, _ = made
+        found.message, found.message_error, found.message_price, _ = made
     return found
 
 
@@ -103,8 +103,8 @@ def _expression(source: str, names: Mapping[str, Any], wanted: Any, scope: Decla
     prefix = "" if wanted.name == "bool" else "messageExpression "
     found = compiled(source, names)
     checked = found.checked
-    if found.fault or checked is None:
-        return None, f"{prefix}compilation failed: {found.fault}", 0, ()
+    if found.error or checked is None:
+        return None, f"{prefix}compilation failed: {found.error}", 0, ()
     if checked.type != wanted:
         text = "cel expression must evaluate to a bool" if not prefix else "messageExpression must evaluate to a string"
         return None, text, 0, ()
@@ -134,12 +134,12 @@ class _Spot(Struct, frozen=True):
     lost: str = ""
 
 
-def definition_faults(schema: Schema, path: str, *, spoilt: list[str], unchanged: bool) -> list[FieldError]:
-    """What is wrong with the rules of a schema at that path, but for parts with faults of their own (``spoilt``)."""
+def definition_errors(schema: Schema, path: str, *, spoilt: list[str], unchanged: bool) -> list[FieldError]:
+    """What is wrong with the rules of a schema at that path, but for parts with errors of their own (``spoilt``)."""
     if not any(part.get(_RULES) for part in internal.parts(schema)):
         return []
     total = _Total()
-    found = [*_part_faults(schema, path, _Spot(None), total, spoilt, unchanged, is_root=True)]
+    found = [*_part_errors(schema, path, _Spot(None), total, spoilt, unchanged, is_root=True)]
     if total.price > _SCHEMA_LIMIT:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         found += [refusals.forbidden_field(place, text) for _, place in total.dear]
@@ -148,7 +148,7 @@ def definition_faults(schema: Schema, path: str, *, spoilt: list[str], unchanged
     return found
 
 
-def _part_faults(
+def _part_errors(
     schema: Any, path: str, spot: _Spot, total: _Total, spoilt: list[str], unchanged: bool, *, is_root: bool = False
 ) -> Iterator[FieldError]:
     from mews.kube.emulated.apiserver.types.cel_types import declared, escaped
@@ -165,14 +165,14 @@ def _part_faults(
     extra = schema.get("additionalProperties")
     if isinstance(extra, Mapping):
         inner = replace(fresh, scope=scope.item if scope is not None else None)
-        yield from _part_faults(extra, f"{path}.additionalProperties", inner, *rest)
+        yield from _part_errors(extra, f"{path}.additionalProperties", inner, *rest)
     for key, child in (schema.get("properties") or {}).items():
         below = scope.fields.get(escaped(key)) if scope is not None else None
-        yield from _part_faults(child, f"{path}.properties[{key}]", replace(fresh, scope=below), *rest)
+        yield from _part_errors(child, f"{path}.properties[{key}]", replace(fresh, scope=below), *rest)
     if isinstance(schema.get("items"), Mapping):
         lost = spot.lost or ("" if schema.get("x-kubernetes-list-type") == "map" else path)
         inner = _Spot(scope.item if scope is not None else None, count, lost)
-        yield from _part_faults(schema["items"], f"{path}.items", inner, *rest)
+        yield from _part_errors(schema["items"], f"{path}.items", inner, *rest)
     if schema.get(_RULES) and not any(one == path or one.startswith((f"{path}.", f"{path}[")) for one in spoilt):
         if scope is None:
             text = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to "
@@ -182,7 +182,7 @@ def _part_faults(
         # Within a scope that a rule above opened, the names of types begin there; of its own they begin here.
         own = declared(schema, _SELF, is_root=embedded) or scope
         for index, rule in enumerate(schema[_RULES]):
-            yield from _rule_faults(_compiled(rule, own), f"{path}.{_RULES}[{index}]", own, spot, total, unchanged)
+            yield from _rule_errors(_compiled(rule, own), f"{path}.{_RULES}[{index}]", own, spot, total, unchanged)
 
 
 def _multiplied(count: int | None, schema: Schema) -> int | None:
@@ -197,7 +197,7 @@ def _multiplied(count: int | None, schema: Schema) -> int | None:
     return None if most is None else min(count * max(most, 0), _UNBOUNDED)
 
 
-def _rule_faults(
+def _rule_errors(
     rule: _Rule, path: str, scope: Declared, spot: _Spot, total: _Total, unchanged: bool
 ) -> Iterator[FieldError]:
     from mews.kube.emulated.apiserver.types.cel_types import cardinality
@@ -208,11 +208,11 @@ def _rule_faults(
         yield refusals.forbidden_field(f"{path}.rule", _too_dear("estimated rule cost", price, _RULE_LIMIT))
     total.add(f"{path}.rule", price)
     shown = go_text.struct_text(internal.rule_struct(rule.given))
-    if rule.fault:
-        yield FieldError(f"{path}.rule", "FieldValueInvalid", f"{shown}: {rule.fault}")
+    if rule.error:
+        yield FieldError(f"{path}.rule", "FieldValueInvalid", f"{shown}: {rule.error}")
     where = f"{path}.messageExpression"
-    if rule.message_fault:
-        yield FieldError(where, "FieldValueInvalid", f"{shown}: {rule.message_fault}")
+    if rule.message_error:
+        yield FieldError(where, "FieldValueInvalid", f"{shown}: {rule.message_error}")
     elif rule.message is not None:
         if not unchanged and rule.message_price > _RULE_LIMIT:
             text = _too_dear("estimated messageExpression cost", rule.message_price, _RULE_LIMIT)
@@ -279,19 +279,19 @@ class _Run(Struct):
     left: int = _BUDGET
 
 
-def object_faults(new: Any, old: Any, schema: Schema) -> list[FieldError]:
+def object_errors(new: Any, old: Any, schema: Schema) -> list[FieldError]:
     """What the rules have against an object; ``old`` is what it was, None for a new one."""
-    return _faults(new, old, _checks_of(_Same(schema), True), "", ratchet=old if old is not None else UNRELATED)
+    return _errors(new, old, _checks_of(_Same(schema), True), "", ratchet=old if old is not None else UNRELATED)
 
 
-def default_faults(value: Any, schema: Schema, place: str) -> list[FieldError]:
+def default_errors(value: Any, schema: Schema, place: str) -> list[FieldError]:
     """What the rules have against a default."""
     checks = _checks(schema)
-    found = _faults(value, value, checks, place, ratchet=UNRELATED)
-    return found or _faults(value, None, checks, place, ratchet=UNRELATED)
+    found = _errors(value, value, checks, place, ratchet=UNRELATED)
+    return found or _errors(value, None, checks, place, ratchet=UNRELATED)
 
 
-def _faults(new: Any, old: Any, checks: _Checks | None, path: str, *, ratchet: Any) -> list[FieldError]:
+def _errors(new: Any, old: Any, checks: _Checks | None, path: str, *, ratchet: Any) -> list[FieldError]:
     def found() -> list[FieldError]:
         run = _Run()
         with suppress(_Spent):
@@ -302,7 +302,7 @@ def _faults(new: Any, old: Any, checks: _Checks | None, path: str, *, ratchet: A
 
 
 def _look(run: _Run, new: Any, old: Any, checks: _Checks | None, path: str, ratchet: Any) -> None:
-    """``old`` is what ``oldSelf`` stands for, ``ratchet`` what a part must differ from for its faults to count."""
+    """``old`` is what ``oldSelf`` stands for, ``ratchet`` what a part must differ from for its errors to count."""
     if checks is None or new is None:
         return
     for rule in checks.rules:
@@ -338,8 +338,8 @@ def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: st
     def invalid(text: str) -> None:
         run.found.append(FieldError(place, "FieldValueInvalid", f"{type_}: {text}"))
 
-    if rule.fault:
-        invalid(f"rule compile error: {rule.fault}")
+    if rule.error:
+        invalid(f"rule compile error: {rule.error}")
     if rule.program is None or (rule.looks_back and old is None and not rule.given.get("optionalOldSelf")):
         return
     if run.left <= 0:

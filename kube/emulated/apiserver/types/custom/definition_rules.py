@@ -7,11 +7,11 @@ from typing import Any
 
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import cel_rules, go_text, structural
-from mews.kube.emulated.apiserver.types.custom.default_rules import default_faults
-from mews.kube.emulated.apiserver.types.custom.definition_schemas import schema_faults
+from mews.kube.emulated.apiserver.types.custom.default_rules import default_errors
+from mews.kube.emulated.apiserver.types.custom.definition_schemas import schema_errors
 
 
-def version_schema_faults(
+def version_schema_errors(
     schema: Mapping[str, Any], path: str, *, unchanged: bool = False, above: bool = False
 ) -> list[FieldError]:
     """What is wrong with the schema at that path; ``unchanged`` when it was taken before, so that no cost is held
@@ -19,12 +19,12 @@ def version_schema_faults(
     found: list[FieldError] = []
     unreadable = structural.unsupported(schema)
     if not unreadable:
-        found = structural.structural_faults(schema, path) or default_faults(schema, path)
+        found = structural.structural_errors(schema, path) or default_errors(schema, path)
     readable = not unreadable and not found
-    words = schema_faults(schema, path)
+    words = schema_errors(schema, path)
     found += words
     if readable:
-        found += cel_rules.definition_faults(schema, path, spoilt=[fault.path for fault in words], unchanged=unchanged)
+        found += cel_rules.definition_errors(schema, path, spoilt=[error.path for error in words], unchanged=unchanged)
     if unreadable and not found and not above:
         found = [go_text.wrong(path, "", unreadable)]
     return found

@@ -32,12 +32,12 @@ class Place(Struct, frozen=True):
     in_head: bool = False
 
 
-def schema_faults(schema: Schema, path: str) -> list[FieldError]:
+def schema_errors(schema: Schema, path: str) -> list[FieldError]:
     """What is wrong with the schema at that path."""
-    return [*_faults(schema, path, Place(), is_root=True)]
+    return [*_errors(schema, path, Place(), is_root=True)]
 
 
-def _faults(schema: Schema | None, path: str, place: Place, *, is_root: bool = False) -> Iterator[FieldError]:
+def _errors(schema: Schema | None, path: str, place: Place, *, is_root: bool = False) -> Iterator[FieldError]:
     if not isinstance(schema, Mapping):
         return
     yield from _standard(schema, path, place)
@@ -47,7 +47,7 @@ def _faults(schema: Schema | None, path: str, place: Place, *, is_root: bool = F
     yield from _children(schema, path, place, is_root=is_root)
     yield from _kinds_of_maps_and_lists(schema, path)
     for index, rule in enumerate(schema.get(_RULES) or ()):
-        yield from _rule_faults(rule, schema, f"{path}.{_RULES}[{index}]")
+        yield from _rule_errors(rule, schema, f"{path}.{_RULES}[{index}]")
 
 
 def _standard(schema: Schema, path: str, place: Place) -> Iterator[FieldError]:
@@ -77,24 +77,24 @@ def _children(schema: Schema, path: str, place: Place, *, is_root: bool) -> Iter
             yield refusals.forbidden_field(f"{path}.additionalProperties", text)
         text = "inside additionalProperties applying to object metadata"
         inside = replace(place, no_defaults=text) if place.in_head else place
-        yield from _faults(extra, f"{path}.additionalProperties", inside)
+        yield from _errors(extra, f"{path}.additionalProperties", inside)
     for key, child in properties.items():
         inside = place
         if (is_root or schema.get("x-kubernetes-embedded-resource")) and key in ROOT_FIELDS:
             inside = Place(f"in top-level {key}" if is_root else place.no_defaults, in_head=True)
-        yield from _faults(child, f"{path}.properties[{key}]", inside)
-    yield from _faults(schema.get("not"), f"{path}.not", place)
+        yield from _errors(child, f"{path}.properties[{key}]", inside)
+    yield from _errors(schema.get("not"), f"{path}.not", place)
     for word in ("allOf", "oneOf", "anyOf"):
         for index, branch in enumerate(schema.get(word) or ()):
-            yield from _faults(branch, f"{path}.{word}[{index}]", place)
+            yield from _errors(branch, f"{path}.{word}[{index}]", place)
     for key, child in (schema.get("definitions") or {}).items():
-        yield from _faults(child, f"{path}.definitions[{key}]", place)
+        yield from _errors(child, f"{path}.definitions[{key}]", place)
     items = schema.get("items")
     for index, item in enumerate(items if isinstance(items, list) else []):
-        yield from _faults(item, f"{path}.items[{index}]", place)
-    yield from _faults(items if isinstance(items, Mapping) else None, f"{path}.items", place)
+        yield from _errors(item, f"{path}.items[{index}]", place)
+    yield from _errors(items if isinstance(items, Mapping) else None, f"{path}.items", place)
     for key, child in (schema.get("dependencies") or {}).items():
-        yield from _faults(child if isinstance(child, Mapping) else None, f"{path}.dependencies[{key}]", place)
+        yield from _errors(child if isinstance(child, Mapping) else None, f"{path}.dependencies[{key}]", place)
 
 
 def _kinds_of_maps_and_lists(schema: Schema, path: str) -> Iterator[FieldError]:
@@ -109,7 +109,7 @@ def _kinds_of_maps_and_lists(schema: Schema, path: str) -> Iterator[FieldError]:
     if list_type is not None and type_ != "array":
         yield _of_type(path, type_, f"must be array if {_LIST} is specified")
     elif list_type == "set" and isinstance(items, Mapping):
-        yield from _set_faults(items, path)
+        yield from _set_errors(items, path)
     if list_type is not None and list_type not in _LIST_TYPES:
         yield go_text.unsupported(f"{path}.{_LIST}", list_type, _LIST_TYPES)
     if schema.get(_KEYS) and list_type != "map":
@@ -117,16 +117,16 @@ def _kinds_of_maps_and_lists(schema: Schema, path: str) -> Iterator[FieldError]:
         where = f"{path}.{_LIST}"
         yield refusals.required(where, text) if list_type is None else go_text.wrong(where, list_type, text)
     if list_type == "map":
-        yield from _map_faults(schema, items, path)
+        yield from _map_errors(schema, items, path)
     if list_type in ("set", "map") and isinstance(items, Mapping):
-        yield from _key_faults(schema, items, path)
+        yield from _key_errors(schema, items, path)
 
 
 def _of_type(path: str, type_: str, text: str) -> FieldError:
     return go_text.wrong(f"{path}.type", type_, text) if type_ else refusals.required(f"{path}.type", text)
 
 
-def _set_faults(items: Schema, path: str) -> Iterator[FieldError]:
+def _set_errors(items: Schema, path: str) -> Iterator[FieldError]:
     """Items of a set are atomic."""
     text = f"must be atomic as item of a list with {_LIST}=set"
     if items.get("type") == "array" and items.get(_LIST) not in (None, "atomic"):
@@ -135,7 +135,7 @@ def _set_faults(items: Schema, path: str) -> Iterator[FieldError]:
         yield go_text.wrong(f"{path}.items.{_MAP}", items.get(_LIST), text)
 
 
-def _map_faults(schema: Schema, items: Any, path: str) -> Iterator[FieldError]:
+def _map_errors(schema: Schema, items: Any, path: str) -> Iterator[FieldError]:
     keys = schema.get(_KEYS) or []
     if not keys:
         yield refusals.required(f"{path}.{_KEYS}", f"must not be empty if {_LIST} is map")
@@ -159,7 +159,7 @@ def _map_faults(schema: Schema, items: Any, path: str) -> Iterator[FieldError]:
             yield go_text.wrong(f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
 
 
-def _key_faults(schema: Schema, items: Schema, path: str) -> Iterator[FieldError]:
+def _key_errors(schema: Schema, items: Schema, path: str) -> Iterator[FieldError]:
     """Keys of a map are always there, and no item is null."""
     list_type = schema[_LIST]
     if items.get("nullable"):
@@ -178,7 +178,7 @@ def _key_faults(schema: Schema, items: Schema, path: str) -> Iterator[FieldError
             yield refusals.forbidden_field(f"{where}.nullable", text)
 
 
-def _rule_faults(rule: Mapping[str, Any], schema: Schema, path: str) -> Iterator[FieldError]:
+def _rule_errors(rule: Mapping[str, Any], schema: Schema, path: str) -> Iterator[FieldError]:
     message, text = rule.get("message") or "", (rule.get("rule") or "").strip()
     if not text:
         yield refusals.required(f"{path}.rule", "rule is not specified")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.metadata_faults import part_faults
+from mews.kube.emulated.apiserver.store.metadata_errors import part_errors
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.custom import go_text
@@ -22,8 +22,8 @@ _META = "meta/v1.ObjectMeta"
 def coerce(value: Any, schema: Schema | None, path: str = "") -> tuple[list[FieldError], list[str]]:
     """Decode, in place, the metadata of embedded resources; the first that cannot be, and paths of what is unknown."""
     unknown: list[str] = []
-    fault = next(_coerce(value, schema, path, unknown), None)
-    return ([fault] if fault is not None else []), unknown
+    error = next(_coerce(value, schema, path, unknown), None)
+    return ([error] if error is not None else []), unknown
 
 
 def _coerce(value: Any, schema: Schema | None, path: str, unknown: list[str]) -> Iterator[FieldError]:
@@ -64,23 +64,23 @@ def _mismatch(metadata: Any) -> str:
     return strictness.mismatch(metadata, struct(_META))
 
 
-def embedded_faults(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
+def embedded_errors(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
     """What is wrong with the heads of embedded resources."""
     if schema is None:
         return
     if isinstance(value, dict):
         if schema.get("x-kubernetes-embedded-resource"):
-            yield from _head_faults(value, path)
+            yield from _head_errors(value, path)
         properties = schema.get("properties") or {}
         for key, item in value.items():
             place = f"{path}.{key}".lstrip(".") if key in properties else f"{path}[{key}]"
-            yield from embedded_faults(item, below(schema, key), place)
+            yield from embedded_errors(item, below(schema, key), place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from embedded_faults(item, item_of(schema), f"{path}[{index}]")
+            yield from embedded_errors(item, item_of(schema), f"{path}[{index}]")
 
 
-def _head_faults(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _head_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     prefix = f"{path}." if path else ""
     for key in ("apiVersion", "kind"):
         if key not in value:
@@ -98,10 +98,10 @@ def _head_faults(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
         yield go_text.wrong(f"{prefix}kind", kind, text)
     metadata = value.get("metadata")
     if isinstance(metadata, Mapping):
-        yield from _metadata_faults(metadata, f"{prefix}metadata")
+        yield from _metadata_errors(metadata, f"{prefix}metadata")
 
 
-def _metadata_faults(metadata: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _metadata_errors(metadata: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     for key in ("generateName", "name"):
         text = metadata.get(key) or ""
         if text in (".", ".."):
@@ -111,5 +111,5 @@ def _metadata_faults(metadata: Mapping[str, Any], path: str) -> Iterator[FieldEr
     namespace = metadata.get("namespace") or ""
     if namespace and not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", namespace):
         yield go_text.wrong(f"{path}.namespace", namespace, names.LABEL_TEXT)
-    for fault in part_faults(metadata):
-        yield FieldError(fault.path.replace("metadata", path, 1), fault.reason, fault.text)
+    for error in part_errors(metadata):
+        yield FieldError(error.path.replace("metadata", path, 1), error.reason, error.text)

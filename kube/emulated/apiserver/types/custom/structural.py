@@ -55,7 +55,7 @@ def unsupported(schema: Schema) -> str:
     return ""
 
 
-def structural_faults(schema: Schema, path: str) -> list[FieldError]:
+def structural_errors(schema: Schema, path: str) -> list[FieldError]:
     """What keeps the schema at that path from being structural, in alphabetical order."""
     found = [*_invariants(schema, _ROOT, path), *_complete(schema, schema, path, path)]
     return sorted(found, key=str)
@@ -78,12 +78,12 @@ def _invariants(schema: Schema, level: str, path: str) -> Iterator[FieldError]:
     for word in (_PRESERVE, _EMBEDDED):
         if schema.get(_INT_OR_STRING) and schema.get(word):
             yield go_text.wrong(f"{path}.{word}", True, f"must be false if {_INT_OR_STRING} is true")
-    yield from _value_faults(schema, path, skip_any=_is_union(schema), skip_first_all=_is_union_in_all(schema))
-    yield from _type_faults(schema, type_, level, path)
-    yield from _head_faults(schema, level, path)
+    yield from _value_errors(schema, path, skip_any=_is_union(schema), skip_first_all=_is_union_in_all(schema))
+    yield from _type_errors(schema, type_, level, path)
+    yield from _head_errors(schema, level, path)
 
 
-def _type_faults(schema: Schema, type_: str, level: str, path: str) -> Iterator[FieldError]:
+def _type_errors(schema: Schema, type_: str, level: str, path: str) -> Iterator[FieldError]:
     embedded = schema.get(_EMBEDDED)
     if embedded and type_ != "object":
         text = f"must be object if {_EMBEDDED} is true"
@@ -100,7 +100,7 @@ def _type_faults(schema: Schema, type_: str, level: str, path: str) -> Iterator[
         yield refusals.required(f"{path}.properties", text)
 
 
-def _head_faults(schema: Schema, level: str, path: str) -> Iterator[FieldError]:
+def _head_errors(schema: Schema, level: str, path: str) -> Iterator[FieldError]:
     """Of apiVersion, kind and metadata hardly anything may be said."""
     properties, checked = _properties(schema), level == _ROOT or bool(schema.get(_EMBEDDED))
     for key in ("kind", "apiVersion"):
@@ -139,7 +139,7 @@ def _is_union_in_all(schema: Schema) -> bool:
     return bool(branches) and _is_union(branches[0])
 
 
-def _value_faults(
+def _value_errors(
     schema: Schema, path: str, *, skip_any: bool = False, skip_first_all: bool = False
 ) -> Iterator[FieldError]:
     for word in _JUNCTORS:
@@ -158,7 +158,7 @@ def _value_faults(
 
 def _nested(schema: Schema, path: str, *, skip_any: bool = False) -> Iterator[FieldError]:
     """Below allOf and the like nothing may be told that belongs to the spine."""
-    yield from _value_faults(schema, path, skip_any=skip_any)
+    yield from _value_errors(schema, path, skip_any=skip_any)
     if isinstance(schema.get("items"), Mapping):
         yield from _nested(schema["items"], f"{path}.items")
     for key, child in _properties(schema).items():

@@ -26,29 +26,29 @@ class Verdict(Struct):
     """What was found wrong: refusals by what they say, since each is said once; ``score`` counts the checks passed, by
     which ``anyOf`` chooses whose complaints it shows."""
 
-    faults: dict[str, FieldError] = field(default_factory=dict)
+    errors: dict[str, FieldError] = field(default_factory=dict)
     score: int = 0
 
-    def add(self, text: str, fault: FieldError) -> None:
+    def add(self, text: str, error: FieldError) -> None:
         """Add a complaint."""
-        self.faults.setdefault(text, fault)
+        self.errors.setdefault(text, error)
 
     def merge(self, other: Verdict) -> None:
         """Add all that another check found."""
-        for text, fault in other.faults.items():
-            self.faults.setdefault(text, fault)
+        for text, error in other.errors.items():
+            self.errors.setdefault(text, error)
         self.score += other.score
 
 
-def value_faults(value: Any, schema: Schema, path: str = "", *, old: Any = UNRELATED) -> list[FieldError]:
+def value_errors(value: Any, schema: Schema, path: str = "", *, old: Any = UNRELATED) -> list[FieldError]:
     """What is wrong with a value whose field errors begin at ``path``; with ``old`` only what a change brings in."""
-    return [_placed(fault, path) for fault in _check(value, schema, "", old).faults.values()]
+    return [_placed(error, path) for error in _check(value, schema, "", old).errors.values()]
 
 
-def _placed(fault: FieldError, path: str) -> FieldError:
-    inner = fault.path.removeprefix(".")
+def _placed(error: FieldError, path: str) -> FieldError:
+    inner = error.path.removeprefix(".")
     whole = f"{path}.{inner}" if path and inner else path or inner
-    return FieldError(whole or "<nil>", fault.reason, fault.text)
+    return FieldError(whole or "<nil>", error.reason, error.text)
 
 
 def type_name(value: Any) -> str:
@@ -101,7 +101,7 @@ def _check(value: Any, schema: Schema, path: str, old: Any) -> Verdict:
 
 
 def _ratcheted(found: Verdict, value: Any, old: Any) -> Verdict:
-    return Verdict(score=found.score) if found.faults and old is not UNRELATED and same(value, old) else found
+    return Verdict(score=found.score) if found.errors and old is not UNRELATED and same(value, old) else found
 
 
 def same(one: Any, other: Any) -> bool:
@@ -173,10 +173,10 @@ def _joined(value: Any, schema: Schema, path: str) -> Verdict:
         verdicts = [_check(value, branch, path, UNRELATED) for branch in branches]
         for verdict in verdicts:
             found.merge(verdict)
-        if wrong := [verdict for verdict in verdicts if verdict.faults]:
+        if wrong := [verdict for verdict in verdicts if verdict.errors]:
             tail = ". None validated" if len(wrong) == len(verdicts) else ""
             _composite(found, f"{name} must validate all the schemas (allOf){tail}")
-    if schema.get("not") is not None and not _check(value, schema["not"], path, UNRELATED).faults:
+    if schema.get("not") is not None and not _check(value, schema["not"], path, UNRELATED).errors:
         _composite(found, f"{name} must not validate the schema (not)")
     return found
 
@@ -186,14 +186,14 @@ def _best(verdicts: list[Verdict]) -> Verdict:
 
 
 def _any_of(found: Verdict, verdicts: list[Verdict], name: str) -> None:
-    passed = next((verdict for verdict in verdicts if not verdict.faults), None)
+    passed = next((verdict for verdict in verdicts if not verdict.errors), None)
     if passed is None:
         _composite(found, f"{name} must validate at least one schema (anyOf)")
     found.merge(passed or _best(verdicts))
 
 
 def _one_of(found: Verdict, verdicts: list[Verdict], name: str) -> None:
-    passed = [verdict for verdict in verdicts if not verdict.faults]
+    passed = [verdict for verdict in verdicts if not verdict.errors]
     if len(passed) == 1:
         found.merge(passed[0])
         return

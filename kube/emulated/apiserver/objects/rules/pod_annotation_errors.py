@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules.checks import items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import toleration_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import toleration_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_preparation import APP_ARMOR
 from mews.kube.emulated.apiserver.objects.rules.pod_resources import MIRROR
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import descending
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.json_faults import json_fault
+from mews.kube.emulated.apiserver.store.json_errors import json_error
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 Annotations = Mapping[str, str]
@@ -34,7 +34,7 @@ _APP_ARMOR_NAMES = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/d
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
-def annotation_faults(
+def annotation_errors(
     annotations: Annotations, spec: Spec, path: str, before: Annotations | None = None
 ) -> Iterator[FieldError]:
     """Of a pod or a template; ``before``: those of the pod that is changed, whose wrong cost may stay wrong."""
@@ -42,12 +42,12 @@ def annotation_faults(
         text = "must set spec.nodeName if mirror pod annotation is set"
         yield refusals.bad(f"{path}[{MIRROR}]", annotations[MIRROR], text)
     if annotations.get(_TOLERATIONS):
-        yield from _toleration_faults(annotations[_TOLERATIONS], path)
+        yield from _toleration_errors(annotations[_TOLERATIONS], path)
     if not _is_cost(annotations) and (before is None or _is_cost(before)):
         yield refusals.bad(f"{path}[{_COST}]", annotations[_COST], "must be a 32bit integer")
     for key in (_SECCOMP_POD, *(key for key in annotations if key.startswith(_SECCOMP))):
         if key in annotations:
-            yield from _seccomp_faults(annotations[key], f"{path}.{key}")
+            yield from _seccomp_errors(annotations[key], f"{path}.{key}")
     names = [container.get("name") for kind in _LISTS for container in items(spec, kind)]
     for key, profile in annotations.items():
         if key.startswith(APP_ARMOR):
@@ -59,7 +59,7 @@ def annotation_faults(
                 yield refusals.bad(f"{path}[{key}]", profile, text)
 
 
-def annotation_change_faults(new: Annotations, old: Annotations, path: str) -> Iterator[FieldError]:
+def annotation_change_errors(new: Annotations, old: Annotations, path: str) -> Iterator[FieldError]:
     """Those that a pod keeps as it was made with."""
     for key in old:
         if new.get(key) != old[key]:
@@ -75,7 +75,7 @@ def annotation_change_faults(new: Annotations, old: Annotations, path: str) -> I
                 yield refusals.forbidden_field(f"{path}[{key}]", "may not add mirror pod annotation")
 
 
-def profile_faults(annotations: Annotations, spec: Spec, path: str) -> Iterator[FieldError]:
+def profile_errors(annotations: Annotations, spec: Spec, path: str) -> Iterator[FieldError]:
     """Profiles that annotations and fields name otherwise, of what is made."""
     own = part_of(spec, "securityContext")
     if _SECCOMP_POD in annotations:
@@ -119,18 +119,18 @@ def _is_cost(annotations: Annotations) -> bool:
     return text is None or (_COST_TEXT.fullmatch(text) is not None and -(2**31) <= int(text) < 2**31)
 
 
-def _toleration_faults(text: str, path: str) -> Iterator[FieldError]:
+def _toleration_errors(text: str, path: str) -> Iterator[FieldError]:
     try:
         given = json.loads(text)
     except ValueError:
-        yield refusals.bad(path, _TOLERATIONS, json_fault(text.encode()))
+        yield refusals.bad(path, _TOLERATIONS, json_error(text.encode()))
         return
     if isinstance(given, list) and all(isinstance(each, dict) for each in given):
         for index, toleration in enumerate(given):
-            yield from toleration_faults(toleration, f"{path}.{_TOLERATIONS}[{index}]")
+            yield from toleration_errors(toleration, f"{path}.{_TOLERATIONS}[{index}]")
 
 
-def _seccomp_faults(profile: str, path: str) -> Iterator[FieldError]:
+def _seccomp_errors(profile: str, path: str) -> Iterator[FieldError]:
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return
     if profile.startswith(_LOCAL):

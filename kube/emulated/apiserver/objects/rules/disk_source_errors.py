@@ -23,54 +23,54 @@ def needed(part: Part, path: str, *fields: str) -> Iterator[FieldError]:
             yield refusals.required(f"{path}.{name}")
 
 
-def cinder_faults(source: Part, path: str) -> Iterator[FieldError]:
+def cinder_errors(source: Part, path: str) -> Iterator[FieldError]:
     """A disk of Cinder, of a pod."""
     yield from needed(source, path, "volumeID")
-    yield from _secret_faults(source, path, "name")
+    yield from _secret_errors(source, path, "name")
 
 
-def _secret_faults(source: Part, path: str, *fields: str) -> Iterator[FieldError]:
+def _secret_errors(source: Part, path: str, *fields: str) -> Iterator[FieldError]:
     if source.get("secretRef") is not None:
         yield from needed(source["secretRef"], f"{path}.secretRef", *fields)
 
 
-def _persistent_cinder_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _persistent_cinder_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "volumeID")
-    yield from _secret_faults(source, path, "name", "namespace")
+    yield from _secret_errors(source, path, "name", "namespace")
 
 
-def _persistent_storage_os_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _persistent_storage_os_errors(source: Part, path: str) -> Iterator[FieldError]:
     name, space = source.get("volumeName", ""), source.get("volumeNamespace", "")
     yield from checks.label(f"{path}.volumeName", name) if name else [refusals.required(f"{path}.volumeName")]
     if space:
         yield from checks.label(f"{path}.volumeNamespace", space)
-    yield from _secret_faults(source, path, "name", "namespace")
+    yield from _secret_errors(source, path, "name", "namespace")
 
 
-def iscsi_faults(source: Part, path: str) -> Iterator[FieldError]:
+def iscsi_errors(source: Part, path: str) -> Iterator[FieldError]:
     """A disk of iSCSI, of a pod."""
-    return _iscsi_faults(source, path, f"{_FORM} starting with iqn, eui, or naa")
+    return _iscsi_errors(source, path, f"{_FORM} starting with iqn, eui, or naa")
 
 
-def _persistent_iscsi_faults(source: Part, path: str) -> Iterator[FieldError]:
-    return _iscsi_faults(source, path, _FORM)
+def _persistent_iscsi_errors(source: Part, path: str) -> Iterator[FieldError]:
+    return _iscsi_errors(source, path, _FORM)
 
 
-def _iscsi_faults(source: Part, path: str, form: str) -> Iterator[FieldError]:
+def _iscsi_errors(source: Part, path: str, form: str) -> Iterator[FieldError]:
     yield from needed(source, path, "targetPortal")
     name = source.get("iqn", "")
-    yield from _iqn_faults(name, f"{path}.iqn", form) if name else [refusals.required(f"{path}.iqn")]
+    yield from _iqn_errors(name, f"{path}.iqn", form) if name else [refusals.required(f"{path}.iqn")]
     if not 0 <= source.get("lun", 0) <= 255:
         yield refusals.bad(f"{path}.lun", source["lun"], "must be between 0 and 255, inclusive")
     if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
         yield refusals.required(f"{path}.secretRef")
-    yield from _secret_faults(source, path, "name")
+    yield from _secret_errors(source, path, "name")
     initiator = source.get("initiatorName")
     if initiator is not None:
-        yield from _iqn_faults(initiator, f"{path}.initiatorname", form)
+        yield from _iqn_errors(initiator, f"{path}.initiatorname", form)
 
 
-def _iqn_faults(name: str, path: str, form: str) -> Iterator[FieldError]:
+def _iqn_errors(name: str, path: str, form: str) -> Iterator[FieldError]:
     if not name.startswith(("iqn", "eui", "naa")):
         yield refusals.bad(path, name, form)
     elif not any(pattern.match(name) for pattern in (_IQN, _EUI, _NAA)):
@@ -78,7 +78,7 @@ def _iqn_faults(name: str, path: str, form: str) -> Iterator[FieldError]:
 
 
 PERSISTENT_SOURCES: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
-    "cinder": _persistent_cinder_faults,
-    "iscsi": _persistent_iscsi_faults,
-    "storageos": _persistent_storage_os_faults,
+    "cinder": _persistent_cinder_errors,
+    "iscsi": _persistent_iscsi_errors,
+    "storageos": _persistent_storage_os_errors,
 }

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.rules.crd_conversion import conversion_faults
+from mews.kube.emulated.apiserver.objects.rules.crd_conversion import conversion_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import field_paths, go_text, internal, structural
-from mews.kube.emulated.apiserver.types.custom.definition_rules import version_schema_faults
+from mews.kube.emulated.apiserver.types.custom.definition_rules import version_schema_errors
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -48,27 +48,27 @@ _ROOT_FIELDS = [
 ]
 
 
-def definition_faults(crd: Object, old: Object | None = None) -> list[FieldError]:
+def definition_errors(crd: Object, old: Object | None = None) -> list[FieldError]:
     """What is wrong with a definition; of one that is changed ``old`` is what it was."""
     found: list[FieldError] = []
-    found += _spec_faults(crd["spec"], old)
+    found += _spec_errors(crd["spec"], old)
     if old is not None:
-        found += _immutable_faults(crd, old)
-    found += _stored_faults((crd.get("status") or {}).get("storedVersions") or [], crd["spec"].get("versions") or [])
-    found += _approval_faults(crd, old)
+        found += _immutable_errors(crd, old)
+    found += _stored_errors((crd.get("status") or {}).get("storedVersions") or [], crd["spec"].get("versions") or [])
+    found += _approval_errors(crd, old)
     if crd["spec"].get("preserveUnknownFields") and not (old and old["spec"].get("preserveUnknownFields")):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(go_text.wrong("spec.preserveUnknownFields", True, text))
     return found
 
 
-def _spec_faults(spec: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:
+def _spec_errors(spec: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:
     versions = spec.get("versions") or []
     common = internal.shared(versions)
     group = spec.get("group") or ""
     if not group:
         yield refusals.required("spec.group")
-    elif wrong := [fault.text.partition(": ")[2] for fault in names.subdomain_faults("", group)]:
+    elif wrong := [error.text.partition(": ")[2] for error in names.subdomain_errors("", group)]:
         yield go_text.wrong("spec.group", group, ",".join(wrong))
     elif "." not in group:
         yield go_text.wrong("spec.group", group, "should be a domain with at least one dot")
@@ -80,15 +80,15 @@ def _spec_faults(spec: Mapping[str, Any], old: Object | None) -> Iterator[FieldE
     if spec.get("preserveUnknownFields") and _has_default(versions):
         text = "must be false in order to use defaults in the schema"
         yield go_text.wrong("spec.preserveUnknownFields", True, text)
-    yield from _version_faults(versions, common, old)
-    yield from _together_faults(spec.get("versions"), common)
-    yield from _names_faults(spec.get("names") or {})
-    yield from _shared_faults(versions, common, old)
+    yield from _version_errors(versions, common, old)
+    yield from _together_errors(spec.get("versions"), common)
+    yield from _names_errors(spec.get("names") or {})
+    yield from _shared_errors(versions, common, old)
     conversion = spec.get("conversion") or {}
     if conversion.get("strategy", "None") != "None" and spec.get("preserveUnknownFields"):
         text = "must be None if spec.preserveUnknownFields is true"
         yield go_text.wrong("spec.conversion.strategy", conversion.get("strategy"), text)
-    yield from conversion_faults(conversion, old)
+    yield from conversion_errors(conversion, old)
 
 
 def _schema_of(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -108,32 +108,32 @@ def _enumerated(path: str, value: str, allowed: tuple[str, ...]) -> Iterator[Fie
         yield go_text.unsupported(path, value, allowed)
 
 
-def _version_faults(
+def _version_errors(
     versions: Sequence[Mapping[str, Any]], common: internal.Shared, old: Object | None
 ) -> Iterator[FieldError]:
     for index, version in enumerate(versions):
         path, name = f"spec.versions[{index}]", version.get("name") or ""
-        if wrong := names.dns_1035_faults(name):
+        if wrong := names.dns_1035_errors(name):
             yield go_text.wrong(f"{path}.name", name, ",".join(wrong))
-        yield from _deprecation_faults(version, f"{path}.deprecationWarning")
+        yield from _deprecation_errors(version, f"{path}.deprecationWarning")
         subresources = version.get("subresources") or {}
         if common.schema is None:
             schema, has_status = _schema_of(version.get("schema")), subresources.get("status") is not None
-            yield from _root_faults(schema, f"{path}.schema", has_status, old, name)
+            yield from _root_errors(schema, f"{path}.schema", has_status, old, name)
         if common.subresources is None:
-            yield from _scale_faults(subresources, f"{path}.subresources")
+            yield from _scale_errors(subresources, f"{path}.subresources")
         if common.columns is None:
-            yield from _column_faults(version.get("additionalPrinterColumns") or [], path)
+            yield from _column_errors(version.get("additionalPrinterColumns") or [], path)
         if common.fields is None and version.get("selectableFields"):
             schema = _schema_of(version.get("schema"))
             if common.schema is not None or schema is None:
                 text = "may only be set when `version.schema.openAPIV3Schema` is not included"
                 yield go_text.wrong(f"{path}.selectableFields", "", text)
             else:
-                yield from _selectable_faults(version["selectableFields"], schema, f"{path}.selectableFields")
+                yield from _selectable_errors(version["selectableFields"], schema, f"{path}.selectableFields")
 
 
-def _deprecation_faults(version: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _deprecation_errors(version: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     text = version.get("deprecationWarning")
     if text is None:
         return
@@ -153,18 +153,18 @@ def _deprecation_faults(version: Mapping[str, Any], path: str) -> Iterator[Field
         at += len(char.encode())
 
 
-def _root_faults(
+def _root_errors(
     schema: Mapping[str, Any] | None, path: str, has_status: bool, old: Object | None, version: str
 ) -> Iterator[FieldError]:
     if schema is None:
         return
     here = f"{path}.openAPIV3Schema"
-    above = list(_root_with_status_faults(schema, here)) if has_status else []
+    above = list(_root_with_status_errors(schema, here)) if has_status else []
     if schema.get("nullable"):
         above.append(refusals.forbidden_field(f"{here}.nullable", "nullable cannot be true at the root"))
     yield from above
     unchanged = _is_unchanged(schema, version, old)
-    yield from version_schema_faults(schema, here, unchanged=unchanged, above=bool(above))
+    yield from version_schema_errors(schema, here, unchanged=unchanged, above=bool(above))
 
 
 def _is_unchanged(schema: Mapping[str, Any], version: str, old: Object | None) -> bool:
@@ -172,7 +172,7 @@ def _is_unchanged(schema: Mapping[str, Any], version: str, old: Object | None) -
     return any(_schema_of(one.get("schema")) == schema for one in known)
 
 
-def _root_with_status_faults(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _root_with_status_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """The status is checked apart, so nothing but the ways to it may stand at the root."""
     given_state = internal.schema_struct(schema)
     for name, value in given_state.items():
@@ -189,7 +189,7 @@ def _root_with_status_faults(schema: Mapping[str, Any], path: str) -> Iterator[F
             return
 
 
-def _together_faults(given: Sequence[Mapping[str, Any]] | None, common: internal.Shared) -> Iterator[FieldError]:
+def _together_errors(given: Sequence[Mapping[str, Any]] | None, common: internal.Shared) -> Iterator[FieldError]:
     versions = given or ()
     structs = [internal.version_struct(version, common) for version in versions]
     shown = go_text.struct_text(None if given is None else structs)
@@ -199,52 +199,52 @@ def _together_faults(given: Sequence[Mapping[str, Any]] | None, common: internal
         text = f"{shown}: must have exactly one version marked as storage version"
         yield FieldError("spec.versions", "FieldValueInvalid", text)
     first = versions[0].get("name") if versions else ""
-    if first and (wrong := names.dns_1035_faults(first)):
+    if first and (wrong := names.dns_1035_errors(first)):
         yield go_text.wrong("spec.version", first, ",".join(wrong))
 
 
-def _names_faults(given: Mapping[str, Any]) -> Iterator[FieldError]:
+def _names_errors(given: Mapping[str, Any]) -> Iterator[FieldError]:
     for key in ("plural", "singular", "kind", "listKind"):
         if not given.get(key):
             yield refusals.required(f"spec.names.{key}")
-    yield from name_faults(given, "spec.names")
+    yield from name_errors(given, "spec.names")
 
 
-def name_faults(given: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def name_errors(given: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """What is wrong with names, asked for or accepted, as far as they are there."""
     for key in ("plural", "singular", "kind", "listKind"):
         value = given.get(key) or ""
         mixed = key in ("kind", "listKind")
-        if value and (wrong := names.dns_1035_faults(value.lower() if mixed else value)):
+        if value and (wrong := names.dns_1035_errors(value.lower() if mixed else value)):
             prefix = "may have mixed case, but should otherwise match: " if mixed else ""
             yield go_text.wrong(f"{path}.{key}", value, prefix + ",".join(wrong))
     for index, name in enumerate(given.get("shortNames") or ()):
-        if wrong := names.dns_1035_faults(name):
+        if wrong := names.dns_1035_errors(name):
             yield go_text.wrong(f"{path}.shortNames[{index}]", name, ",".join(wrong))
     if given.get("kind") and given["kind"] == given.get("listKind"):
         yield go_text.wrong(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same")
     for index, name in enumerate(given.get("categories") or ()):
-        if wrong := names.dns_1035_faults(name):
+        if wrong := names.dns_1035_errors(name):
             yield go_text.wrong(f"{path}.categories[{index}]", name, ",".join(wrong))
 
 
-def _shared_faults(
+def _shared_errors(
     versions: Sequence[Mapping[str, Any]], common: internal.Shared, old: Object | None
 ) -> Iterator[FieldError]:
     schema = _schema_of(common.schema)
     has_status = any((version.get("subresources") or {}).get("status") is not None for version in versions)
     name = versions[0].get("name", "") if versions else ""
-    yield from _root_faults(schema, "spec.validation", has_status, old, name)
-    yield from _scale_faults(common.subresources or {}, "spec.subresources")
-    yield from _column_faults(common.columns or [], "spec")
+    yield from _root_errors(schema, "spec.validation", has_status, old, name)
+    yield from _scale_errors(common.subresources or {}, "spec.subresources")
+    yield from _column_errors(common.columns or [], "spec")
     if common.fields:
         if common.schema is None:
             yield go_text.wrong("spec.selectableFields", "", "may only be set when validations.schema is included")
         else:
-            yield from _selectable_faults(common.fields, schema or {}, "spec.selectableFields")
+            yield from _selectable_errors(common.fields, schema or {}, "spec.selectableFields")
 
 
-def _scale_faults(subresources: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _scale_errors(subresources: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -263,7 +263,7 @@ def _scale_faults(subresources: Mapping[str, Any], path: str) -> Iterator[FieldE
         yield go_text.wrong(where, value, "should be a json path under either .spec or .status")
 
 
-def _column_faults(columns: Sequence[Mapping[str, Any]], place: str) -> Iterator[FieldError]:
+def _column_errors(columns: Sequence[Mapping[str, Any]], place: str) -> Iterator[FieldError]:
     for index, column in enumerate(columns):
         path = f"{place}.additionalPrinterColumns[{index}]"
         if not column.get("name"):
@@ -282,7 +282,7 @@ def _column_faults(columns: Sequence[Mapping[str, Any]], place: str) -> Iterator
             yield go_text.wrong(f"{path}.JSONPath", column["jsonPath"], text)
 
 
-def _selectable_faults(
+def _selectable_errors(
     fields: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], path: str
 ) -> Iterator[FieldError]:
     if text := structural.unsupported(schema):
@@ -313,7 +313,7 @@ def _selectable_faults(
         yield FieldError(path, "FieldValueTooMany", text)
 
 
-def _immutable_faults(crd: Object, old: Object) -> Iterator[FieldError]:
+def _immutable_errors(crd: Object, old: Object) -> Iterator[FieldError]:
     conditions = (old.get("status") or {}).get("conditions") or ()
     is_established = any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
     paths: list[tuple[str, ...]] = [("scope",), ("names", "kind")] if is_established else []
@@ -325,7 +325,7 @@ def _immutable_faults(crd: Object, old: Object) -> Iterator[FieldError]:
             yield go_text.wrong(f"spec.{'.'.join(path)}", after or "", "field is immutable")
 
 
-def _stored_faults(stored: Sequence[str], versions: Sequence[Mapping[str, Any]]) -> Iterator[FieldError]:
+def _stored_errors(stored: Sequence[str], versions: Sequence[Mapping[str, Any]]) -> Iterator[FieldError]:
     path = "status.storedVersions"
     if not stored:
         yield FieldError(path, "FieldValueInvalid", "null: must have at least one stored version")
@@ -363,7 +363,7 @@ def approval(crd: Mapping[str, Any]) -> tuple[str, str] | None:
     return "Invalid", f'{text}"unapproved", {_SEE}'
 
 
-def _approval_faults(crd: Object, old: Object | None) -> Iterator[FieldError]:
+def _approval_errors(crd: Object, old: Object | None) -> Iterator[FieldError]:
     state = approval(crd)
     if state is None or (old is not None and (known := approval(old)) is not None and known[0] == state[0]):
         return

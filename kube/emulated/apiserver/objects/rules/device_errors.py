@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.device_selectors import selector_faults
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.objects.rules.device_selectors import selector_errors
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -31,7 +31,7 @@ _IDENTIFIER_TEXT = (
 )
 
 
-def label_faults(path: str, text: str) -> list[FieldError]:
+def label_errors(path: str, text: str) -> list[FieldError]:
     """A name that must be an RFC 1123 label."""
     return checks.bads(path, text, names.label_texts(text))
 
@@ -64,33 +64,33 @@ def request_names(devices: Part) -> dict[str, Collection[str]]:
     }
 
 
-def claim_spec_faults(spec: Part, path: str, *, shares: bool, stored: bool = False) -> Iterator[FieldError]:
+def claim_spec_errors(spec: Part, path: str, *, shares: bool, stored: bool = False) -> Iterator[FieldError]:
     """The spec of a ResourceClaim; ``stored``: what was taken before is not measured again; ``shares`` as in
-    ``selector_faults``."""
+    ``selector_errors``."""
     devices, here = checks.part_of(spec, "devices"), f"{path}.devices"
     known = request_names(devices)
     requests = checks.items(devices, "requests")
-    yield from each(requests, f"{here}.requests", partial(_request_faults, shares=shares), MOST)
+    yield from each(requests, f"{here}.requests", partial(_request_errors, shares=shares), MOST)
     yield from repeated(requests, f"{here}.requests", "name")
     constraints = checks.items(devices, "constraints")
-    yield from each(constraints, f"{here}.constraints", lambda part, at: _constraint_faults(part, at, known), MOST)
+    yield from each(constraints, f"{here}.constraints", lambda part, at: _constraint_errors(part, at, known), MOST)
 
     def configuration(part: Part, at: str) -> Iterator[FieldError]:
-        yield from reference_faults(checks.items(part, "requests"), f"{at}.requests", known)
-        yield from configuration_faults(part, at, stored=stored)
+        yield from reference_errors(checks.items(part, "requests"), f"{at}.requests", known)
+        yield from configuration_errors(part, at, stored=stored)
 
     yield from each(checks.items(devices, "config"), f"{here}.config", configuration, MOST)
 
 
-def _request_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
-    yield from label_faults(f"{path}.name", request.get("name", ""))
+def _request_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
+    yield from label_errors(f"{path}.name", request.get("name", ""))
     alternatives, exactly = checks.items(request, "firstAvailable"), request.get("exactly")
     if alternatives:
         here = f"{path}.firstAvailable"
-        yield from each(alternatives, here, partial(_alternative_faults, shares=shares), _MOST_ALTERNATIVES)
+        yield from each(alternatives, here, partial(_alternative_errors, shares=shares), _MOST_ALTERNATIVES)
         yield from repeated(alternatives, here, "name")
     if exactly is not None:
-        yield from _wanted_faults(exactly, f"{path}.exactly", shares=shares)
+        yield from _wanted_errors(exactly, f"{path}.exactly", shares=shares)
     text = "exactly one of `exactly` or `firstAvailable` is required"
     if not alternatives and exactly is None:
         yield refusals.required(path, text)
@@ -98,19 +98,19 @@ def _request_faults(request: Part, path: str, *, shares: bool) -> Iterator[Field
         yield refusals.bad(path, None, f"{text}, but multiple fields are set")
 
 
-def _alternative_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
-    yield from label_faults(f"{path}.name", request.get("name", ""))
-    yield from _wanted_faults(request, path, shares=shares)
+def _alternative_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
+    yield from label_errors(f"{path}.name", request.get("name", ""))
+    yield from _wanted_errors(request, path, shares=shares)
 
 
-def _wanted_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
+def _wanted_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
     """Of which class, and how many."""
     name = request.get("deviceClassName", "")
     if not name:
         yield refusals.required(f"{path}.deviceClassName")
     else:
-        yield from names.subdomain_faults(f"{path}.deviceClassName", name)
-    yield from selectors_faults(checks.items(request, "selectors"), f"{path}.selectors", shares=shares)
+        yield from names.subdomain_errors(f"{path}.deviceClassName", name)
+    yield from selectors_errors(checks.items(request, "selectors"), f"{path}.selectors", shares=shares)
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count != 0:
         yield refusals.bad(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
@@ -118,14 +118,14 @@ def _wanted_faults(request: Part, path: str, *, shares: bool) -> Iterator[FieldE
         yield refusals.bad(f"{path}.count", count, "must be greater than zero")
     elif mode not in _MODES:
         yield refusals.unsupported(f"{path}.allocationMode", mode, _MODES)
-    yield from each(checks.items(request, "tolerations"), f"{path}.tolerations", _toleration_faults)
+    yield from each(checks.items(request, "tolerations"), f"{path}.tolerations", _toleration_errors)
 
 
-def _toleration_faults(toleration: Part, path: str) -> Iterator[FieldError]:
+def _toleration_errors(toleration: Part, path: str) -> Iterator[FieldError]:
     """validateDeviceToleration: tolerations are judged whether or not taints are looked at."""
     key, operator, value, effect = (toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
     if key:
-        yield from names.qualified_faults(f"{path}.key", key)
+        yield from names.qualified_errors(f"{path}.key", key)
     if operator == "Exists" and value:
         yield refusals.bad(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
@@ -138,54 +138,54 @@ def _toleration_faults(toleration: Part, path: str) -> Iterator[FieldError]:
         yield refusals.unsupported(f"{path}.effect", effect, _EFFECTS)
 
 
-def selectors_faults(selectors: Sequence[Part], path: str, *, shares: bool) -> Iterator[FieldError]:
-    """Expressions over a device; ``shares`` as in ``selector_faults``."""
-    yield from each(selectors, path, partial(selector_faults, shares=shares), MOST)
+def selectors_errors(selectors: Sequence[Part], path: str, *, shares: bool) -> Iterator[FieldError]:
+    """Expressions over a device; ``shares`` as in ``selector_errors``."""
+    yield from each(selectors, path, partial(selector_errors, shares=shares), MOST)
 
 
-def _constraint_faults(constraint: Part, path: str, known: RequestNames) -> Iterator[FieldError]:
-    yield from reference_faults(checks.items(constraint, "requests"), f"{path}.requests", known)
+def _constraint_errors(constraint: Part, path: str, known: RequestNames) -> Iterator[FieldError]:
+    yield from reference_errors(checks.items(constraint, "requests"), f"{path}.requests", known)
     attribute, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
     if attribute is not None:
-        yield from _full_name_faults(attribute, f"{path}.matchAttribute")
+        yield from _full_name_errors(attribute, f"{path}.matchAttribute")
     elif distinct is not None:
-        yield from _full_name_faults(distinct, f"{path}.distinctAttribute")
+        yield from _full_name_errors(distinct, f"{path}.distinctAttribute")
     else:
         yield refusals.required(f"{path}.matchAttribute")
 
 
-def reference_faults(given: Sequence[str], path: str, known: RequestNames) -> Iterator[FieldError]:
+def reference_errors(given: Sequence[str], path: str, known: RequestNames) -> Iterator[FieldError]:
     """Names of requests in the claim."""
     for index, name in enumerate(given):
-        yield from request_reference_faults(name or "", f"{path}[{index}]", known)
+        yield from request_reference_errors(name or "", f"{path}[{index}]", known)
     if len(given) > MOST:
         yield checks.too_many(path, len(given), MOST)
     yield from repeated([name or "" for name in given], path)
 
 
-def request_reference_faults(name: str, path: str, known: RequestNames) -> Iterator[FieldError]:
+def request_reference_errors(name: str, path: str, known: RequestNames) -> Iterator[FieldError]:
     """The name of one request, or of one of its alternatives."""
     first, *rest = name.split("/")
     if len(rest) > 1:
         yield refusals.bad(path, name, _REFERENCE)
         return
     for part in (first, *rest):
-        yield from label_faults(path, part)
+        yield from label_errors(path, part)
     if first not in known or (rest and rest[0] not in known[first]):
         yield refusals.bad(path, name, _REFERENCE)
 
 
-def configuration_faults(config: Part, path: str, *, stored: bool = False) -> Iterator[FieldError]:
+def configuration_errors(config: Part, path: str, *, stored: bool = False) -> Iterator[FieldError]:
     """What a driver is told."""
     opaque, path = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
         yield refusals.required(path)
         return
-    yield from driver_name_faults(opaque.get("driver", ""), f"{path}.driver")
-    yield from raw_faults(opaque.get("parameters"), f"{path}.parameters", stored=stored)
+    yield from driver_name_errors(opaque.get("driver", ""), f"{path}.driver")
+    yield from raw_errors(opaque.get("parameters"), f"{path}.parameters", stored=stored)
 
 
-def raw_faults(value: Any, path: str, *, stored: bool = False) -> Iterator[FieldError]:
+def raw_errors(value: Any, path: str, *, stored: bool = False) -> Iterator[FieldError]:
     """Data of a driver's own: an object."""
     if value is None:
         yield refusals.required(path)
@@ -195,38 +195,38 @@ def raw_faults(value: Any, path: str, *, stored: bool = False) -> Iterator[Field
         yield refusals.bad(path, "<value omitted>", "must be a valid JSON object")
 
 
-def attribute_name_faults(name: str, path: str) -> Iterator[FieldError]:
+def attribute_name_errors(name: str, path: str) -> Iterator[FieldError]:
     """The name of an attribute or a capacity: ``example.com/model`` or ``model``."""
     parts = name.split("/")
     if not name:
         yield refusals.required(path, "name required")
     elif len(parts) == 1:
-        yield from _identifier_faults(name, path)
+        yield from _identifier_errors(name, path)
     elif len(parts) == 2:
         if not parts[0]:
             yield refusals.required(path, "the domain must not be empty")
         else:
-            yield from driver_name_faults(parts[0], path)
+            yield from driver_name_errors(parts[0], path)
         if not parts[1]:
             yield refusals.required(path, "the name must not be empty")
         else:
-            yield from _identifier_faults(parts[1], path)
+            yield from _identifier_errors(parts[1], path)
 
 
-def _full_name_faults(name: str, path: str) -> Iterator[FieldError]:
-    yield from attribute_name_faults(name, path)
+def _full_name_errors(name: str, path: str) -> Iterator[FieldError]:
+    yield from attribute_name_errors(name, path)
     if name and "/" not in name:
         yield refusals.bad(path, name, "must include a domain")
 
 
-def _identifier_faults(text: str, path: str) -> Iterator[FieldError]:
+def _identifier_errors(text: str, path: str) -> Iterator[FieldError]:
     if len(text.encode()) > _LONGEST_IDENTIFIER:
         yield checks.too_long(path, _LONGEST_IDENTIFIER)
     if not re.fullmatch(_IDENTIFIER, text):
         yield refusals.bad(path, text, _IDENTIFIER_TEXT)
 
 
-def pool_name_faults(name: str, path: str) -> Iterator[FieldError]:
+def pool_name_errors(name: str, path: str) -> Iterator[FieldError]:
     """The name of a pool: parts divided by ``/``."""
     if not name:
         yield refusals.required(path)
@@ -234,4 +234,4 @@ def pool_name_faults(name: str, path: str) -> Iterator[FieldError]:
     if len(name.encode()) > 253:
         yield checks.too_long(path, 253)
     for part in name.split("/"):
-        yield from names.subdomain_faults(path, part)
+        yield from names.subdomain_errors(path, part)

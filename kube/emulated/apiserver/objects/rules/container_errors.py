@@ -9,16 +9,16 @@ from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
-from mews.kube.emulated.apiserver.objects.rules.disk_source_faults import needed
+from mews.kube.emulated.apiserver.objects.rules.disk_source_errors import needed
 from mews.kube.emulated.apiserver.objects.rules.field_references import (
     IN_ENVIRONMENT,
-    field_reference_faults,
-    resource_reference_faults,
+    field_reference_errors,
+    resource_reference_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
-from mews.kube.emulated.apiserver.objects.rules.restart_faults import file_key_faults, restart_faults
-from mews.kube.emulated.apiserver.objects.rules.security_faults import container_security_faults
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import resource_errors
+from mews.kube.emulated.apiserver.objects.rules.restart_errors import file_key_errors, restart_errors
+from mews.kube.emulated.apiserver.objects.rules.security_errors import container_security_errors
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import descending
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -42,20 +42,20 @@ BETWEEN_PORTS = "must be between 1 and 65535, inclusive"
 _FOR_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-def container_faults(
+def container_errors(
     container: Part, path: str, pod: Part, volumes: Mapping[str, Part], *, initial: bool, names_before: Collection[str]
 ) -> Iterator[FieldError]:
     """All that is wrong with a container; ``initial``: it is one of those that run before the others."""
-    yield from _common_faults(container, path, pod, volumes)
+    yield from _common_errors(container, path, pod, volumes)
     name, policy = container.get("name", ""), container.get("restartPolicy")
     if initial and policy is not None and "restartPolicyRules" not in container:
         yield from checks.option(f"{path}.restartPolicy", policy, ("Always",))
     if not initial or "restartPolicyRules" in container:
-        yield from restart_faults(container, path, initial=initial)
+        yield from restart_errors(container, path, initial=initial)
     if name in names_before:
         yield refusals.duplicate(f"{path}.name", name)
     if initial:
-        yield from _host_port_faults((container,), path.rpartition("[")[0])
+        yield from _host_port_errors((container,), path.rpartition("[")[0])
     if initial and policy != "Always":
         for part in ("lifecycle", *_PROBES):
             if container.get(part) is not None:
@@ -64,15 +64,15 @@ def container_faults(
     lifecycle, grace_s = container.get("lifecycle") or {}, pod.get("terminationGracePeriodSeconds", 30)
     for part in ("postStart", "preStop"):
         if lifecycle.get(part) is not None:
-            yield from _handler_faults(lifecycle[part], f"{path}.lifecycle.{part}", grace_s)
-    yield from _probe_faults(container, path, grace_s)
+            yield from _handler_errors(lifecycle[part], f"{path}.lifecycle.{part}", grace_s)
+    yield from _probe_errors(container, path, grace_s)
 
 
 _NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", *_PROBES, "lifecycle", "restartPolicy", "restartPolicyRules")
 _FORBIDDEN_THERE = "cannot be set for an Ephemeral Container"
 
 
-def ephemeral_container_faults(
+def ephemeral_container_errors(
     container: Part,
     path: str,
     pod: Part,
@@ -82,7 +82,7 @@ def ephemeral_container_faults(
     others: Collection[str],
 ) -> Iterator[FieldError]:
     """What is wrong with a container that is added to a running pod."""
-    yield from _common_faults(container, path, pod, volumes)
+    yield from _common_errors(container, path, pod, volumes)
     name, target = container.get("name", ""), container.get("targetContainerName", "")
     if name in names_before:
         yield refusals.duplicate(f"{path}.name", name)
@@ -97,7 +97,7 @@ def ephemeral_container_faults(
                 yield refusals.forbidden_field(f"{path}.volumeMounts[{index}].{field}", _FORBIDDEN_THERE)
 
 
-def _common_faults(container: Part, path: str, pod: Part, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
+def _common_errors(container: Part, path: str, pod: Part, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
     name, termination = container.get("name", ""), container.get("terminationMessagePolicy", "")
     yield from checks.label(f"{path}.name", name) if name else [refusals.required(f"{path}.name")]
     if not container.get("image"):
@@ -106,27 +106,27 @@ def _common_faults(container: Part, path: str, pod: Part, volumes: Mapping[str, 
         yield refusals.required(f"{path}.terminationMessagePolicy")
     elif termination not in _TERMINATION_POLICIES:
         yield refusals.unsupported(f"{path}.terminationMessagePolicy", termination, _TERMINATION_POLICIES)
-    yield from _port_faults(items(container, "ports"), f"{path}.ports")
+    yield from _port_errors(items(container, "ports"), f"{path}.ports")
     for index, variable in enumerate(items(container, "env")):
-        yield from _variable_faults(variable, f"{path}.env[{index}]")
-    yield from _source_faults(items(container, "envFrom"), f"{path}.envFrom")
-    yield from _mount_faults(container, f"{path}.volumeMounts", volumes)
-    yield from _device_faults(container, f"{path}.volumeDevices", volumes)
+        yield from _variable_errors(variable, f"{path}.env[{index}]")
+    yield from _source_errors(items(container, "envFrom"), f"{path}.envFrom")
+    yield from _mount_errors(container, f"{path}.volumeMounts", volumes)
+    yield from _device_errors(container, f"{path}.volumeDevices", volumes)
     policy = container.get("imagePullPolicy", "")
     if not policy:
         yield refusals.required(f"{path}.imagePullPolicy")
     else:
         yield from checks.option(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
     claims = [claim.get("name", "") for claim in items(pod, "resourceClaims")]
-    yield from resource_faults(container.get("resources") or {}, f"{path}.resources", claims)
-    yield from _resize_faults(items(container, "resizePolicy"), f"{path}.resizePolicy", pod.get("restartPolicy", ""))
+    yield from resource_errors(container.get("resources") or {}, f"{path}.resources", claims)
+    yield from _resize_errors(items(container, "resizePolicy"), f"{path}.resizePolicy", pod.get("restartPolicy", ""))
     host_users = pod.get("hostUsers") is not False
-    yield from container_security_faults(
+    yield from container_security_errors(
         container.get("securityContext"), f"{path}.securityContext", host_users=host_users
     )
 
 
-def _host_port_faults(containers: Sequence[Part], path: str) -> Iterator[FieldError]:
+def _host_port_errors(containers: Sequence[Part], path: str) -> Iterator[FieldError]:
     """Ports of the node that are asked for twice."""
     seen: set[str] = set()
     for number, container in enumerate(containers):
@@ -140,17 +140,17 @@ def _host_port_faults(containers: Sequence[Part], path: str) -> Iterator[FieldEr
             seen.add(key)
 
 
-def host_port_faults(pod: Part, path: str) -> Iterator[FieldError]:
+def host_port_errors(pod: Part, path: str) -> Iterator[FieldError]:
     """The same among all containers."""
-    return _host_port_faults(items(pod, "containers"), path)
+    return _host_port_errors(items(pod, "containers"), path)
 
 
-def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
+def _port_errors(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     seen = set()
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name", "")
         if name:
-            wrong = list(port_name_faults(f"{here}.name", name))
+            wrong = list(port_name_errors(f"{here}.name", name))
             yield from wrong
             if not wrong and name in seen:
                 yield refusals.duplicate(f"{here}.name", name)
@@ -166,7 +166,7 @@ def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fiel
             yield refusals.unsupported(f"{here}.protocol", port.get("protocol", ""), _PROTOCOLS)
 
 
-def port_name_faults(path: str, name: str) -> Iterator[FieldError]:
+def port_name_errors(path: str, name: str) -> Iterator[FieldError]:
     """What is wrong with the name of a port (RFC 6335)."""
     if len(name) > 15:
         yield refusals.bad(path, name, "must be no more than 15 characters")
@@ -180,7 +180,7 @@ def port_name_faults(path: str, name: str) -> Iterator[FieldError]:
         yield refusals.bad(path, name, "must not begin or end with a hyphen")
 
 
-def _variable_faults(variable: Part, path: str) -> Iterator[FieldError]:
+def _variable_errors(variable: Part, path: str) -> Iterator[FieldError]:
     # The order of validateEnv: the name, then each source, and only then how many sources there are. A variable may be
     # wrong in several of these ways at once and is reported for each.
     name = variable.get("name", "")
@@ -192,14 +192,14 @@ def _variable_faults(variable: Part, path: str) -> Iterator[FieldError]:
     if source is None:
         return
     if source.get("fieldRef") is not None:
-        yield from field_reference_faults(source["fieldRef"], f"{here}.fieldRef", IN_ENVIRONMENT)
+        yield from field_reference_errors(source["fieldRef"], f"{here}.fieldRef", IN_ENVIRONMENT)
     if source.get("resourceFieldRef") is not None:
-        yield from resource_reference_faults(source["resourceFieldRef"], f"{here}.resourceFieldRef", named=False)
+        yield from resource_reference_errors(source["resourceFieldRef"], f"{here}.resourceFieldRef", named=False)
     if source.get("fileKeyRef") is not None:
-        yield from file_key_faults(source["fileKeyRef"], f"{here}.fileKeyRef")
+        yield from file_key_errors(source["fileKeyRef"], f"{here}.fileKeyRef")
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if source.get(kind) is not None:
-            yield from _key_faults(source[kind], f"{here}.{kind}")
+            yield from _key_errors(source[kind], f"{here}.{kind}")
     if not source:
         text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         yield refusals.bad(here, "", text)
@@ -209,8 +209,8 @@ def _variable_faults(variable: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(here, "", "may not have more than one field specified at a time")
 
 
-def _key_faults(reference: Part, path: str) -> Iterator[FieldError]:
-    yield from names.subdomain_faults(f"{path}.name", reference.get("name", ""))
+def _key_errors(reference: Part, path: str) -> Iterator[FieldError]:
+    yield from names.subdomain_errors(f"{path}.name", reference.get("name", ""))
     key = reference.get("key", "")
     if not key:
         yield refusals.required(f"{path}.key")
@@ -243,7 +243,7 @@ def _is_config_key(key: str) -> bool:
     return not any(config_key_texts(key))
 
 
-def _source_faults(sources: Sequence[Part], path: str) -> Iterator[FieldError]:
+def _source_errors(sources: Sequence[Part], path: str) -> Iterator[FieldError]:
     for index, source in enumerate(sources):
         here, prefix = f"{path}[{index}]", source.get("prefix", "")
         if prefix and not re.fullmatch("[ -<>-~]+", prefix):
@@ -260,7 +260,7 @@ def _source_faults(sources: Sequence[Part], path: str) -> Iterator[FieldError]:
             yield refusals.bad(path, "", "may not have more than one field specified at a time")
 
 
-def _mount_faults(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
+def _mount_errors(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
     seen: set[str] = set()
     devices = {device.get("name", ""): device.get("devicePath", "") for device in items(container, "volumeDevices")}
     for index, mount in enumerate(items(container, "volumeMounts")):
@@ -279,10 +279,10 @@ def _mount_faults(container: Part, path: str, volumes: Mapping[str, Part]) -> It
         if place in devices.values():
             text = "must not already exist as a path in volumeDevices"
             yield refusals.bad(f"{here}.mountPath", place, text)
-        yield from _mount_option_faults(mount, path, here, container)
+        yield from _mount_option_errors(mount, path, here, container)
 
 
-def _mount_option_faults(mount: Part, path: str, here: str, container: Part) -> Iterator[FieldError]:
+def _mount_option_errors(mount: Part, path: str, here: str, container: Part) -> Iterator[FieldError]:
     """Upstream complains of these at the list, not at its item."""
     part, expression, propagation = (mount.get(name) for name in ("subPath", "subPathExpr", "mountPropagation"))
     if part:
@@ -308,7 +308,7 @@ def _mount_option_faults(mount: Part, path: str, here: str, container: Part) -> 
             yield refusals.forbidden_field(f"{path}.recursiveReadOnly", text)
 
 
-def _device_faults(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
+def _device_errors(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
     seen: set[str] = set()
     paths: set[str] = set()
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in items(container, "volumeMounts")}
@@ -324,7 +324,7 @@ def _device_faults(container: Part, path: str, volumes: Mapping[str, Part]) -> I
         elif not {"persistentVolumeClaim", "ephemeral"} & set(volume):
             text = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             yield refusals.bad(f"{here}.name", name, text)
-        yield from _device_path_faults(place, f"{here}.devicePath", paths)
+        yield from _device_path_errors(place, f"{here}.devicePath", paths)
         if name in mounts:
             yield refusals.bad(f"{here}.name", name, "must not already exist in volumeMounts")
         if place in mounts.values():
@@ -332,7 +332,7 @@ def _device_faults(container: Part, path: str, volumes: Mapping[str, Part]) -> I
         seen |= {name} - {""}
 
 
-def _device_path_faults(place: str, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _device_path_errors(place: str, path: str, seen: set[str]) -> Iterator[FieldError]:
     if not place:
         yield refusals.required(path)
     if place in seen:
@@ -343,7 +343,7 @@ def _device_path_faults(place: str, path: str, seen: set[str]) -> Iterator[Field
         seen.add(place)
 
 
-def _resize_faults(policies: Sequence[Part], path: str, restart: str) -> Iterator[FieldError]:
+def _resize_errors(policies: Sequence[Part], path: str, restart: str) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         name, way = policy.get("resourceName", ""), policy.get("restartPolicy", "")
@@ -356,12 +356,12 @@ def _resize_faults(policies: Sequence[Part], path: str, restart: str) -> Iterato
             yield refusals.bad(path, way, "must be 'NotRequired' when `restartPolicy` is 'Never'")
 
 
-def _probe_faults(container: Part, path: str, grace_s: int) -> Iterator[FieldError]:
+def _probe_errors(container: Part, path: str, grace_s: int) -> Iterator[FieldError]:
     for name in _PROBES:
         probe, here = container.get(name), f"{path}.{name}"
         if probe is None:
             continue
-        yield from _handler_faults(probe, here, grace_s)
+        yield from _handler_errors(probe, here, grace_s)
         for number in _PROBE_NUMBERS:
             yield from checks.not_negative(f"{here}.{number}", probe.get(number))
         own_grace_s = probe.get("terminationGracePeriodSeconds")
@@ -374,7 +374,7 @@ def _probe_faults(container: Part, path: str, grace_s: int) -> Iterator[FieldErr
             yield refusals.bad(f"{here}.terminationGracePeriodSeconds", own_grace_s, text)
 
 
-def _handler_faults(handler: Part, path: str, grace_s: int) -> Iterator[FieldError]:
+def _handler_errors(handler: Part, path: str, grace_s: int) -> Iterator[FieldError]:
     given = [name for name in _HANDLERS if handler.get(name) is not None]
     if not given:
         yield refusals.required(path, "must specify a handler type")
@@ -393,17 +393,17 @@ def _handler_faults(handler: Part, path: str, grace_s: int) -> Iterator[FieldErr
                     text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
                     yield refusals.bad(here, seconds, text)
         else:
-            yield from _address_faults(name, content, here)
+            yield from _address_errors(name, content, here)
 
 
-def _address_faults(name: str, content: Part, path: str) -> Iterator[FieldError]:
+def _address_errors(name: str, content: Part, path: str) -> Iterator[FieldError]:
     if name == "httpGet":
         yield from needed(content, path, "path")
     port = content.get("port", 0)
     if isinstance(port, int):
         yield from checks.port(f"{path}.port", port)
     else:
-        yield from port_name_faults(f"{path}.port", port)
+        yield from port_name_errors(f"{path}.port", port)
     if name == "httpGet":
         yield from checks.option(f"{path}.scheme", content.get("scheme", ""), ("HTTP", "HTTPS"))
         for header in items(content, "httpHeaders"):

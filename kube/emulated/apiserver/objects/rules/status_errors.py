@@ -34,7 +34,7 @@ _DAEMONS = (
 )  # fmt: skip
 
 
-def _count_faults(new: Object, form: str) -> list[FieldError]:
+def _count_errors(new: Object, form: str) -> list[FieldError]:
     counts, bounded, more_than_ready = _COUNTS[form]
     status, found = new.get("status") or {}, list[FieldError]()
     for name in counts:
@@ -48,7 +48,7 @@ def _count_faults(new: Object, form: str) -> list[FieldError]:
     return found
 
 
-def _collision_faults(new: Object, old: Object) -> list[FieldError]:
+def _collision_errors(new: Object, old: Object) -> list[FieldError]:
     """Collisions are counted, and no count is taken back."""
     count, before = ((obj.get("status") or {}).get("collisionCount") for obj in (new, old))
     if before is None or (count is not None and count >= before):
@@ -56,30 +56,30 @@ def _collision_faults(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("status.collisionCount", count or 0, "cannot be decremented")]
 
 
-def deployment_status_faults(new: Object, old: Object) -> list[FieldError]:
+def deployment_status_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a Deployment's."""
-    return [*_count_faults(new, "DeploymentStatus"), *_collision_faults(new, old)]
+    return [*_count_errors(new, "DeploymentStatus"), *_collision_errors(new, old)]
 
 
-def replica_set_status_faults(new: Object, _: Object) -> list[FieldError]:
+def replica_set_status_errors(new: Object, _: Object) -> list[FieldError]:
     """What is wrong with a ReplicaSet's or a ReplicationController's."""
-    return _count_faults(new, "ReplicaSetStatus")
+    return _count_errors(new, "ReplicaSetStatus")
 
 
-def stateful_set_status_faults(new: Object, old: Object) -> list[FieldError]:
+def stateful_set_status_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a StatefulSet's."""
-    return [*_count_faults(new, "StatefulSetStatus"), *_collision_faults(new, old)]
+    return [*_count_errors(new, "StatefulSetStatus"), *_collision_errors(new, old)]
 
 
-def daemon_set_status_faults(new: Object, old: Object) -> list[FieldError]:
+def daemon_set_status_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a DaemonSet's."""
     status, found = new.get("status") or {}, list[FieldError]()
     for name in _DAEMONS:
         found += checks.not_negative(f"status.{name}", status.get(name))
-    return [*found, *_collision_faults(new, old)]
+    return [*found, *_collision_errors(new, old)]
 
 
-def policy_status_faults(new: Object, _: Object) -> list[FieldError]:
+def policy_status_errors(new: Object, _: Object) -> list[FieldError]:
     """What is wrong with that of an admission policy: what its types were checked for, and its conditions."""
     status, found = new.get("status") or {}, list[FieldError]()
     for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):

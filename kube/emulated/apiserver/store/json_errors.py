@@ -12,7 +12,7 @@ _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _LITERALS = ("true", "false", "null")
 
 
-class _Fault(Exception):
+class _Error(Exception):
     """In the decoder's words."""
 
 
@@ -25,13 +25,13 @@ class _Scanner:
         while self._at < len(self._text) and self._text[self._at] in _SPACE:
             self._at += 1
         if self._at >= len(self._text):
-            raise _Fault(CUT)
+            raise _Error(CUT)
         return self._text[self._at]
 
-    def _unexpected(self, place: str) -> _Fault:
+    def _unexpected(self, place: str) -> _Error:
         if self._at >= len(self._text):
-            return _Fault(CUT)
-        return _Fault(f"invalid character {_quoted(self._text[self._at])} {place}")
+            return _Error(CUT)
+        return _Error(f"invalid character {_quoted(self._text[self._at])} {place}")
 
     def document(self) -> None:
         self.value()
@@ -91,7 +91,7 @@ class _Scanner:
             end = len(self._text)
             control = next((i for i in range(self._at + 1, end) if self._text[i] < " "), None)
             if control is None:
-                raise _Fault(CUT)
+                raise _Error(CUT)
             self._at = control
             raise self._unexpected("in string literal")
         self._at = found.end()
@@ -110,7 +110,7 @@ class _Scanner:
             raise self._unexpected("looking for beginning of value")
         for index, letter in enumerate(word):
             if self._at + index >= len(self._text):  # the decoder pretends that a space comes after the end
-                raise _Fault(f"invalid character ' ' in literal {word} (expecting {_quoted(letter)})")
+                raise _Error(f"invalid character ' ' in literal {word} (expecting {_quoted(letter)})")
             if self._text[self._at + index] != letter:
                 self._at += index
                 raise self._unexpected(f"in literal {word} (expecting {_quoted(letter)})")
@@ -123,13 +123,13 @@ def _quoted(char: str) -> str:
     return escapes.get(char, f"'{char}'" if char.isprintable() else f"'\\x{ord(char):02x}'")
 
 
-def json_fault(raw: bytes) -> str:
+def json_error(raw: bytes) -> str:
     """What is wrong with a body that could not be read as JSON."""
     scanner = _Scanner(raw.decode("utf-8", errors="replace"))
     try:
         scanner.document()
-    except _Fault as fault:
-        return str(fault)
+    except _Error as error:
+        return str(error)
     except RecursionError:
         return "invalid character '[' exceeded max depth"
     return "invalid JSON"

@@ -14,7 +14,7 @@ Part = Mapping[str, Any]
 _MOST_VALUES = 10
 
 
-def capacity_faults(capacity: Part, path: str, *, shared: bool) -> Iterator[FieldError]:
+def capacity_errors(capacity: Part, path: str, *, shared: bool) -> Iterator[FieldError]:
     """Of one capacity of a device; ``shared``: whether the device may be given several times."""
     policy, path = capacity.get("requestPolicy"), f"{path}.requestPolicy"
     if policy is None:
@@ -30,12 +30,12 @@ def capacity_faults(capacity: Part, path: str, *, shared: bool) -> Iterator[Fiel
         if default is None:
             yield refusals.required(f"{path}.default", f"required when {kind} is defined")
         elif values:
-            yield from _values_faults(values, default, capacity["value"], f"{path}.{kind}")
+            yield from _values_errors(values, default, capacity["value"], f"{path}.{kind}")
         else:
-            yield from _span_faults(span or {}, default, capacity["value"], f"{path}.{kind}")
+            yield from _span_errors(span or {}, default, capacity["value"], f"{path}.{kind}")
 
 
-def _values_faults(values: Sequence[Any], default: Any, whole: Any, path: str) -> Iterator[FieldError]:
+def _values_errors(values: Sequence[Any], default: Any, whole: Any, path: str) -> Iterator[FieldError]:
     numbers = [parse(value) for value in values]
     for index in range(1, len(numbers)):
         if numbers[index - 1] > numbers[index]:
@@ -53,7 +53,7 @@ def _values_faults(values: Sequence[Any], default: Any, whole: Any, path: str) -
         yield refusals.bad(path, default, "default value is not valid according to the requestPolicy")
 
 
-def _span_faults(span: Part, default: Any, whole: Any, path: str) -> Iterator[FieldError]:
+def _span_errors(span: Part, default: Any, whole: Any, path: str) -> Iterator[FieldError]:
     least, most, step = (span.get(name) for name in ("min", "max", "step"))
     if least is None:
         yield refusals.required(f"{path}.min", "required when validRange is defined")
@@ -70,10 +70,10 @@ def _span_faults(span: Part, default: Any, whole: Any, path: str) -> Iterator[Fi
         if parse(default) > parse(most):
             yield refusals.bad(f"{path}.default", default, f"default is more than max: {most}")
     if step is not None:
-        yield from _step_faults(step, least, [default, *([most] if most is not None else [])], whole, f"{path}.step")
+        yield from _step_errors(step, least, [default, *([most] if most is not None else [])], whole, f"{path}.step")
 
 
-def _step_faults(step: Any, least: Any, values: Sequence[Any], whole: Any, path: str) -> Iterator[FieldError]:
+def _step_errors(step: Any, least: Any, values: Sequence[Any], whole: Any, path: str) -> Iterator[FieldError]:
     if parse(step) <= 0:
         yield refusals.bad(path, step, "must be greater than zero")
         return

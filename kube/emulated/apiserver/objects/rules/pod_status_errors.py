@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_feature_status_faults import extended_claim_faults, health_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_feature_status_errors import extended_claim_errors, health_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -19,46 +19,46 @@ _NOT_AGAIN = "may not be transitioned to non-terminated state"
 _NO_COUNT = "must be a non-negative integer"
 
 
-def pod_status_faults(new: Object, old: Object) -> list[FieldError]:
+def pod_status_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a pod's status, of which an old one tells what may stay."""
-    return list(_status_faults(part_of(new, "status"), part_of(old, "status"), new["spec"]))
+    return list(_status_errors(part_of(new, "status"), part_of(old, "status"), new["spec"]))
 
 
-def _status_faults(status: Part, before: Part, spec: Part) -> Iterator[FieldError]:
-    yield from _condition_faults(items(status, "conditions"))
+def _status_errors(status: Part, before: Part, spec: Part) -> Iterator[FieldError]:
+    yield from _condition_errors(items(status, "conditions"))
     nominated = status.get("nominatedNodeName", "")
     if nominated and nominated != before.get("nominatedNodeName", ""):
-        yield from names.subdomain_faults("status.nominatedNodeName", nominated)
+        yield from names.subdomain_errors("status.nominatedNodeName", nominated)
     if status.get("observedGeneration", 0) < 0:
         yield refusals.bad("status.observedGeneration", status["observedGeneration"], _NO_COUNT)
     yield from checks.fixed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
     for name in _LISTS:
-        yield from _transition_faults(items(status, name), items(before, name), name, spec)
-    yield from _claim_faults(items(status, "resourceClaimStatuses"), spec)
-    yield from extended_claim_faults(status, spec)
+        yield from _transition_errors(items(status, name), items(before, name), name, spec)
+    yield from _claim_errors(items(status, "resourceClaimStatuses"), spec)
+    yield from extended_claim_errors(status, spec)
     for name in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
-        yield from health_faults(items(status, name), f"status.{name}", ephemeral=name.startswith("ephemeral"))
-    yield from _address_faults("podIPs", _pod_addresses(status), _pod_addresses(before))
+        yield from health_errors(items(status, name), f"status.{name}", ephemeral=name.startswith("ephemeral"))
+    yield from _address_errors("podIPs", _pod_addresses(status), _pod_addresses(before))
     hosts = _addresses(status, "hostIPs")
     if hosts and status.get("hostIP", "") != hosts[0]:
         yield refusals.bad("status.hostIPs[0].ip", hosts[0], "must be equal to `hostIP`")
-    yield from _address_faults("hostIPs", hosts, _addresses(before, "hostIPs"))
+    yield from _address_errors("hostIPs", hosts, _addresses(before, "hostIPs"))
     if part_of(spec, "os").get("name", "linux") == "linux":
         for name in _LISTS:
-            yield from _user_faults(items(status, name), f"status.{name}")
+            yield from _user_errors(items(status, name), f"status.{name}")
 
 
-def _condition_faults(conditions: Sequence[Part]) -> Iterator[FieldError]:
+def _condition_errors(conditions: Sequence[Part]) -> Iterator[FieldError]:
     for index, condition in enumerate(conditions):
         path, kind = f"status.conditions[{index}]", (condition or {}).get("type", "")
         generation = (condition or {}).get("observedGeneration", 0)
         if generation < 0:
             yield refusals.bad(f"{path}.observedGeneration", generation, _NO_COUNT)
         if kind not in _SYSTEM_CONDITIONS:
-            yield from names.qualified_faults(f"{path}.Type", kind)
+            yield from names.qualified_errors(f"{path}.Type", kind)
 
 
-def _transition_faults(given: Sequence[Part], before: Sequence[Part], name: str, spec: Part) -> Iterator[FieldError]:
+def _transition_errors(given: Sequence[Part], before: Sequence[Part], name: str, spec: Part) -> Iterator[FieldError]:
     """A container that has ended stays so, unless the pod's policy starts it again."""
     ended_again = {status.get("name", ""): status for status in given if status}
     for index, old in enumerate(before):
@@ -78,7 +78,7 @@ def _restarts(ended: Part, container: str, name: str, spec: Part) -> bool:
     return name == _LISTS[1] and any(each.get("name") == container for each in beside)
 
 
-def _claim_faults(given: Sequence[Part], spec: Part) -> Iterator[FieldError]:
+def _claim_errors(given: Sequence[Part], spec: Part) -> Iterator[FieldError]:
     known = [claim.get("name") for claim in items(spec, "resourceClaims")]
     seen: set[str] = set()
     for index, claim in enumerate(given):
@@ -88,7 +88,7 @@ def _claim_faults(given: Sequence[Part], spec: Part) -> Iterator[FieldError]:
             yield refusals.bad(f"{path}.name", name, text)
         generated = (claim or {}).get("resourceClaimName")
         if generated is not None:
-            yield from names.subdomain_faults(f"{path}.resourceClaimName", generated)
+            yield from names.subdomain_errors(f"{path}.resourceClaimName", generated)
         if name in seen:
             yield refusals.duplicate(f"{path}.name", name)
         seen.add(name)
@@ -104,7 +104,7 @@ def _pod_addresses(status: Part) -> list[str]:
     return [one] if one and one != (several[0] if several else "") else several
 
 
-def _address_faults(name: str, given: list[str], known: list[str]) -> Iterator[FieldError]:
+def _address_errors(name: str, given: list[str], known: list[str]) -> Iterator[FieldError]:
     path = f"status.{name}"
     for index, address in enumerate(given):
         if address not in known:
@@ -115,7 +115,7 @@ def _address_faults(name: str, given: list[str], known: list[str]) -> Iterator[F
         yield refusals.bad(path, shown, "may specify no more than one IP for each IP family")
 
 
-def _user_faults(statuses: Sequence[Part], path: str) -> Iterator[FieldError]:
+def _user_errors(statuses: Sequence[Part], path: str) -> Iterator[FieldError]:
     for index, status in enumerate(statuses):
         user, here = part_of(part_of(status or {}, "user"), "linux"), f"{path}[{index}].user.linux"
         ids = [(f"{here}.{name}", user.get(name, 0)) for name in ("uid", "gid")]

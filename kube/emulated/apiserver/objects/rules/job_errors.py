@@ -8,10 +8,10 @@ from typing import Any
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.index_lists import IndexListError, total_of
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero
-from mews.kube.emulated.apiserver.objects.rules.workload_faults import FOR_JOBS, UNMATCHED, template_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import at_least_zero
+from mews.kube.emulated.apiserver.objects.rules.workload_errors import FOR_JOBS, UNMATCHED, template_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import internal_kinds
@@ -43,26 +43,26 @@ def is_indexed(spec: Part) -> bool:
     return spec.get("completionMode") == "Indexed"
 
 
-def job_faults(job: Object) -> list[FieldError]:
+def job_errors(job: Object) -> list[FieldError]:
     """What is wrong with a Job."""
-    return [*_generated_faults(job, prefixed=True), *_own_faults(job["spec"]), *_hostname_faults(job)]
+    return [*_generated_errors(job, prefixed=True), *_own_errors(job["spec"]), *_hostname_errors(job)]
 
 
-def job_change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+def job_change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a Job that is updated: upstream looks at the spec twice."""
     if subresource:
         return []
     before = labels_of(old["spec"].get("template") or {})
-    own = list(_own_faults(new["spec"]))
+    own = list(_own_errors(new["spec"]))
     first = [
-        *_generated_faults(new, prefixed=all(label in before for label in _PREFIXED)),
+        *_generated_errors(new, prefixed=all(label in before for label in _PREFIXED)),
         *own,
-        *_hostname_faults(new),
+        *_hostname_errors(new),
     ]
-    return [*first, *own, *_fixed_faults(new["spec"], old)]
+    return [*first, *own, *_fixed_errors(new["spec"], old)]
 
 
-def _generated_faults(job: Object, *, prefixed: bool) -> Iterator[FieldError]:
+def _generated_errors(job: Object, *, prefixed: bool) -> Iterator[FieldError]:
     """A selector and labels that were not made by hand are those that the server makes."""
     spec, selector = job["spec"], job["spec"].get("selector")
     if spec.get("manualSelector") or selector is None:
@@ -78,7 +78,7 @@ def _generated_faults(job: Object, *, prefixed: bool) -> Iterator[FieldError]:
             yield refusals.required(path, f"must be '{value}'")
         elif labels[label] != value:
             yield refusals.bad(path, dict(sorted(labels.items())), f"must be '{value}'")
-    if not any(selector_faults(selector, "")) and not match_expressions(selector, wanted):
+    if not any(selector_errors(selector, "")) and not match_expressions(selector, wanted):
         yield refusals.bad("spec.selector", shown_selector(selector), "`selector` not auto-generated")
 
 
@@ -92,7 +92,7 @@ def shown_selector(selector: Part) -> dict[str, Any]:
     return found
 
 
-def _hostname_faults(job: Object) -> Iterator[FieldError]:
+def _hostname_errors(job: Object) -> Iterator[FieldError]:
     spec, name = job["spec"], job["metadata"].get("name", "")
     completions = spec.get("completions") or 0
     if is_indexed(spec) and completions > 0:
@@ -102,24 +102,24 @@ def _hostname_faults(job: Object) -> Iterator[FieldError]:
             yield refusals.bad("metadata.name", name, text)
 
 
-def _own_faults(spec: Part) -> Iterator[FieldError]:
+def _own_errors(spec: Part) -> Iterator[FieldError]:
     """Of the spec of a Job: what holds in a template of a CronJob too, and the selector."""
-    yield from job_spec_faults(spec, "spec")
+    yield from job_spec_errors(spec, "spec")
     selector, labels = spec.get("selector"), labels_of(spec.get("template") or {})
     if selector is None:
         yield refusals.required("spec.selector")
     else:
-        yield from selector_faults(selector, "spec.selector")
-        if any(selector_faults(selector, "")):
+        yield from selector_errors(selector, "spec.selector")
+        if any(selector_errors(selector, "")):
             return
     if selector is None or not match_expressions(selector, labels):
         yield refusals.bad("spec.template.metadata.labels", dict(sorted(labels.items())) or None, UNMATCHED)
 
 
-def job_template_faults(template: Part, path: str) -> Iterator[FieldError]:
+def job_template_errors(template: Part, path: str) -> Iterator[FieldError]:
     """The Jobs of a CronJob, whose selectors are always generated."""
     spec = template.get("spec") or {}
-    yield from job_spec_faults(spec, f"{path}.spec")
+    yield from job_spec_errors(spec, f"{path}.spec")
     if spec.get("selector") is not None:
         text = "`selector` will be auto-generated"
         yield refusals.bad(f"{path}.spec.selector", shown_selector(spec["selector"]), text)
@@ -127,7 +127,7 @@ def job_template_faults(template: Part, path: str) -> Iterator[FieldError]:
         yield refusals.unsupported(f"{path}.spec.manualSelector", True, ("nil", "false"))
 
 
-def job_spec_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def job_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
     """Of the spec of a Job all but its selector."""
     for name in _COUNTS:
         yield from at_least_zero(f"{path}.{name}", spec.get(name))
@@ -138,20 +138,20 @@ def job_spec_faults(spec: Part, path: str) -> Iterator[FieldError]:
             yield checks.too_long(f"{path}.managedBy", _MANAGER)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield refusals.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
-    yield from _mode_faults(spec, path)
+    yield from _mode_errors(spec, path)
     if spec.get("podFailurePolicy") is not None:
-        yield from _failure_policy_faults(spec, f"{path}.podFailurePolicy")
+        yield from _failure_policy_errors(spec, f"{path}.podFailurePolicy")
     if spec.get("successPolicy") is not None:
-        yield from _success_policy_faults(spec, f"{path}.successPolicy")
+        yield from _success_policy_errors(spec, f"{path}.successPolicy")
     replacement = spec.get("podReplacementPolicy")
     if replacement is not None:
         allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
         yield from checks.option(f"{path}.podReplacementPolicy", replacement, allowed)
-    yield from template_faults(spec.get("template") or {}, f"{path}.template", FOR_JOBS)
-    yield from _restart_faults(spec, f"{path}.template.spec.restartPolicy")
+    yield from template_errors(spec.get("template") or {}, f"{path}.template", FOR_JOBS)
+    yield from _restart_errors(spec, f"{path}.template.spec.restartPolicy")
 
 
-def _restart_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def _restart_errors(spec: Part, path: str) -> Iterator[FieldError]:
     restart = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
     if restart == "Always":
         yield refusals.required(path, 'valid values: "OnFailure", "Never"')
@@ -161,19 +161,19 @@ def _restart_faults(spec: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(path, restart, 'only "Never" is supported when podFailurePolicy is specified')
 
 
-def _mode_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def _mode_errors(spec: Part, path: str) -> Iterator[FieldError]:
     mode = spec.get("completionMode")
     if mode is not None:
         yield from checks.option(f"{path}.completionMode", mode, _MODES)
     if mode == "Indexed":
-        yield from _indexed_faults(spec, path)
+        yield from _indexed_errors(spec, path)
     elif mode in (None, "NonIndexed"):
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if spec.get(name) is not None:
                 yield refusals.bad(f"{path}.{name}", spec[name], _NEEDS_INDEXES)
 
 
-def _indexed_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def _indexed_errors(spec: Part, path: str) -> Iterator[FieldError]:
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     failed = spec.get("maxFailedIndexes")
     if completions is None:
@@ -198,7 +198,7 @@ def _indexed_faults(spec: Part, path: str) -> Iterator[FieldError]:
             yield refusals.bad(f"{path}.{name}", value, text)
 
 
-def _failure_policy_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def _failure_policy_errors(spec: Part, path: str) -> Iterator[FieldError]:
     rules = checks.items(spec["podFailurePolicy"], "rules")
     if len(rules) > _RULES:
         yield checks.too_many(f"{path}.rules", len(rules), _RULES)
@@ -207,10 +207,10 @@ def _failure_policy_faults(spec: Part, path: str) -> Iterator[FieldError]:
         container.get("name", "") for kind in ("containers", "initContainers") for container in checks.items(pod, kind)
     ]
     for index, rule in enumerate(rules):
-        yield from _failure_rule_faults(spec, rule or {}, f"{path}.rules[{index}]", containers)
+        yield from _failure_rule_errors(spec, rule or {}, f"{path}.rules[{index}]", containers)
 
 
-def _failure_rule_faults(spec: Part, rule: Part, path: str, containers: Sequence[str]) -> Iterator[FieldError]:
+def _failure_rule_errors(spec: Part, rule: Part, path: str, containers: Sequence[str]) -> Iterator[FieldError]:
     action = rule.get("action", "")
     if not action:
         yield refusals.required(f"{path}.action", _valid(_ACTIONS))
@@ -220,8 +220,8 @@ def _failure_rule_faults(spec: Part, rule: Part, path: str, containers: Sequence
         yield from checks.option(f"{path}.action", action, _ACTIONS)
     codes, conditions = rule.get("onExitCodes"), checks.items(rule, "onPodConditions")
     if codes is not None:
-        yield from _exit_code_faults(codes, f"{path}.onExitCodes", containers)
-    yield from _pattern_faults(conditions, f"{path}.onPodConditions")
+        yield from _exit_code_errors(codes, f"{path}.onExitCodes", containers)
+    yield from _pattern_errors(conditions, f"{path}.onPodConditions")
     if codes is not None and conditions:
         text = "specifying both OnExitCodes and OnPodConditions is not supported"
         yield FieldError(path, "FieldValueInvalid", text)
@@ -234,19 +234,19 @@ def _valid(options: Sequence[str]) -> str:
     return "valid values: [" + " ".join(f'"{option}"' for option in options) + "]"
 
 
-def _pattern_faults(conditions: Sequence[Part], path: str) -> Iterator[FieldError]:
+def _pattern_errors(conditions: Sequence[Part], path: str) -> Iterator[FieldError]:
     if len(conditions) > _RULES:
         yield checks.too_many(path, len(conditions), _RULES)
     for index, pattern in enumerate(conditions):
         here, status = f"{path}[{index}]", (pattern or {}).get("status", "")
-        yield from names.qualified_faults(f"{here}.type", (pattern or {}).get("type", ""))
+        yield from names.qualified_errors(f"{here}.type", (pattern or {}).get("type", ""))
         if not status:
             yield refusals.required(f"{here}.status", _valid(_STATUSES))
         else:
             yield from checks.option(f"{here}.status", status, _STATUSES)
 
 
-def _exit_code_faults(codes: Part, path: str, containers: Sequence[str]) -> Iterator[FieldError]:
+def _exit_code_errors(codes: Part, path: str, containers: Sequence[str]) -> Iterator[FieldError]:
     operator, name, values = codes.get("operator", ""), codes.get("containerName"), codes.get("values")
     if not operator:
         yield refusals.required(f"{path}.operator", _valid(_OPERATORS))
@@ -270,7 +270,7 @@ def _exit_code_faults(codes: Part, path: str, containers: Sequence[str]) -> Iter
         yield refusals.bad(here, values, "must be ordered")
 
 
-def _success_policy_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def _success_policy_errors(spec: Part, path: str) -> Iterator[FieldError]:
     policy = spec["successPolicy"]
     rules = checks.items(policy, "rules")
     if not is_indexed(spec):
@@ -287,10 +287,10 @@ def _success_policy_faults(spec: Part, path: str) -> Iterator[FieldError]:
     if len(rules) > _RULES:
         yield checks.too_many(f"{path}.rules", len(rules), _RULES)
     for index, rule in enumerate(rules):
-        yield from _success_rule_faults(rule or {}, spec.get("completions") or 0, f"{path}.rules[{index}]")
+        yield from _success_rule_errors(rule or {}, spec.get("completions") or 0, f"{path}.rules[{index}]")
 
 
-def _success_rule_faults(rule: Part, completions: int, path: str) -> Iterator[FieldError]:
+def _success_rule_errors(rule: Part, completions: int, path: str) -> Iterator[FieldError]:
     indexes, count, total = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
     if indexes is None and count is None:
         yield refusals.required(path, "at least one of succeededCount or succeededIndexes must be specified")
@@ -299,8 +299,8 @@ def _success_rule_faults(rule: Part, completions: int, path: str) -> Iterator[Fi
             yield checks.too_long(f"{path}.succeededIndexes", _INDEXES)
         try:
             total = total_of(indexes, completions)
-        except IndexListError as fault:
-            yield refusals.bad(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {fault}")
+        except IndexListError as error:
+            yield refusals.bad(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
         return
     here = f"{path}.succeededCount"
@@ -313,7 +313,7 @@ def _success_rule_faults(rule: Part, completions: int, path: str) -> Iterator[Fi
         yield refusals.bad(here, count, text)
 
 
-def _fixed_faults(spec: Part, old: Object) -> Iterator[FieldError]:
+def _fixed_errors(spec: Part, old: Object) -> Iterator[FieldError]:
     """What of a Job may not change once it is there."""
     before = old["spec"]
     completions = spec.get("completions")

@@ -7,12 +7,12 @@ from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, clone
 from mews.kube.emulated.apiserver.objects.rules.checks import items, part_of
-from mews.kube.emulated.apiserver.objects.rules.pod_annotation_faults import (
-    annotation_change_faults,
-    annotation_faults,
+from mews.kube.emulated.apiserver.objects.rules.pod_annotation_errors import (
+    annotation_change_errors,
+    annotation_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults, toleration_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_resources import MIRROR, resize_faults, unresizable
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import spec_errors, toleration_errors
+from mews.kube.emulated.apiserver.objects.rules.pod_resources import MIRROR, resize_errors, unresizable
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import internal_kinds
@@ -30,10 +30,10 @@ _ANNOTATIONS = "metadata.annotations"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def pod_faults(pod: Object, before: Mapping[str, str] | None = None) -> list[FieldError]:
+def pod_errors(pod: Object, before: Mapping[str, str] | None = None) -> list[FieldError]:
     """What is wrong with a pod, new or changed; ``before``: the annotations of the one that is changed."""
     spec = pod["spec"]
-    found = [*annotation_faults(annotations_of(pod), spec, _ANNOTATIONS, before), *spec_faults(spec, "spec")]
+    found = [*annotation_errors(annotations_of(pod), spec, _ANNOTATIONS, before), *spec_errors(spec, "spec")]
     if not spec.get("serviceAccountName"):
         for index, volume in enumerate(items(spec, "volumes")):
             for place, source in enumerate(items(part_of(volume, "projected"), "sources")):
@@ -43,11 +43,11 @@ def pod_faults(pod: Object, before: Mapping[str, str] | None = None) -> list[Fie
                     found.append(refusals.forbidden_field(path, text))
     for name in (*_CHANGED_LISTS, "ephemeralContainers"):
         for index, container in enumerate(items(spec, name)):
-            found += _space_faults(container, f"spec.{name}[{index}].image")
+            found += _space_errors(container, f"spec.{name}[{index}].image")
     return found
 
 
-def _space_faults(container: Spec, path: str) -> list[FieldError]:
+def _space_errors(container: Spec, path: str) -> list[FieldError]:
     """What is asked of pods but not of templates, whose images others may fill in."""
     image = container.get("image", "")
     if image == image.strip():
@@ -55,7 +55,7 @@ def _space_faults(container: Spec, path: str) -> list[FieldError]:
     return [refusals.bad(path, image, "must not have leading or trailing whitespace")]
 
 
-def pod_change_faults(new: Object, old: Object) -> list[FieldError]:
+def pod_change_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with the change of a pod's spec."""
     spec, before, found = new["spec"], old["spec"], list[FieldError]()
     for name in _CHANGED_LISTS:
@@ -65,32 +65,32 @@ def pod_change_faults(new: Object, old: Object) -> list[FieldError]:
         for index, container in enumerate(items(spec, name)):
             path = f"spec.{name}[{index}].image"
             found += [] if container.get("image") else [refusals.required(path)]
-            found += _space_faults(container, path)
-    late, stop = _deadline_faults(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"))
+            found += _space_errors(container, path)
+    late, stop = _deadline_errors(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"))
     found += late
     if stop:
         return found
-    found += _toleration_faults(items(spec, "tolerations"), items(before, "tolerations"))
-    found += _gate_faults(items(spec, "schedulingGates"), items(before, "schedulingGates"))
-    return found + ([] if spec == before else [*_fixed_faults(spec, before)])
+    found += _toleration_errors(items(spec, "tolerations"), items(before, "tolerations"))
+    found += _gate_errors(items(spec, "schedulingGates"), items(before, "schedulingGates"))
+    return found + ([] if spec == before else [*_fixed_errors(spec, before)])
 
 
-def subresource_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+def subresource_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a change by PUT or PATCH of the pod, or of one of its subresources."""
     after, before = annotations_of(new), annotations_of(old)
-    own = pod_faults(new, before)
+    own = pod_errors(new, before)
     if subresource == "resize":
-        return [*unresizable(new, old)] or [*own, *resize_faults(new, old)]
-    changed = [*annotation_change_faults(after, before, _ANNOTATIONS)]
-    changed += annotation_faults(after, new["spec"], _ANNOTATIONS, before)
+        return [*unresizable(new, old)] or [*own, *resize_errors(new, old)]
+    changed = [*annotation_change_errors(after, before, _ANNOTATIONS)]
+    changed += annotation_errors(after, new["spec"], _ANNOTATIONS, before)
     if subresource == "ephemeralcontainers":
         if MIRROR in before:
             return [refusals.forbidden_field("[]", "static pods do not support ephemeral containers")]
-        return [*own, *changed, *_ephemeral_faults(new["spec"], old)]
-    return [*own, *changed, *pod_change_faults(new, old)]
+        return [*own, *changed, *_ephemeral_errors(new["spec"], old)]
+    return [*own, *changed, *pod_change_errors(new, old)]
 
 
-def _ephemeral_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
+def _ephemeral_errors(spec: Spec, old: Object) -> Iterator[FieldError]:
     """They are added only (ValidatePodEphemeralContainersUpdate)."""
     path, given = "spec.ephemeralContainers", {each["name"]: each for each in items(spec, "ephemeralContainers")}
     for known in items(old["spec"], "ephemeralContainers"):
@@ -102,7 +102,7 @@ def _ephemeral_faults(spec: Spec, old: Object) -> Iterator[FieldError]:
             yield refusals.forbidden_field(path, f"{quoted} may not be changed\n{changed}")
 
 
-def _deadline_faults(now: Any, before: Any) -> tuple[list[FieldError], bool]:
+def _deadline_errors(now: Any, before: Any) -> tuple[list[FieldError], bool]:
     """Deadlines come nearer only; whether nothing else is looked at."""
     path = "spec.activeDeadlineSeconds"
     if now is None:
@@ -115,7 +115,7 @@ def _deadline_faults(now: Any, before: Any) -> tuple[list[FieldError], bool]:
     return [], False
 
 
-def _toleration_faults(given: Sequence[Spec], before: Sequence[Spec]) -> Iterator[FieldError]:
+def _toleration_errors(given: Sequence[Spec], before: Sequence[Spec]) -> Iterator[FieldError]:
     fields = ("key", "operator", "value", "effect")
     shown = [tuple(toleration.get(name, "") for name in fields) for toleration in given]
     if any(tuple(known.get(name, "") for name in fields) not in shown for known in before):
@@ -123,10 +123,10 @@ def _toleration_faults(given: Sequence[Spec], before: Sequence[Spec]) -> Iterato
         yield refusals.forbidden_field("spec.tolerations", text)
         return
     for index, toleration in enumerate(given):
-        yield from toleration_faults(toleration, f"spec.tolerations[{index}]")
+        yield from toleration_errors(toleration, f"spec.tolerations[{index}]")
 
 
-def _gate_faults(given: Sequence[Spec], before: Sequence[Spec]) -> Iterator[FieldError]:
+def _gate_errors(given: Sequence[Spec], before: Sequence[Spec]) -> Iterator[FieldError]:
     known = [gate.get("name", "") for gate in before]
     for index, gate in enumerate(given):
         if gate.get("name", "") not in known:
@@ -134,7 +134,7 @@ def _gate_faults(given: Sequence[Spec], before: Sequence[Spec]) -> Iterator[Fiel
             yield refusals.forbidden_field(f"spec.schedulingGates[{index}].name", text)
 
 
-def _fixed_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
+def _fixed_errors(spec: Spec, before: Spec) -> Iterator[FieldError]:
     """All the rest stays as it was; a pod that is not to be scheduled yet may narrow down where."""
     fixed: dict[str, Any] = clone(dict(spec))
     for name in _CHANGED_LISTS:
@@ -145,11 +145,11 @@ def _fixed_faults(spec: Spec, before: Spec) -> Iterator[FieldError]:
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and fixed.get("terminationGracePeriodSeconds") == 1:
         _keep(fixed, before, "terminationGracePeriodSeconds")
     if before.get("schedulingGates"):
-        yield from _selector_faults(part_of(fixed, "nodeSelector"), part_of(before, "nodeSelector"))
+        yield from _selector_errors(part_of(fixed, "nodeSelector"), part_of(before, "nodeSelector"))
         _keep(fixed, before, "nodeSelector")
         now, former = (part_of(each, "affinity").get("nodeAffinity") for each in (fixed, before))
         if now != former:
-            yield from _affinity_faults(now or {}, former or {})
+            yield from _affinity_errors(now or {}, former or {})
             _keep_affinity(fixed, before, former)
     if fixed != before:
         changed = internal_kinds.difference(before, fixed, "core.PodSpec")
@@ -170,13 +170,13 @@ def _keep_affinity(fixed: dict[str, Any], before: Spec, former: Any) -> None:
         fixed["affinity"] = others if former is None else {**others, "nodeAffinity": former}
 
 
-def _selector_faults(now: Spec, before: Spec) -> Iterator[FieldError]:
+def _selector_errors(now: Spec, before: Spec) -> Iterator[FieldError]:
     if any(now.get(key) != value for key, value in before.items()):
         text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         yield refusals.bad("spec.nodeSelector", dict(now) or None, text)
 
 
-def _affinity_faults(now: Spec, before: Spec) -> Iterator[FieldError]:
+def _affinity_errors(now: Spec, before: Spec) -> Iterator[FieldError]:
     path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     old_terms, terms = (items(part_of(each, _REQUIRED), "nodeSelectorTerms") for each in (before, now))
     if old_terms and len(old_terms) != len(terms):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import descending
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import internal_kinds
@@ -25,25 +25,25 @@ _DOMAIN_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _DOMAIN = re.compile(rf"{_DOMAIN_LABEL}(?:\.{_DOMAIN_LABEL})*")
 
 
-def _id_faults(value: Any, path: str) -> Iterator[FieldError]:
+def _id_errors(value: Any, path: str) -> Iterator[FieldError]:
     if value is not None and not 0 <= value <= _LAST_ID:
         yield refusals.bad(path, value, _ID_TEXT)
 
 
-def container_security_faults(context: Part | None, path: str, *, host_users: bool) -> Iterator[FieldError]:
+def container_security_errors(context: Part | None, path: str, *, host_users: bool) -> Iterator[FieldError]:
     """What is wrong with a container's context (ValidateSecurityContext)."""
     if context is None:
         return
     if context.get("privileged"):
         yield from ()  # the server runs with --allow-privileged, as every cluster does
     for name in ("runAsUser", "runAsGroup"):
-        yield from _id_faults(context.get(name), f"{path}.{name}")
+        yield from _id_errors(context.get(name), f"{path}.{name}")
     mount = context.get("procMount")
     if mount is not None:
         yield from checks.option(f"{path}.procMount", mount, ("Default", "Unmasked"))
     if mount == "Unmasked" and host_users:
         yield refusals.bad(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
-    yield from _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
+    yield from _seccomp_errors(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False and context.get("privileged"):
         text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
         yield refusals.bad(path, internal_kinds.internal(context, "core.SecurityContext"), text)
@@ -52,30 +52,30 @@ def container_security_faults(context: Part | None, path: str, *, host_users: bo
             if name == "CAP_SYS_ADMIN":
                 text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
                 yield refusals.bad(path, internal_kinds.internal(context, "core.SecurityContext"), text)
-    yield from windows_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
-    yield from _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    yield from windows_errors(context.get("windowsOptions"), f"{path}.windowsOptions")
+    yield from _app_armor_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
-def pod_security_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def pod_security_errors(spec: Part, path: str) -> Iterator[FieldError]:
     """What is wrong with a pod's context (validatePodSpecSecurityContext)."""
     context, here = spec.get("securityContext") or {}, f"{path}.securityContext"
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
-        yield from _id_faults(context.get(name), f"{here}.{name}")
+        yield from _id_errors(context.get(name), f"{here}.{name}")
     for index, group in enumerate(items(context, "supplementalGroups")):
-        yield from _id_faults(group, f"{here}.supplementalGroups[{index}]")
+        yield from _id_errors(group, f"{here}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield refusals.bad(f"{here}.shareProcessNamespace", True, text)
-    yield from _sysctl_faults(items(context, "sysctls"), f"{here}.sysctls", spec)
-    yield from _choice_faults(context, here, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
-    yield from _seccomp_faults(context.get("seccompProfile"), f"{here}.seccompProfile")
-    yield from windows_faults(context.get("windowsOptions"), f"{here}.windowsOptions")
-    yield from _app_armor_faults(context.get("appArmorProfile"), f"{here}.appArmorProfile")
-    yield from _choice_faults(context, here, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    yield from _choice_faults(context, here, "seLinuxChangePolicy", ("Recursive",))
+    yield from _sysctl_errors(items(context, "sysctls"), f"{here}.sysctls", spec)
+    yield from _choice_errors(context, here, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
+    yield from _seccomp_errors(context.get("seccompProfile"), f"{here}.seccompProfile")
+    yield from windows_errors(context.get("windowsOptions"), f"{here}.windowsOptions")
+    yield from _app_armor_errors(context.get("appArmorProfile"), f"{here}.appArmorProfile")
+    yield from _choice_errors(context, here, "supplementalGroupsPolicy", ("Merge", "Strict"))
+    yield from _choice_errors(context, here, "seLinuxChangePolicy", ("Recursive",))
 
 
-def _choice_faults(part: Part, path: str, name: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:
+def _choice_errors(part: Part, path: str, name: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:
     if part.get(name) is not None:
         yield from checks.option(f"{path}.{name}", part[name], allowed)
 
@@ -84,7 +84,7 @@ _LINUX = "windows options cannot be set for a linux pod"
 _WINDOWS = "cannot be set for a windows pod"
 
 
-def linux_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def linux_errors(spec: Part, path: str) -> Iterator[FieldError]:
     """What a pod that says that it is one of Linux may not ask for."""
     places = [(spec, path)]
     for name in ("initContainers", "containers", "ephemeralContainers"):
@@ -107,7 +107,7 @@ _NOT_IN_WINDOWS_CONTAINERS = (
 _FALSE_IS_NONE = ("hostPID", "hostIPC", "sysctls")
 
 
-def windows_pod_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def windows_pod_errors(spec: Part, path: str) -> Iterator[FieldError]:
     """What a pod that says that it is one of Windows may not ask for (validateWindows)."""
     context = spec.get("securityContext") or {}
     for name in _NOT_ON_WINDOWS:
@@ -128,7 +128,7 @@ _OF_HOSTS = {
 }
 
 
-def host_process_faults(spec: Part, path: str) -> Iterator[FieldError]:
+def host_process_errors(spec: Part, path: str) -> Iterator[FieldError]:
     """validateWindowsHostProcessPod, with privileged containers allowed: all containers are HostProcess, or none is."""
     of_pod, count, running = _host_process(spec), 0, 0
     for place in ("initContainers", "containers", "ephemeralContainers"):
@@ -153,7 +153,7 @@ def _host_process(holder: Part) -> bool | None:
     return found
 
 
-def _sysctl_faults(given: Any, path: str, spec: Part) -> Iterator[FieldError]:
+def _sysctl_errors(given: Any, path: str, spec: Part) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, sysctl in enumerate(given):
         here, name = f"{path}[{index}].name", sysctl.get("name", "")
@@ -171,7 +171,7 @@ def _sysctl_faults(given: Any, path: str, spec: Part) -> Iterator[FieldError]:
                 break
 
 
-def _seccomp_faults(profile: Part | None, path: str) -> Iterator[FieldError]:
+def _seccomp_errors(profile: Part | None, path: str) -> Iterator[FieldError]:
     if profile is None:
         return
     kind, place = profile.get("type", ""), profile.get("localhostProfile")
@@ -188,7 +188,7 @@ def _seccomp_faults(profile: Part | None, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
-def _app_armor_faults(profile: Part | None, path: str) -> Iterator[FieldError]:
+def _app_armor_errors(profile: Part | None, path: str) -> Iterator[FieldError]:
     if profile is None:
         return
     kind, place = profile.get("type", ""), profile.get("localhostProfile")
@@ -209,13 +209,13 @@ def _app_armor_faults(profile: Part | None, path: str) -> Iterator[FieldError]:
         yield refusals.unsupported(f"{path}.type", kind, _SECCOMP)
 
 
-def windows_faults(options: Part | None, path: str) -> Iterator[FieldError]:
+def windows_errors(options: Part | None, path: str) -> Iterator[FieldError]:
     """What is wrong with the options of Windows' containers."""
     if options is None:
         return
     name, spec, user = (options.get(key) for key in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"))
     if name is not None:
-        yield from names.subdomain_faults(f"{path}.gmsaCredentialSpecName", name)
+        yield from names.subdomain_errors(f"{path}.gmsaCredentialSpecName", name)
     if spec == "":
         yield refusals.bad(f"{path}.gmsaCredentialSpec", spec, "gmsaCredentialSpec cannot be an empty string")
     if user is not None:

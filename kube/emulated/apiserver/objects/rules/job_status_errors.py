@@ -9,7 +9,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.index_lists import IndexListError, overlap, total_of
-from mews.kube.emulated.apiserver.objects.rules.job_faults import is_indexed
+from mews.kube.emulated.apiserver.objects.rules.job_errors import is_indexed
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -19,22 +19,22 @@ _CONDITIONS = "status.conditions"
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
 
-def job_status_faults(new: Object, old: Object) -> list[FieldError]:
+def job_status_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a Job's status that is written."""
     spec, status, before = new["spec"], new.get("status") or {}, old.get("status") or {}
     found: list[FieldError] = []
     for name in _COUNTS:
         found += checks.not_negative(f"status.{name}", status.get(name))
-    found += _uncounted_faults(status.get("uncountedTerminatedPods") or {})
-    found += _outcome_faults(status, before)
-    found += _finish_faults(spec, status, before)
-    found += _index_faults(spec, status, before)
-    found += _pod_faults(status, before)
-    found += _criteria_faults(spec, status)
-    return [*found, *_change_faults(spec, status, before)]
+    found += _uncounted_errors(status.get("uncountedTerminatedPods") or {})
+    found += _outcome_errors(status, before)
+    found += _finish_errors(spec, status, before)
+    found += _index_errors(spec, status, before)
+    found += _pod_errors(status, before)
+    found += _criteria_errors(spec, status)
+    return [*found, *_change_errors(spec, status, before)]
 
 
-def _uncounted_faults(uncounted: Part) -> Iterator[FieldError]:
+def _uncounted_errors(uncounted: Part) -> Iterator[FieldError]:
     seen: set[str] = set()
     for name in ("succeeded", "failed"):
         for index, uid in enumerate(uncounted.get(name) or ()):
@@ -69,7 +69,7 @@ def _refused(text: str) -> FieldError:
     return FieldError(_CONDITIONS, "FieldValueInvalid", text)
 
 
-def _outcome_faults(status: Part, before: Part) -> Iterator[FieldError]:
+def _outcome_errors(status: Part, before: Part) -> Iterator[FieldError]:
     complete, failed = _is(status, "Complete"), _is(status, "Failed")
     start, end = status.get("startTime"), status.get("completionTime")
     if _turned(status, before, "Complete", "Failed") and complete and failed:
@@ -95,7 +95,7 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _finish_faults(spec: Part, status: Part, before: Part) -> Iterator[FieldError]:
+def _finish_errors(spec: Part, status: Part, before: Part) -> Iterator[FieldError]:
     if not _is_finished(status):
         return
     fresh = not _is_finished(before)
@@ -110,15 +110,15 @@ def _finish_faults(spec: Part, status: Part, before: Part) -> Iterator[FieldErro
         yield refusals.bad("status.uncountedTerminatedPods", shown, "must be empty for finished job")
 
 
-def _index_faults(spec: Part, status: Part, before: Part) -> Iterator[FieldError]:
+def _index_errors(spec: Part, status: Part, before: Part) -> Iterator[FieldError]:
     completed, failed = status.get("completedIndexes", ""), status.get("failedIndexes")
     completions, limited = spec.get("completions"), spec.get("backoffLimitPerIndex") is not None
     new_completed = completed != before.get("completedIndexes", "")
     new_failed = _differs(status, before, "failedIndexes")
     if new_completed and completions is not None:
-        yield from _list_faults("completedIndexes", completed, completions)
+        yield from _list_errors("completedIndexes", completed, completions)
     if new_failed and completions is not None and limited and failed is not None:
-        yield from _list_faults("failedIndexes", failed, completions)
+        yield from _list_errors("failedIndexes", failed, completions)
     if new_completed and completed and not is_indexed(spec):
         text = "cannot set non-empty completedIndexes when non-indexed completion mode"
         yield refusals.bad("status.completedIndexes", completed, text)
@@ -132,14 +132,14 @@ def _index_faults(spec: Part, status: Part, before: Part) -> Iterator[FieldError
             yield refusals.bad("status.failedIndexes", failed, text)
 
 
-def _list_faults(name: str, text: str, completions: int) -> Iterator[FieldError]:
+def _list_errors(name: str, text: str, completions: int) -> Iterator[FieldError]:
     try:
         total_of(text, completions)
-    except IndexListError as fault:
-        yield refusals.bad(f"status.{name}", text, f"error parsing {name}: {fault}")
+    except IndexListError as error:
+        yield refusals.bad(f"status.{name}", text, f"error parsing {name}: {error}")
 
 
-def _pod_faults(status: Part, before: Part) -> Iterator[FieldError]:
+def _pod_errors(status: Part, before: Part) -> Iterator[FieldError]:
     finished, terminating, ready = _is_finished(status), status.get("terminating") or 0, status.get("ready") or 0
     changed = finished != _is_finished(before) or _differs(status, before, "terminating")
     if changed and finished and terminating > 0:
@@ -150,7 +150,7 @@ def _pod_faults(status: Part, before: Part) -> Iterator[FieldError]:
         yield refusals.bad("status.ready", ready, "cannot set more ready pods than active")
 
 
-def _criteria_faults(spec: Part, status: Part) -> Iterator[FieldError]:
+def _criteria_errors(spec: Part, status: Part) -> Iterator[FieldError]:
     met = _is(status, "SuccessCriteriaMet")
     if met and _is(status, "Failed"):
         yield _refused("cannot set SuccessCriteriaMet=True and Failed=true conditions")
@@ -160,7 +160,7 @@ def _criteria_faults(spec: Part, status: Part) -> Iterator[FieldError]:
         yield _refused("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
 
 
-def _change_faults(spec: Part, status: Part, before: Part) -> Iterator[FieldError]:
+def _change_errors(spec: Part, status: Part, before: Part) -> Iterator[FieldError]:
     for kind in ("Failed", "Complete", "FailureTarget"):
         if _is(before, kind) and not _is(status, kind):
             yield _refused(f"cannot disable the terminal {kind}=True condition")

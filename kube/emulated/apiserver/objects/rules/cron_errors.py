@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.job_faults import job_template_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero
+from mews.kube.emulated.apiserver.objects.rules.job_errors import job_template_errors
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import at_least_zero
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -30,43 +30,43 @@ class ScheduleError(ValueError):
     """What cannot be read of a schedule."""
 
 
-def cron_job_faults(cron_job: Object) -> list[FieldError]:
+def cron_job_errors(cron_job: Object) -> list[FieldError]:
     """What is wrong with a CronJob."""
-    found, name = list(_spec_faults(cron_job["spec"], None)), cron_job["metadata"].get("name", "")
+    found, name = list(_spec_errors(cron_job["spec"], None)), cron_job["metadata"].get("name", "")
     if len(name) > _LONGEST_NAME:
         found.append(refusals.bad("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
     return found
 
 
-def cron_job_change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+def cron_job_change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a CronJob that is updated; an old name may stay too long."""
-    return [] if subresource else list(_spec_faults(new["spec"], old["spec"]))
+    return [] if subresource else list(_spec_errors(new["spec"], old["spec"]))
 
 
-def _spec_faults(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterator[FieldError]:
+def _spec_errors(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterator[FieldError]:
     schedule, zone = spec.get("schedule", ""), spec.get("timeZone")
     if not schedule:
         yield refusals.required("spec.schedule")
     else:
-        yield from _schedule_faults(schedule, zone, zone_in_it="TZ" in (before or {}).get("schedule", ""))
+        yield from _schedule_errors(schedule, zone, zone_in_it="TZ" in (before or {}).get("schedule", ""))
     yield from at_least_zero("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
     if zone is not None and (before is None or before.get("timeZone") != zone):
-        yield from _zone_faults(zone)
+        yield from _zone_errors(zone)
     policy = spec.get("concurrencyPolicy", "")
     if not policy:
         yield refusals.required("spec.concurrencyPolicy")
     else:
         yield from checks.option("spec.concurrencyPolicy", policy, _CONCURRENCY)
-    yield from job_template_faults(spec.get("jobTemplate") or {}, "spec.jobTemplate")
+    yield from job_template_errors(spec.get("jobTemplate") or {}, "spec.jobTemplate")
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from at_least_zero(f"spec.{name}", spec.get(name))
 
 
-def _schedule_faults(schedule: str, zone: str | None, *, zone_in_it: bool) -> Iterator[FieldError]:
+def _schedule_errors(schedule: str, zone: str | None, *, zone_in_it: bool) -> Iterator[FieldError]:
     try:
         _check(schedule)
-    except ScheduleError as fault:
-        yield refusals.bad("spec.schedule", schedule, str(fault))
+    except ScheduleError as error:
+        yield refusals.bad("spec.schedule", schedule, str(error))
     if "TZ" not in schedule:
         return
     if zone_in_it and zone is not None:
@@ -77,7 +77,7 @@ def _schedule_faults(schedule: str, zone: str | None, *, zone_in_it: bool) -> It
         yield refusals.bad("spec.schedule", schedule, text)
 
 
-def _zone_faults(zone: str) -> Iterator[FieldError]:
+def _zone_errors(zone: str) -> Iterator[FieldError]:
     if not zone:
         yield refusals.bad("spec.timeZone", zone, "timeZone must be nil or non-empty string")
         return

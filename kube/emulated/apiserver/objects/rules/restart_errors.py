@@ -17,7 +17,7 @@ _ACTIONS = ("Restart", "RestartAllContainers")
 _MOST_RULES, _MOST_CODES = 20, 255
 
 
-def restart_faults(container: Part, path: str, *, initial: bool) -> Iterator[FieldError]:
+def restart_errors(container: Part, path: str, *, initial: bool) -> Iterator[FieldError]:
     """Of the policy of a container that is no sidecar's, and of the rules beside it; of an ``initial`` one the rules
     are looked at where there is a policy."""
     policy, rules = container.get("restartPolicy"), checks.items(container, "restartPolicyRules")
@@ -31,10 +31,10 @@ def restart_faults(container: Part, path: str, *, initial: bool) -> Iterator[Fie
     if len(rules) > _MOST_RULES:
         yield checks.too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES)
     for index, rule in enumerate(rules):
-        yield from _rule_faults(rule or {}, f"{path}.restartPolicyRules[{index}]")
+        yield from _rule_errors(rule or {}, f"{path}.restartPolicyRules[{index}]")
 
 
-def _rule_faults(rule: Part, path: str) -> Iterator[FieldError]:
+def _rule_errors(rule: Part, path: str) -> Iterator[FieldError]:
     yield from checks.option(f"{path}.action", rule.get("action", ""), _ACTIONS)
     codes = rule.get("exitCodes")
     if codes is None:
@@ -45,7 +45,7 @@ def _rule_faults(rule: Part, path: str) -> Iterator[FieldError]:
         yield checks.too_many(f"{path}.exitCodes.values", len(codes["values"]), _MOST_CODES)
 
 
-def file_key_faults(reference: Part, path: str) -> Iterator[FieldError]:
+def file_key_errors(reference: Part, path: str) -> Iterator[FieldError]:
     """Of a variable that comes from a file of a volume."""
     for name in ("key", "volumeName", "path"):
         if not reference.get(name):
@@ -56,7 +56,7 @@ def file_key_faults(reference: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.path", reference["path"], "must not contain '..'")
 
 
-def file_volume_faults(containers: Sequence[Part], path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
+def file_volume_errors(containers: Sequence[Part], path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
     """Of the volumes that variables of these containers name: there must be such a one."""
     for number, container in enumerate(containers):
         for index, variable in enumerate(checks.items(container, "env")):

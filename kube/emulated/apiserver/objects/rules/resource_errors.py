@@ -37,7 +37,7 @@ _COUNTED = (
 )  # fmt: skip
 
 
-def quantity_faults(name: str, amount: str, path: str) -> list[FieldError]:
+def quantity_errors(name: str, amount: str, path: str) -> list[FieldError]:
     """What is wrong with the amount of a resource (ValidateResourceQuantityValue)."""
     found = checks.amount_not_negative(path, amount)
     if (name in _COUNTED or is_extended(name)) and milli(amount) % 1000:
@@ -45,18 +45,18 @@ def quantity_faults(name: str, amount: str, path: str) -> list[FieldError]:
     return found
 
 
-def plain_resource_name_faults(name: str, path: str) -> list[FieldError]:
+def plain_resource_name_errors(name: str, path: str) -> list[FieldError]:
     """What is wrong with the name of a resource, wherever it stands."""
-    found = names.qualified_faults(path, name)
+    found = names.qualified_errors(path, name)
     standard = name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
     if not found and "/" not in name and not standard:
         found.append(refusals.bad(path, name, "must be a standard resource type or fully qualified"))
     return found
 
 
-def resource_name_faults(name: str, path: str) -> list[FieldError]:
+def resource_name_errors(name: str, path: str) -> list[FieldError]:
     """What is wrong with the name of a container's resource."""
-    found = plain_resource_name_faults(name, path)
+    found = plain_resource_name_errors(name, path)
     if "/" not in name:
         if name not in _NATIVE and not name.startswith(HUGE_PAGES):
             found.append(refusals.bad(path, name, "must be a standard resource for containers"))
@@ -69,28 +69,28 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def pod_resource_name_faults(name: str, path: str) -> list[FieldError]:
+def pod_resource_name_errors(name: str, path: str) -> list[FieldError]:
     """What is wrong with the name of a resource that a pod asks for as a whole."""
-    found = plain_resource_name_faults(name, path)
+    found = plain_resource_name_errors(name, path)
     if not found and name not in _OF_PODS and not name.startswith(HUGE_PAGES):
         found.append(refusals.unsupported(path, name, (*_OF_PODS[:1], HUGE_PAGES, *_OF_PODS[1:])))
     return found
 
 
-def resource_faults(
+def resource_errors(
     resources: Part,
     path: str,
     claims: Collection[str] = (),
     *,
-    check_name: Callable[[str, str], list[FieldError]] = resource_name_faults,
+    check_name: Callable[[str, str], list[FieldError]] = resource_name_errors,
 ) -> list[FieldError]:
     """What is wrong with a container's limits and requests (validateResourceRequirements)."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     found: list[FieldError] = []
     for name, amount in limits.items():
-        found += _amount_faults(name, amount, f"{path}.limits[{name}]", check_name)
+        found += _amount_errors(name, amount, f"{path}.limits[{name}]", check_name)
     for name, request in requests.items():
-        found += _amount_faults(name, request, f"{path}.requests[{name}]", check_name)
+        found += _amount_errors(name, request, f"{path}.requests[{name}]", check_name)
         limit, fixed = limits.get(name), is_extended(name) or name.startswith(HUGE_PAGES)
         if limit is None:
             if fixed:
@@ -103,16 +103,16 @@ def resource_faults(
     given = {*limits, *requests}
     if any(name.startswith(HUGE_PAGES) for name in given) and not given & {"cpu", "memory"}:
         found.append(refusals.forbidden_field(path, "HugePages require cpu or memory"))
-    return [*found, *_claim_faults(items(resources, "claims"), f"{path}.claims", claims)]
+    return [*found, *_claim_errors(items(resources, "claims"), f"{path}.claims", claims)]
 
 
-def _amount_faults(
+def _amount_errors(
     name: str, amount: str, path: str, check_name: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
-    return check_name(name, path) + quantity_faults(name, amount, path)
+    return check_name(name, path) + quantity_errors(name, amount, path)
 
 
-def _claim_faults(claims: Any, path: str, known: Collection[str]) -> Iterator[FieldError]:
+def _claim_errors(claims: Any, path: str, known: Collection[str]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         here, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
@@ -135,6 +135,6 @@ def _claim_faults(claims: Any, path: str, known: Collection[str]) -> Iterator[Fi
             yield FieldError(here, "FieldValueNotFound", text)
 
 
-def overhead_faults(overhead: Mapping[str, str], path: str) -> list[FieldError]:
+def overhead_errors(overhead: Mapping[str, str], path: str) -> list[FieldError]:
     """What a pod takes beside its containers."""
-    return resource_faults({"limits": overhead}, path)
+    return resource_errors({"limits": overhead}, path)

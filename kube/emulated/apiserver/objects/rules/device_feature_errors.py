@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
-from mews.kube.emulated.apiserver.objects.rules.device_faults import each, label_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import node_selector_errors
+from mews.kube.emulated.apiserver.objects.rules.device_errors import each, label_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -25,22 +25,22 @@ _SOME_PLACE = (
 )
 
 
-def slice_feature_faults(spec: Part) -> Iterator[FieldError]:
+def slice_feature_errors(spec: Part) -> Iterator[FieldError]:
     """Of a slice beside its devices."""
-    yield from each(spec.get("sharedCounters") or (), "spec.sharedCounters", _counter_set_faults, _MOST_COUNTER_SETS)
+    yield from each(spec.get("sharedCounters") or (), "spec.sharedCounters", _counter_set_errors, _MOST_COUNTER_SETS)
 
 
-def device_feature_faults(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
+def device_feature_errors(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
     """Of a device; ``placed_apart``: devices say themselves on which nodes they are."""
-    yield from each(checks.items(device, "taints"), f"{path}.taints", device_taint_faults, _MOST_TAINTS)
-    yield from each(checks.items(device, "consumesCounters"), f"{path}.consumesCounters", _consumption_faults)
-    yield from _place_faults(device, path, placed_apart=placed_apart)
-    yield from binding_faults(device, path)
+    yield from each(checks.items(device, "taints"), f"{path}.taints", device_taint_errors, _MOST_TAINTS)
+    yield from each(checks.items(device, "consumesCounters"), f"{path}.consumesCounters", _consumption_errors)
+    yield from _place_errors(device, path, placed_apart=placed_apart)
+    yield from binding_errors(device, path)
 
 
-def device_taint_faults(taint: Part, path: str) -> Iterator[FieldError]:
+def device_taint_errors(taint: Part, path: str) -> Iterator[FieldError]:
     """Of a taint, in a slice or in a rule (validateDeviceTaint)."""
-    yield from names.qualified_faults(f"{path}.key", taint.get("key", ""))
+    yield from names.qualified_errors(f"{path}.key", taint.get("key", ""))
     if taint.get("value"):
         yield from checks.bads(f"{path}.value", taint["value"], names.label_value_texts(taint["value"]))
     if not taint.get("effect"):
@@ -49,31 +49,31 @@ def device_taint_faults(taint: Part, path: str) -> Iterator[FieldError]:
         yield from checks.option(f"{path}.effect", taint["effect"], _EFFECTS)
 
 
-def _counter_set_faults(counters: Part, path: str) -> Iterator[FieldError]:
-    yield from _counter_name_faults(counters.get("name", ""), f"{path}.name")
-    yield from _counters_faults(counters, path)
+def _counter_set_errors(counters: Part, path: str) -> Iterator[FieldError]:
+    yield from _counter_name_errors(counters.get("name", ""), f"{path}.name")
+    yield from _counters_errors(counters, path)
 
 
-def _consumption_faults(consumed: Part, path: str) -> Iterator[FieldError]:
-    yield from _counter_name_faults(consumed.get("counterSet", ""), f"{path}.counterSet")
-    yield from _counters_faults(consumed, path)
+def _consumption_errors(consumed: Part, path: str) -> Iterator[FieldError]:
+    yield from _counter_name_errors(consumed.get("counterSet", ""), f"{path}.counterSet")
+    yield from _counters_errors(consumed, path)
 
 
-def _counter_name_faults(name: str, path: str) -> Iterator[FieldError]:
-    yield from label_faults(path, name) if name else [refusals.required(path)]
+def _counter_name_errors(name: str, path: str) -> Iterator[FieldError]:
+    yield from label_errors(path, name) if name else [refusals.required(path)]
 
 
-def _counters_faults(part: Part, path: str) -> Iterator[FieldError]:
+def _counters_errors(part: Part, path: str) -> Iterator[FieldError]:
     counters = checks.part_of(part, "counters")
     if not counters:
         yield refusals.required(f"{path}.counters")
     elif len(counters) > _MOST_COUNTERS:
         yield checks.too_many(f"{path}.counters", len(counters), _MOST_COUNTERS)
     for name in sorted(counters):
-        yield from label_faults(f"{path}.counters", name)
+        yield from label_errors(f"{path}.counters", name)
 
 
-def _place_faults(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
+def _place_errors(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
     given = [name for name in ("nodeName", "nodeSelector", "allNodes") if device.get(name) is not None]
     if not placed_apart:
         if given:
@@ -84,11 +84,11 @@ def _place_faults(device: Part, path: str, *, placed_apart: bool) -> Iterator[Fi
             yield refusals.bad(path, None, text)
         return
     if device.get("nodeName"):
-        yield from names.subdomain_faults(f"{path}.nodeName", device["nodeName"])
+        yield from names.subdomain_errors(f"{path}.nodeName", device["nodeName"])
     elif "nodeName" in given:
         yield refusals.bad(f"{path}.nodeName", "", "must not be empty")
     if device.get("nodeSelector") is not None:
-        yield from node_selector_faults(device["nodeSelector"], f"{path}.nodeSelector")
+        yield from node_selector_errors(device["nodeSelector"], f"{path}.nodeSelector")
     if device.get("allNodes") is False:
         yield refusals.bad(f"{path}.allNodes", False, "must be either unset or set to true")
     meant = [name for name in given if device[name] not in ("", False)]
@@ -98,12 +98,12 @@ def _place_faults(device: Part, path: str, *, placed_apart: bool) -> Iterator[Fi
         yield refusals.bad(path, "{" + ", ".join(f"`{name}`" for name in meant) + "}", _SOME_PLACE)
 
 
-def binding_faults(part: Part, path: str) -> Iterator[FieldError]:
+def binding_errors(part: Part, path: str) -> Iterator[FieldError]:
     """Of the conditions that a device, or what is allocated of it, waits for."""
     wanted, failed = checks.items(part, "bindingConditions"), checks.items(part, "bindingFailureConditions")
     for name, given in (("bindingConditions", wanted), ("bindingFailureConditions", failed)):
         for index, condition in enumerate(given):
-            yield from names.qualified_faults(f"{path}.{name}[{index}]", condition)
+            yield from names.qualified_errors(f"{path}.{name}[{index}]", condition)
     yield from _repeated(wanted, f"{path}.bindingConditions")
     yield from _repeated(failed, f"{path}.bindingFailureConditions")
     for index, condition in enumerate(failed):

@@ -7,21 +7,21 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
-from mews.kube.emulated.apiserver.objects.rules.device_faults import (
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import node_selector_errors
+from mews.kube.emulated.apiserver.objects.rules.device_errors import (
     MOST,
     RequestNames,
-    configuration_faults,
+    configuration_errors,
     each,
-    label_faults,
-    pool_name_faults,
-    raw_faults,
-    reference_faults,
+    label_errors,
+    pool_name_errors,
+    raw_errors,
+    reference_errors,
     repeated,
     request_names,
-    request_reference_faults,
+    request_reference_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import driver_name_faults
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -37,9 +37,9 @@ _SHOWN_ID: Mapping[str, Any] = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID
 """How upstream prints the name of a device: its parts are handles."""
 
 
-def claim_status_faults(new: Object, old: Object) -> list[FieldError]:
+def claim_status_errors(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with a claim's status that is written."""
-    return list(_status_faults(new, old))
+    return list(_status_errors(new, old))
 
 
 def drop_deallocated(new: Object, old: Object) -> None:
@@ -63,15 +63,15 @@ def _shared_id(device: Part | None) -> tuple[Any, ...]:
     return tuple((device or {}).get(name) or "" for name in ("driver", "pool", "device", "shareID"))
 
 
-def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
+def _status_errors(new: Object, old: Object) -> Iterator[FieldError]:
     status, before = new.get("status") or {}, old.get("status") or {}
     known = request_names(checks.part_of(new["spec"], "devices"))
     users, devices = checks.items(status, "reservedFor"), checks.items(status, "devices")
     allocation, former = status.get("allocation"), before.get("allocation")
-    yield from each(users, "status.reservedFor", _user_faults, _MOST_USERS)
+    yield from each(users, "status.reservedFor", _user_errors, _MOST_USERS)
     yield from repeated(users, "status.reservedFor", "uid")
     allocated = [_shared_id(result) for result in checks.items(checks.part_of(allocation or {}, "devices"), "results")]
-    yield from each(devices, "status.devices", lambda device, path: _device_faults(device, path, allocated))
+    yield from each(devices, "status.devices", lambda device, path: _device_errors(device, path, allocated))
     for index, device in enumerate(devices):
         if _shared_id(device) in [_shared_id(other) for other in devices[:index]]:
             yield refusals.duplicate(f"status.devices[{index}].deviceID", _SHOWN_ID)
@@ -86,23 +86,23 @@ def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
     if allocation is not None and former is not None:
         yield from checks.fixed("status.allocation", allocation, former)
     elif allocation is not None:
-        yield from _allocation_faults(allocation, known)
+        yield from _allocation_errors(allocation, known)
 
 
-def _user_faults(user: Part, path: str) -> Iterator[FieldError]:
+def _user_errors(user: Part, path: str) -> Iterator[FieldError]:
     for name in ("resource", "name", "uid"):
         if not user.get(name):
             yield refusals.required(f"{path}.{name}")
 
 
-def _named_faults(device: Part, path: str) -> Iterator[FieldError]:
-    yield from driver_name_faults(device.get("driver", ""), f"{path}.driver")
-    yield from pool_name_faults(device.get("pool", ""), f"{path}.pool")
-    yield from label_faults(f"{path}.device", device.get("device", ""))
+def _named_errors(device: Part, path: str) -> Iterator[FieldError]:
+    yield from driver_name_errors(device.get("driver", ""), f"{path}.driver")
+    yield from pool_name_errors(device.get("pool", ""), f"{path}.pool")
+    yield from label_errors(f"{path}.device", device.get("device", ""))
 
 
-def _device_faults(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]) -> Iterator[FieldError]:
-    yield from _named_faults(device, path)
+def _device_errors(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]) -> Iterator[FieldError]:
+    yield from _named_errors(device, path)
     if _shared_id(device) not in allocated:
         yield refusals.bad(path, _SHOWN_ID, "must be an allocated device in the claim")
     conditions = checks.items(device, "conditions")
@@ -110,7 +110,7 @@ def _device_faults(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]
         yield checks.too_many(f"{path}.conditions", len(conditions), _MOST_CONDITIONS)
     yield from checks.conditions(f"{path}.conditions", [condition or {} for condition in conditions])
     if device.get("data") is not None:
-        yield from raw_faults(device["data"], f"{path}.data")
+        yield from raw_errors(device["data"], f"{path}.data")
     network, here = checks.part_of(device, "networkData"), f"{path}.networkData"
     if len(network.get("interfaceName", "").encode()) > _LONGEST_INTERFACE:
         yield checks.too_long(f"{here}.interfaceName", _LONGEST_INTERFACE)
@@ -124,12 +124,12 @@ def _device_faults(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]
     yield from repeated(given, f"{here}.ips")
 
 
-def _allocation_faults(allocation: Part, known: RequestNames) -> Iterator[FieldError]:
+def _allocation_errors(allocation: Part, known: RequestNames) -> Iterator[FieldError]:
     devices, path = checks.part_of(allocation, "devices"), "status.allocation.devices"
 
     def result(part: Part, here: str) -> Iterator[FieldError]:
-        yield from request_reference_faults(part.get("request", ""), f"{here}.request", known)
-        yield from _named_faults(part, here)
+        yield from request_reference_errors(part.get("request", ""), f"{here}.request", known)
+        yield from _named_errors(part, here)
 
     def configuration(part: Part, here: str) -> Iterator[FieldError]:
         source = part.get("source", "")
@@ -137,10 +137,10 @@ def _allocation_faults(allocation: Part, known: RequestNames) -> Iterator[FieldE
             yield refusals.required(f"{here}.source")
         else:
             yield from checks.option(f"{here}.source", source, _SOURCES)
-        yield from reference_faults(checks.items(part, "requests"), f"{here}.requests", known)
-        yield from configuration_faults(part, here)
+        yield from reference_errors(checks.items(part, "requests"), f"{here}.requests", known)
+        yield from configuration_errors(part, here)
 
     yield from each(checks.items(devices, "results"), f"{path}.results", result, MOST)
     yield from each(checks.items(devices, "config"), f"{path}.config", configuration, 2 * MOST)
     if allocation.get("nodeSelector") is not None:
-        yield from node_selector_faults(allocation["nodeSelector"], "status.allocation.nodeSelector")
+        yield from node_selector_errors(allocation["nodeSelector"], "status.allocation.nodeSelector")

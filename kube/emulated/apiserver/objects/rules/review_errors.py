@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_requirement_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import expression_requirement_errors
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -12,7 +12,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 _RESOURCE, _PATH = "spec.resourceAttributes", "spec.nonResourceAttributes"
 
 
-def access_faults(spec: Part, *, user: bool, space: str | None) -> Iterator[FieldError]:
+def access_errors(spec: Part, *, user: bool, space: str | None) -> Iterator[FieldError]:
     """What is wrong with the question; ``user``: it names one; ``space``: the namespace that it may be about."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -24,8 +24,8 @@ def access_faults(spec: Part, *, user: bool, space: str | None) -> Iterator[Fiel
     if user and not spec.get("user") and not spec.get("groups"):
         yield refusals.bad("spec.user", "", "at least one of user or group must be specified")
     if resource is not None:
-        yield from _selector_faults(resource.get("fieldSelector"), f"{_RESOURCE}.fieldSelector", labels=False)
-        yield from _selector_faults(resource.get("labelSelector"), f"{_RESOURCE}.labelSelector", labels=True)
+        yield from _selector_errors(resource.get("fieldSelector"), f"{_RESOURCE}.fieldSelector", labels=False)
+        yield from _selector_errors(resource.get("labelSelector"), f"{_RESOURCE}.labelSelector", labels=True)
     if space is None:
         return
     if resource is not None and resource.get("namespace", "") != space:
@@ -38,7 +38,7 @@ def _path_shown(path: Part) -> dict[str, str]:
     return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
 
 
-def _selector_faults(selector: Part | None, path: str, *, labels: bool) -> Iterator[FieldError]:
+def _selector_errors(selector: Part | None, path: str, *, labels: bool) -> Iterator[FieldError]:
     if selector is None:
         return
     raw, requirements = selector.get("rawSelector", ""), items(selector, "requirements")
@@ -50,12 +50,12 @@ def _selector_faults(selector: Part | None, path: str, *, labels: bool) -> Itera
     for index, requirement in enumerate(requirements):
         here = f"{path}.requirements[{index}]"
         if labels:
-            yield from expression_requirement_faults(requirement, here, any_operator=True)
+            yield from expression_requirement_errors(requirement, here, any_operator=True)
         else:
-            yield from _field_faults(requirement, here)
+            yield from _field_errors(requirement, here)
 
 
-def _field_faults(requirement: Part, path: str) -> Iterator[FieldError]:
+def _field_errors(requirement: Part, path: str) -> Iterator[FieldError]:
     operator, values = requirement.get("operator", ""), items(requirement, "values")
     if not requirement.get("key"):
         yield refusals.required(f"{path}.key", "must be specified")

@@ -7,31 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import (
-    affinity_faults,
-    match_key_faults,
-    selector_faults,
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import (
+    affinity_errors,
+    match_key_errors,
+    selector_errors,
 )
 from mews.kube.emulated.apiserver.objects.rules.checks import items
-from mews.kube.emulated.apiserver.objects.rules.container_faults import (
+from mews.kube.emulated.apiserver.objects.rules.container_errors import (
     BETWEEN_PORTS,
-    container_faults,
-    ephemeral_container_faults,
-    host_port_faults,
-    port_name_faults,
+    container_errors,
+    ephemeral_container_errors,
+    host_port_errors,
+    port_name_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.pod_resources import pod_resource_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
-from mews.kube.emulated.apiserver.objects.rules.priority_classes import preemption_faults
-from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults
-from mews.kube.emulated.apiserver.objects.rules.restart_faults import file_volume_faults
-from mews.kube.emulated.apiserver.objects.rules.security_faults import (
-    host_process_faults,
-    linux_faults,
-    pod_security_faults,
-    windows_pod_faults,
+from mews.kube.emulated.apiserver.objects.rules.pod_resources import pod_resource_errors
+from mews.kube.emulated.apiserver.objects.rules.pod_volume_errors import POD_SOURCES
+from mews.kube.emulated.apiserver.objects.rules.priority_classes import preemption_errors
+from mews.kube.emulated.apiserver.objects.rules.resource_errors import overhead_errors
+from mews.kube.emulated.apiserver.objects.rules.restart_errors import file_volume_errors
+from mews.kube.emulated.apiserver.objects.rules.security_errors import (
+    host_process_errors,
+    linux_errors,
+    pod_security_errors,
+    windows_pod_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import pod_source_faults
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import pod_source_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -51,7 +51,7 @@ _UNDERSCORED_TEXT = (
 )
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
-__all__ = ["BETWEEN_PORTS", "at_least_zero", "port_name_faults", "spec_faults", "taint_faults"]
+__all__ = ["BETWEEN_PORTS", "at_least_zero", "port_name_errors", "spec_errors", "taint_errors"]
 
 
 def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
@@ -60,40 +60,40 @@ def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
         yield refusals.bad(path, value, NOT_NEGATIVE)
 
 
-def spec_faults(spec: Spec, path: str) -> list[FieldError]:
+def spec_errors(spec: Spec, path: str) -> list[FieldError]:
     """All that is wrong with a pod spec."""
-    return list(_spec_faults(spec, path))
+    return list(_spec_errors(spec, path))
 
 
-def _spec_faults(spec: Spec, path: str) -> Iterator[FieldError]:
-    wrong, volumes = _volume_faults(items(spec, "volumes"), f"{path}.volumes")
+def _spec_errors(spec: Spec, path: str) -> Iterator[FieldError]:
+    wrong, volumes = _volume_errors(items(spec, "volumes"), f"{path}.volumes")
     yield from wrong
-    yield from _claim_faults(items(spec, "resourceClaims"), f"{path}.resourceClaims")
-    yield from _containers_faults(spec, path, volumes)
+    yield from _claim_errors(items(spec, "resourceClaims"), f"{path}.resourceClaims")
+    yield from _containers_errors(spec, path, volumes)
     if spec.get("resources") is not None:
-        yield from pod_resource_faults(spec, f"{path}.resources")
-    yield from _host_network_faults(spec, path)
-    yield from _policy_faults(spec, path)
+        yield from pod_resource_errors(spec, f"{path}.resources")
+    yield from _host_network_errors(spec, path)
+    yield from _policy_errors(spec, path)
     for key, value in (spec.get("nodeSelector") or {}).items():
-        yield from names.label_pair_faults(f"{path}.nodeSelector", key, value)
-    yield from pod_security_faults(spec, path)
-    yield from affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
-    yield from _dns_faults(spec, f"{path}.dnsConfig")
-    yield from _gate_faults(spec, path)
-    yield from _spread_faults(items(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
-    yield from host_process_faults(spec, path)
-    yield from _host_user_faults(spec, path)
-    yield from _name_faults(spec, path)
-    yield from _late_faults(spec, path)
+        yield from names.label_pair_errors(f"{path}.nodeSelector", key, value)
+    yield from pod_security_errors(spec, path)
+    yield from affinity_errors(spec.get("affinity") or {}, f"{path}.affinity")
+    yield from _dns_errors(spec, f"{path}.dnsConfig")
+    yield from _gate_errors(spec, path)
+    yield from _spread_errors(items(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
+    yield from host_process_errors(spec, path)
+    yield from _host_user_errors(spec, path)
+    yield from _name_errors(spec, path)
+    yield from _late_errors(spec, path)
 
 
-def _volume_faults(volumes: Sequence[Spec], path: str) -> tuple[list[FieldError], dict[str, Spec]]:
+def _volume_errors(volumes: Sequence[Spec], path: str) -> tuple[list[FieldError], dict[str, Spec]]:
     """What is wrong with volumes, and those that can be mounted."""
     found: list[FieldError] = []
     good: dict[str, Spec] = {}
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
-        wrong = [*pod_source_faults(volume, here, POD_SOURCES)]
+        wrong = [*pod_source_errors(volume, here, POD_SOURCES)]
         wrong += checks.label(f"{here}.name", name) if name else [refusals.required(f"{here}.name")]
         if name in good:
             wrong.append(refusals.duplicate(f"{here}.name", name))
@@ -103,7 +103,7 @@ def _volume_faults(volumes: Sequence[Spec], path: str) -> tuple[list[FieldError]
     return found, good
 
 
-def _claim_faults(claims: Sequence[Spec], path: str) -> Iterator[FieldError]:
+def _claim_errors(claims: Sequence[Spec], path: str) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         here, name = f"{path}[{index}]", claim.get("name", "")
@@ -123,7 +123,7 @@ def _claim_faults(claims: Sequence[Spec], path: str) -> Iterator[FieldError]:
             yield refusals.bad(here, _claim_shown(claim), text)
         for field in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(field) is not None:
-                yield from names.subdomain_faults(f"{here}.{field}", claim[field])
+                yield from names.subdomain_errors(f"{here}.{field}", claim[field])
 
 
 def _claim_shown(claim: Spec) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _claim_shown(claim: Spec) -> dict[str, Any]:
     return {f"{field[0].upper()}{field[1:]}": claim.get(field, "" if field == "name" else None) for field in fields}
 
 
-def _containers_faults(spec: Spec, path: str, volumes: dict[str, Spec]) -> Iterator[FieldError]:
+def _containers_errors(spec: Spec, path: str, volumes: dict[str, Spec]) -> Iterator[FieldError]:
     seen: set[str] = set()
     if not items(spec, "containers"):
         yield refusals.required(f"{path}.containers")
@@ -139,21 +139,21 @@ def _containers_faults(spec: Spec, path: str, volumes: dict[str, Spec]) -> Itera
         for index, container in enumerate(items(spec, place)):
             here, name = f"{path}.{place}[{index}]", container.get("name", "")
             initial = place == "initContainers"
-            yield from container_faults(container, here, spec, volumes, initial=initial, names_before=seen)
+            yield from container_errors(container, here, spec, volumes, initial=initial, names_before=seen)
             if name or not initial:
                 seen.add(name)
-        yield from file_volume_faults(items(spec, place), f"{path}.{place}", volumes)
+        yield from file_volume_errors(items(spec, place), f"{path}.{place}", volumes)
         if place == "containers":
-            yield from host_port_faults(spec, f"{path}.containers")
+            yield from host_port_errors(spec, f"{path}.containers")
     others = frozenset(seen)
-    yield from file_volume_faults(items(spec, "ephemeralContainers"), f"{path}.ephemeralContainers", volumes)
+    yield from file_volume_errors(items(spec, "ephemeralContainers"), f"{path}.ephemeralContainers", volumes)
     for index, container in enumerate(items(spec, "ephemeralContainers")):
         here = f"{path}.ephemeralContainers[{index}]"
-        yield from ephemeral_container_faults(container, here, spec, volumes, names_before=seen, others=others)
+        yield from ephemeral_container_errors(container, here, spec, volumes, names_before=seen, others=others)
         seen.add(container.get("name", ""))
 
 
-def _host_network_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _host_network_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     if not spec.get("hostNetwork"):
         return
     for place in ("containers", "initContainers"):
@@ -165,13 +165,13 @@ def _host_network_faults(spec: Spec, path: str) -> Iterator[FieldError]:
                     yield refusals.bad(here, port.get("containerPort", 0), text)
 
 
-def _policy_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _policy_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     for name, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
         given = spec.get(name, "")
         yield from checks.option(f"{path}.{name}", given, allowed) if given else [refusals.required(f"{path}.{name}")]
 
 
-def _dns_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _dns_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None":
         if config is None:
@@ -195,33 +195,33 @@ def _dns_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.searches", [*searches], text)
     for index, search in enumerate(searches):
         if search != ".":
-            yield from _search_faults(search.removesuffix("."), f"{path}.searches[{index}]")
+            yield from _search_errors(search.removesuffix("."), f"{path}.searches[{index}]")
     for index, option in enumerate(items(config, "options")):
         if not option.get("name"):
             yield refusals.required(f"{path}.options[{index}]", "must not be empty")
 
 
-def _search_faults(search: str, path: str) -> Iterator[FieldError]:
+def _search_errors(search: str, path: str) -> Iterator[FieldError]:
     if len(search) > 253:
         yield refusals.bad(path, search, "must be no more than 253 characters")
     if not re.fullmatch(_UNDERSCORED, search):
         yield refusals.bad(path, search, _UNDERSCORED_TEXT)
 
 
-def _gate_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _gate_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     for index, gate in enumerate(items(spec, "readinessGates")):
         here = f"{path}.readinessGates[{index}].conditionType"
-        yield from names.qualified_faults(here, gate.get("conditionType", ""))
+        yield from names.qualified_errors(here, gate.get("conditionType", ""))
     seen = set()
     for index, gate in enumerate(items(spec, "schedulingGates")):
         here = f"{path}.schedulingGates[{index}]"
-        yield from names.qualified_faults(here, gate.get("name", ""))
+        yield from names.qualified_errors(here, gate.get("name", ""))
         if gate.get("name") in seen:
             yield refusals.duplicate(here, gate.get("name"))
         seen.add(gate.get("name"))
 
 
-def _host_user_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _host_user_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     if spec.get("hostUsers") is not False:
         return
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
@@ -233,10 +233,10 @@ def _host_user_faults(spec: Spec, path: str) -> Iterator[FieldError]:
                 yield refusals.forbidden_field(f"{path}.{place}[{index}].volumeDevices", "when `hostUsers` is false")
 
 
-def _name_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _name_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     for name in ("serviceAccountName", "nodeName"):
         if spec.get(name):
-            yield from names.subdomain_faults(f"{path}.{name}", spec[name])
+            yield from names.subdomain_errors(f"{path}.{name}", spec[name])
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         yield refusals.bad(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
@@ -245,38 +245,38 @@ def _name_faults(spec: Spec, path: str) -> Iterator[FieldError]:
             yield from checks.label(f"{path}.{name}", spec[name])
 
 
-def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+def _late_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     for index, toleration in enumerate(items(spec, "tolerations")):
-        yield from toleration_faults(toleration, f"{path}.tolerations[{index}]")
+        yield from toleration_errors(toleration, f"{path}.tolerations[{index}]")
     for index, alias in enumerate(items(spec, "hostAliases")):
         here = f"{path}.hostAliases[{index}]"
         yield from addresses.address(f"{here}.ip", alias.get("ip", ""))
         for number, name in enumerate(items(alias, "hostnames")):
-            yield from names.subdomain_faults(f"{here}.hostnames[{number}]", name)
+            yield from names.subdomain_errors(f"{here}.hostnames[{number}]", name)
     if spec.get("priorityClassName"):
-        yield from names.subdomain_faults(f"{path}.priorityClassName", spec["priorityClassName"])
+        yield from names.subdomain_errors(f"{path}.priorityClassName", spec["priorityClassName"])
     if spec.get("runtimeClassName") is not None:
-        yield from names.subdomain_faults(f"{path}.runtimeClassName", spec["runtimeClassName"])
-    yield from preemption_faults(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy")
+        yield from names.subdomain_errors(f"{path}.runtimeClassName", spec["runtimeClassName"])
+    yield from preemption_errors(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy")
     if spec.get("overhead"):
-        yield from overhead_faults(spec["overhead"], f"{path}.overhead")
+        yield from overhead_errors(spec["overhead"], f"{path}.overhead")
     system = spec.get("os")
     if system is not None and not system.get("name"):
         yield refusals.required(f"{path}.os.name")
     elif system is not None:
         yield from checks.option(f"{path}.os", system["name"], ("linux", "windows"))
         if system["name"] == "linux":
-            yield from linux_faults(spec, path)
+            yield from linux_errors(spec, path)
         elif system["name"] == "windows":
-            yield from windows_pod_faults(spec, path)
+            yield from windows_pod_errors(spec, path)
 
 
-def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def toleration_errors(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """What is wrong with a toleration."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
-        yield from names.qualified_faults(f"{path}.key", key)
+        yield from names.qualified_errors(f"{path}.key", key)
     if not key and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield refusals.bad(f"{path}.operator", operator, text)
@@ -295,12 +295,12 @@ def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fiel
         yield refusals.unsupported(f"{path}.effect", effect, _EFFECTS)
 
 
-def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
+def taint_errors(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     """What is wrong with a node's taints."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         here, effect = f"{path}[{index}]", taint.get("effect", "")
-        yield from names.qualified_faults(f"{here}.key", taint.get("key", ""))
+        yield from names.qualified_errors(f"{here}.key", taint.get("key", ""))
         if texts := names.label_value_texts(taint.get("value", "")):
             yield refusals.bad(f"{here}.value", taint["value"], ";".join(texts))
         if not effect:
@@ -315,7 +315,7 @@ def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fie
         seen.add((effect, taint.get("key", "")))
 
 
-def _spread_faults(constraints: Sequence[Spec], path: str) -> Iterator[FieldError]:
+def _spread_errors(constraints: Sequence[Spec], path: str) -> Iterator[FieldError]:
     for index, constraint in enumerate(constraints):
         here, skew = f"{path}[{index}]", constraint.get("maxSkew", 0)
         way, key = constraint.get("whenUnsatisfiable", ""), constraint.get("topologyKey", "")
@@ -337,5 +337,5 @@ def _spread_faults(constraints: Sequence[Spec], path: str) -> Iterator[FieldErro
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(name) is not None:
                 yield from checks.option(f"{here}.{name}", constraint[name], ("Honor", "Ignore"))
-        yield from match_key_faults(constraint, here)
-        yield from selector_faults(constraint.get("labelSelector") or {}, f"{here}.labelSelector")
+        yield from match_key_errors(constraint, here)
+        yield from selector_errors(constraint.get("labelSelector") or {}, f"{here}.labelSelector")

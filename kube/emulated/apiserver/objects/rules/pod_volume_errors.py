@@ -5,61 +5,61 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
-from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
-from mews.kube.emulated.apiserver.objects.rules.disk_source_faults import needed
+from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_errors
+from mews.kube.emulated.apiserver.objects.rules.disk_source_errors import needed
 from mews.kube.emulated.apiserver.objects.rules.field_references import (
     IN_FILES,
-    field_reference_faults,
-    resource_reference_faults,
+    field_reference_errors,
+    resource_reference_errors,
 )
-from mews.kube.emulated.apiserver.objects.rules.volume_faults import key_faults, mode_faults, unreserved
+from mews.kube.emulated.apiserver.objects.rules.volume_errors import key_errors, mode_errors, unreserved
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.metadata_faults import part_faults
+from mews.kube.emulated.apiserver.store.metadata_errors import part_errors
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
 _TWICE = "conflicting duplicate paths"
 
 
-def _downward_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from mode_faults(source, path, "defaultMode")
+def _downward_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from mode_errors(source, path, "defaultMode")
     for file in items(source, "items"):
-        yield from _file_faults(file, path)
+        yield from _file_errors(file, path)
 
 
-def _file_faults(file: Part, path: str) -> Iterator[FieldError]:
+def _file_errors(file: Part, path: str) -> Iterator[FieldError]:
     if not file.get("path"):
         yield refusals.required(f"{path}.path")
     yield from unreserved(f"{path}.path", file.get("path", ""))
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if field is not None:
-        yield from field_reference_faults(field, f"{path}.fieldRef", IN_FILES)
+        yield from field_reference_errors(field, f"{path}.fieldRef", IN_FILES)
         if resource is not None:
             text = "fieldRef and resourceFieldRef can not be specified simultaneously"
             yield refusals.bad(path, "resource", text)
     elif resource is not None:
-        yield from resource_reference_faults(resource, f"{path}.resourceFieldRef", named=True)
+        yield from resource_reference_errors(resource, f"{path}.resourceFieldRef", named=True)
     else:
         yield refusals.required(path, "one of fieldRef and resourceFieldRef is required")
-    yield from mode_faults(file, path, "mode")
+    yield from mode_errors(file, path, "mode")
 
 
-def _projected_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from mode_faults(source, path, "defaultMode")
+def _projected_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from mode_errors(source, path, "defaultMode")
     seen: set[str] = set()
     for index, part in enumerate(items(source, "sources")):
         here = f"{path}.sources[{index}]"
         given = [name for name in _PROJECTIONS if part.get(name) is not None]
         for name in given:
             yield from _PROJECTIONS[name](part[name], f"{here}.{name}", path)
-            yield from _path_faults(part[name], name, path, seen)
+            yield from _path_errors(part[name], name, path, seen)
         if len(given) > 1:
             yield refusals.forbidden_field(here, "may not specify more than 1 volume type per source")
 
 
-def _path_faults(part: Part, name: str, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _path_errors(part: Part, name: str, path: str, seen: set[str]) -> Iterator[FieldError]:
     files = [part] if name == "clusterTrustBundle" else items(part, "items")
     for file in files:
         place = file.get("path", "")
@@ -68,17 +68,17 @@ def _path_faults(part: Part, name: str, path: str, seen: set[str]) -> Iterator[F
         seen.add(place)
 
 
-def _keyed_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
+def _keyed_errors(part: Part, here: str, _: str) -> Iterator[FieldError]:
     yield from needed(part, here, "name")
-    yield from key_faults(part, here)
+    yield from key_errors(part, here)
 
 
-def _own_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
+def _own_errors(part: Part, here: str, _: str) -> Iterator[FieldError]:
     for file in items(part, "items"):
-        yield from _file_faults(file, here)
+        yield from _file_errors(file, here)
 
 
-def _token_faults(part: Part, here: str, path: str) -> Iterator[FieldError]:
+def _token_errors(part: Part, here: str, path: str) -> Iterator[FieldError]:
     lifetime = part.get("expirationSeconds", 3600)
     if lifetime < _SHORTEST_TOKEN_S:
         yield refusals.bad(f"{here}.expirationSeconds", lifetime, "may not specify a duration less than 10 minutes")
@@ -91,7 +91,7 @@ def _token_faults(part: Part, here: str, path: str) -> Iterator[FieldError]:
         yield from unreserved(f"{path}.path", part["path"])
 
 
-def _bundle_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
+def _bundle_errors(part: Part, here: str, _: str) -> Iterator[FieldError]:
     name, signer = part.get("name"), part.get("signerName")
     if name is not None and signer is not None:
         yield refusals.bad(here, _bundle_shown(part), "only one of name and signerName may be used")
@@ -106,8 +106,8 @@ def _bundle_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
     elif signer is not None:
         if not signer:
             yield refusals.required(f"{here}.signerName", "must be a valid signer name")
-        yield from signer_faults(signer, f"{here}.signerName")
-        yield from selector_faults(part_of(part, "labelSelector"), f"{here}.labelSelector")
+        yield from signer_errors(signer, f"{here}.signerName")
+        yield from selector_errors(part_of(part, "labelSelector"), f"{here}.labelSelector")
     else:
         yield refusals.required(here, "either name or signerName must be specified")
     if not part.get("path"):
@@ -124,7 +124,7 @@ _LONGEST_DOMAIN = 253
 _LONGEST_SIGNER = 2 * _LONGEST_DOMAIN + 63 + 2
 
 
-def signer_faults(signer: str, path: str) -> Iterator[FieldError]:
+def signer_errors(signer: str, path: str) -> Iterator[FieldError]:
     """The name of a signer: a domain and a path (ValidateSignerName)."""
     if not signer:
         yield refusals.required(path)
@@ -136,15 +136,15 @@ def signer_faults(signer: str, path: str) -> Iterator[FieldError]:
     domain, _, rest = signer.partition("/")
     if len(domain) > _LONGEST_DOMAIN:
         yield FieldError(path, "FieldValueTooLong", f"may not be more than {_LONGEST_DOMAIN} bytes")
-    yield from _part_faults(path, domain, names.label_texts)
+    yield from _part_errors(path, domain, names.label_texts)
     if "." not in domain:
         yield refusals.bad(path, domain, "should be a domain with at least two segments separated by dots")
-    yield from _part_faults(path, rest, names.subdomain_texts)
+    yield from _part_errors(path, rest, names.subdomain_texts)
     if len(signer) > _LONGEST_SIGNER:
         yield FieldError(path, "FieldValueTooLong", f"may not be more than {_LONGEST_SIGNER} bytes")
 
 
-def _part_faults(path: str, part: str, texts: Callable[[str], list[str]]) -> Iterator[FieldError]:
+def _part_errors(path: str, part: str, texts: Callable[[str], list[str]]) -> Iterator[FieldError]:
     """What is wrong with the first wrong one of the labels of a part."""
     wrong = next((label for label in part.split(".") if texts(label)), None)
     if wrong is not None:
@@ -153,26 +153,26 @@ def _part_faults(path: str, part: str, texts: Callable[[str], list[str]]) -> Ite
 
 
 _PROJECTIONS: Mapping[str, Callable[[Part, str, str], Iterator[FieldError]]] = {
-    "secret": _keyed_faults,
-    "configMap": _keyed_faults,
-    "downwardAPI": _own_faults,
-    "serviceAccountToken": _token_faults,
-    "clusterTrustBundle": _bundle_faults,
+    "secret": _keyed_errors,
+    "configMap": _keyed_errors,
+    "downwardAPI": _own_errors,
+    "serviceAccountToken": _token_errors,
+    "clusterTrustBundle": _bundle_errors,
 }
 
 
-def _ephemeral_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _ephemeral_errors(source: Part, path: str) -> Iterator[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         yield refusals.required(f"{path}.volumeClaimTemplate")
         return
     here = f"{path}.volumeClaimTemplate"
-    for fault in part_faults(part_of(template, "metadata")):
-        yield FieldError(f"{here}.{fault.path}", fault.reason, fault.text)
-    yield from claim_spec_faults(part_of(template, "spec"), f"{here}.spec")
+    for error in part_errors(part_of(template, "metadata")):
+        yield FieldError(f"{here}.{error.path}", error.reason, error.text)
+    yield from claim_spec_errors(part_of(template, "spec"), f"{here}.spec")
 
 
-def _image_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _image_errors(source: Part, path: str) -> Iterator[FieldError]:
     policy = source.get("pullPolicy", "")
     if not source.get("reference"):
         yield refusals.required(f"{path}.reference")
@@ -183,8 +183,8 @@ def _image_faults(source: Part, path: str) -> Iterator[FieldError]:
 
 
 POD_SOURCES: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
-    "downwardAPI": _downward_faults,
-    "projected": _projected_faults,
-    "ephemeral": _ephemeral_faults,
-    "image": _image_faults,
+    "downwardAPI": _downward_errors,
+    "projected": _projected_errors,
+    "ephemeral": _ephemeral_errors,
+    "image": _image_errors,
 }

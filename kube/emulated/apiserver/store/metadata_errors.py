@@ -1,7 +1,7 @@
 """What is asked of metadata (k8s.io/apimachinery/pkg/api/validation/objectmeta.go).
 
 Upstream looks at metadata in several places: each update is checked as a whole and against the old object, and then
-once more by the kind's own validation. A kind's ``MetadataChecks`` say what that does; a fault is named as often.
+once more by the kind's own validation. A kind's ``MetadataChecks`` say what that does; an error is named as often.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def label_named(_: Object, text: str, prefix: bool) -> list[str]:
 
 def dns_1035_named(_: Object, text: str, prefix: bool) -> list[str]:
     """Named by an RFC 1035 label."""
-    return names.dns_1035_faults(_masked(text, prefix))
+    return names.dns_1035_errors(_masked(text, prefix))
 
 
 def segment_named(_: Object, text: str, prefix: bool) -> list[str]:
@@ -83,23 +83,23 @@ USUAL = MetadataChecks()
 CUSTOM = MetadataChecks(plain_finalizers=True)
 
 
-def created_faults(checks: MetadataChecks, obj: Object) -> list[FieldError]:
+def created_errors(checks: MetadataChecks, obj: Object) -> list[FieldError]:
     """What the kind's own validation finds in a new object's metadata."""
-    return _created(checks, obj, _FaultsByPart(obj["metadata"]))
+    return _created(checks, obj, _ErrorsByPart(obj["metadata"]))
 
 
-def new_faults(
+def new_errors(
     checks: MetadataChecks, obj: Object, own: Callable[[Object], Sequence[FieldError]] | None
 ) -> list[FieldError]:
     """What is wrong with a new object: what the kind's own validation finds, ``own`` of the rest, and where that is
     nothing, what is asked of all kinds' objects."""
-    parts = _FaultsByPart(obj["metadata"])
+    parts = _ErrorsByPart(obj["metadata"])
     return [*_created(checks, obj, parts), *(own(obj) if own is not None else ())] or _whole(
         obj, segment_named, True, parts
     )
 
 
-def updated_faults(
+def updated_errors(
     sequence: Iterable[UpdateCheck],
     checks: MetadataChecks,
     new: Object,
@@ -109,9 +109,9 @@ def updated_faults(
 ) -> list[FieldError]:
     """What is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata and
     may not, ``others``: what the checks that are not about metadata do."""
-    parts, changes = _FaultsByPart(new["metadata"]), fixed
+    parts, changes = _ErrorsByPart(new["metadata"]), fixed
     if old["metadata"].get("deletionTimestamp"):
-        changes = [*_late_finalizer_faults(old["metadata"], new["metadata"]), *fixed]
+        changes = [*_late_finalizer_errors(old["metadata"], new["metadata"]), *fixed]
     found = _whole(new, segment_named, True, parts)
     found += changes
     found += parts.of_update(True)
@@ -126,17 +126,17 @@ def updated_faults(
     return found
 
 
-class _FaultsByPart:
+class _ErrorsByPart:
     """What is wrong with the parts of one metadata: looked for once, told as often as upstream looks."""
 
     __slots__ = ("described", "finalizers", "standard")
 
     def __init__(self, metadata: Metadata) -> None:
         owners, finalizers = metadata.get("ownerReferences"), metadata.get("finalizers")
-        self.described = label_and_annotation_faults(metadata)
+        self.described = label_and_annotation_errors(metadata)
         if owners:
-            self.described += _owner_faults(owners)
-        self.finalizers = list(_finalizer_faults(finalizers)) if finalizers else []
+            self.described += _owner_errors(owners)
+        self.finalizers = list(_finalizer_errors(finalizers)) if finalizers else []
         self.standard = list(_standard(finalizers)) if finalizers else []
 
     def of_whole(self, plain_finalizers: bool) -> list[FieldError]:
@@ -149,11 +149,11 @@ class _FaultsByPart:
         return self.described if plain_finalizers else self.described + self.standard
 
 
-def _created(checks: MetadataChecks, obj: Object, parts: _FaultsByPart) -> list[FieldError]:
+def _created(checks: MetadataChecks, obj: Object, parts: _ErrorsByPart) -> list[FieldError]:
     return _whole(obj, checks.name_texts, checks.plain_finalizers, parts) if checks.on_create else []
 
 
-def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _FaultsByPart) -> list[FieldError]:
+def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _ErrorsByPart) -> list[FieldError]:
     metadata, found = obj["metadata"], list[FieldError]()
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
     if prefix and (texts := name_texts(obj, prefix, True)):
@@ -168,11 +168,11 @@ def _whole(obj: Object, name_texts: NameTexts, plain_finalizers: bool, parts: _F
     return found + parts.of_whole(plain_finalizers)
 
 
-def _bads(path: str, text: str, faults: Sequence[str]) -> list[FieldError]:
-    return [refusals.bad(path, text, fault) for fault in faults]
+def _bads(path: str, text: str, errors: Sequence[str]) -> list[FieldError]:
+    return [refusals.bad(path, text, error) for error in errors]
 
 
-def fixed_faults(old: Metadata, new: Metadata) -> list[FieldError]:
+def fixed_errors(old: Metadata, new: Metadata) -> list[FieldError]:
     """When an object goes is for the server to say."""
     found: list[FieldError] = []
     if "deletionTimestamp" not in old and new.get("deletionTimestamp"):
@@ -183,7 +183,7 @@ def fixed_faults(old: Metadata, new: Metadata) -> list[FieldError]:
     return found
 
 
-def _late_finalizer_faults(old: Metadata, new: Metadata) -> list[FieldError]:
+def _late_finalizer_errors(old: Metadata, new: Metadata) -> list[FieldError]:
     known = old.get("finalizers") or []
     fresh = sorted({name for name in new.get("finalizers") or [] if name not in known})
     if not fresh:
@@ -193,20 +193,20 @@ def _late_finalizer_faults(old: Metadata, new: Metadata) -> list[FieldError]:
     return [refusals.forbidden_field("metadata.finalizers", text)]
 
 
-def part_faults(metadata: Metadata, *, plain_finalizers: bool = False) -> list[FieldError]:
+def part_errors(metadata: Metadata, *, plain_finalizers: bool = False) -> list[FieldError]:
     """What is wrong with labels, annotations, owners and finalizers."""
-    return _FaultsByPart(metadata).of_whole(plain_finalizers)
+    return _ErrorsByPart(metadata).of_whole(plain_finalizers)
 
 
-def _finalizer_faults(finalizers: Sequence[str]) -> Iterator[FieldError]:
+def _finalizer_errors(finalizers: Sequence[str]) -> Iterator[FieldError]:
     for name in finalizers:
-        yield from names.qualified_faults("metadata.finalizers", name)
+        yield from names.qualified_errors("metadata.finalizers", name)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         yield refusals.bad("metadata.finalizers", list(finalizers), text)
 
 
-def standard_finalizer_faults(path: str, name: str) -> list[FieldError]:
+def standard_finalizer_errors(path: str, name: str) -> list[FieldError]:
     """A finalizer that is of no domain and not a standard one."""
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [] if "/" in name or name in _STANDARD_FINALIZERS else [refusals.bad(path, name, text)]
@@ -214,23 +214,23 @@ def standard_finalizer_faults(path: str, name: str) -> list[FieldError]:
 
 def _standard(finalizers: Sequence[str]) -> Iterator[FieldError]:
     for index, name in enumerate(finalizers):
-        yield from standard_finalizer_faults(f"metadata.finalizers[{index}]", name)
+        yield from standard_finalizer_errors(f"metadata.finalizers[{index}]", name)
 
 
-def label_and_annotation_faults(metadata: Metadata) -> list[FieldError]:
+def label_and_annotation_errors(metadata: Metadata) -> list[FieldError]:
     """What is wrong with labels and annotations."""
-    return label_faults(metadata) + annotation_faults(metadata)
+    return label_errors(metadata) + annotation_errors(metadata)
 
 
-def label_faults(metadata: Metadata) -> list[FieldError]:
+def label_errors(metadata: Metadata) -> list[FieldError]:
     """What is wrong with labels."""
     found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
-        found += names.label_pair_faults("metadata.labels", key, value)
+        found += names.label_pair_errors("metadata.labels", key, value)
     return found
 
 
-def annotation_faults(metadata: Metadata) -> list[FieldError]:
+def annotation_errors(metadata: Metadata) -> list[FieldError]:
     """What is wrong with annotations: their case does not count."""
     annotations = metadata.get("annotations")
     if not annotations:
@@ -239,10 +239,10 @@ def annotation_faults(metadata: Metadata) -> list[FieldError]:
     for key in annotations:
         if texts := names.qualified_texts(key.lower()):
             found += _bads("metadata.annotations", key, texts)
-    return found + limits.annotation_faults(annotations)
+    return found + limits.annotation_errors(annotations)
 
 
-def _owner_faults(owners: Sequence[Metadata]) -> Iterator[FieldError]:
+def _owner_errors(owners: Sequence[Metadata]) -> Iterator[FieldError]:
     path, first = "metadata.ownerReferences", ""
     for owner in owners:
         given = owner.get("apiVersion", "")

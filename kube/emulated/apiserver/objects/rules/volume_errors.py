@@ -9,12 +9,12 @@ from typing import Any
 
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import node_selector_errors
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
-from mews.kube.emulated.apiserver.objects.rules.disk_source_faults import (
+from mews.kube.emulated.apiserver.objects.rules.disk_source_errors import (
     PERSISTENT_SOURCES,
-    cinder_faults,
-    iscsi_faults,
+    cinder_errors,
+    iscsi_errors,
     needed,
 )
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -51,23 +51,23 @@ def unreserved(path: str, text: str) -> Iterator[FieldError]:
         yield refusals.bad(path, text, "must not start with '..'")
 
 
-def mode_faults(part: Part, path: str, name: str) -> Iterator[FieldError]:
+def mode_errors(part: Part, path: str, name: str) -> Iterator[FieldError]:
     """A file's mode, if it is given."""
     mode = part.get(name)
     if mode is not None and not 0 <= mode <= 0o777:
         yield refusals.bad(f"{path}.{name}", mode, _MODE_TEXT)
 
 
-def key_faults(part: Part, path: str) -> Iterator[FieldError]:
+def key_errors(part: Part, path: str) -> Iterator[FieldError]:
     """The keys that are shown as files."""
     for index, item in enumerate(items(part, "items")):
         here = f"{path}.items[{index}]"
         yield from needed(item, here, "key", "path")
         yield from unreserved(f"{here}.path", item.get("path", ""))
-        yield from mode_faults(item, here, "mode")
+        yield from mode_errors(item, here, "mode")
 
 
-def host_path_faults(source: Part, path: str) -> Iterator[FieldError]:
+def host_path_errors(source: Part, path: str) -> Iterator[FieldError]:
     """A path of the node."""
     if not source.get("path"):
         yield refusals.required(f"{path}.path")
@@ -79,26 +79,26 @@ def host_path_faults(source: Part, path: str) -> Iterator[FieldError]:
 
 
 def _named_disk(name: str) -> Callable[[Part, str], Iterator[FieldError]]:
-    def faults(source: Part, path: str) -> Iterator[FieldError]:
+    def errors(source: Part, path: str) -> Iterator[FieldError]:
         path = path.replace("gcePersistentDisk", "persistentDisk")
         yield from needed(source, path, name)
         if not 0 <= source.get("partition", 0) <= 255:
             yield refusals.bad(f"{path}.partition", source["partition"], _PARTITION_TEXT)
 
-    return faults
+    return errors
 
 
 def _with(*fields: str) -> Callable[[Part, str], Iterator[FieldError]]:
     return lambda source, path: needed(source, path, *fields)
 
 
-def _nfs_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _nfs_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "server", "path")
     if not source.get("path", "").startswith("/"):
         yield refusals.bad(f"{path}.path", source.get("path", ""), "must be an absolute path")
 
 
-def _flocker_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _flocker_errors(source: Part, path: str) -> Iterator[FieldError]:
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
     if not name and not uuid:
         yield refusals.required(path, "one of datasetName and datasetUUID is required")
@@ -111,7 +111,7 @@ def _flocker_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.datasetName", name, "must not contain '/'")
 
 
-def _fc_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _fc_errors(source: Part, path: str) -> Iterator[FieldError]:
     targets, wwids, lun = items(source, "targetWWNs"), items(source, "wwids"), source.get("lun")
     if not targets and not wwids:
         yield refusals.required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both")
@@ -124,14 +124,14 @@ def _fc_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.lun", lun, "must be between 0 and 255, inclusive")
 
 
-def _flex_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _flex_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "driver")
     for key in source.get("options") or ():
         if f".{key.partition('/')[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
             yield refusals.bad(f"{path}.options[{key}]", key, "kubernetes.io and k8s.io namespaces are reserved")
 
 
-def _quobyte_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _quobyte_errors(source: Part, path: str) -> Iterator[FieldError]:
     registry = source.get("registry", "")
     text = "must be a host:port pair or multiple pairs separated by commas"
     if not registry:
@@ -145,17 +145,17 @@ def _quobyte_faults(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "volume")
 
 
-def _ceph_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _ceph_errors(source: Part, path: str) -> Iterator[FieldError]:
     return needed(source, path, "monitors")
 
 
-def _azure_file_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _azure_file_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "secretName", "shareName")
     if source.get("secretNamespace") == "":
         yield refusals.required(f"{path}.secretNamespace")
 
 
-def _azure_disk_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _azure_disk_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "diskName", "diskURI")
     place, kind = source.get("diskURI", ""), source.get("kind")
     if "cachingMode" in source:
@@ -168,7 +168,7 @@ def _azure_disk_faults(source: Part, path: str) -> Iterator[FieldError]:
         yield refusals.unsupported(f"{path}.diskURI", place, (_DISK_BY_URL,))
 
 
-def _storage_os_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _storage_os_errors(source: Part, path: str) -> Iterator[FieldError]:
     for name in ("volumeName", "volumeNamespace"):
         if source.get(name):
             yield from checks.label(f"{path}.{name}", source[name])
@@ -181,21 +181,21 @@ def _storage_os_faults(source: Part, path: str) -> Iterator[FieldError]:
         )
 
 
-def driver_name_faults(name: str, path: str) -> list[FieldError]:
+def driver_name_errors(name: str, path: str) -> list[FieldError]:
     """The name of a CSI driver (ValidateCSIDriverName)."""
     found = [refusals.required(path)] if not name else []
     found += [checks.too_long(path, 63)] if len(name) > 63 else []
-    texts = [text.partition(": ")[2] for text in (fault.text for fault in names.subdomain_faults(path, name.lower()))]
+    texts = [text.partition(": ")[2] for text in (error.text for error in names.subdomain_errors(path, name.lower()))]
     return found + checks.bads(path, name, texts)
 
 
-def _csi_volume_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from driver_name_faults(source.get("driver", ""), f"{path}.driver")
+def _csi_volume_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from driver_name_errors(source.get("driver", ""), f"{path}.driver")
     secret = source.get("nodePublishSecretRef")
     if secret is not None and not secret.get("name"):
         yield refusals.required(f"{path}.nodePublishSecretRef.name")
     elif secret is not None:
-        yield from names.subdomain_faults(f"{path}.name", secret["name"])
+        yield from names.subdomain_errors(f"{path}.name", secret["name"])
 
 
 _CSI_SECRETS = (
@@ -206,8 +206,8 @@ _CSI_SECRETS = (
 )
 
 
-def _csi_persistent_faults(source: Part, path: str) -> Iterator[FieldError]:
-    yield from driver_name_faults(source.get("driver", ""), f"{path}.driver")
+def _csi_persistent_errors(source: Part, path: str) -> Iterator[FieldError]:
+    yield from driver_name_errors(source.get("driver", ""), f"{path}.driver")
     yield from needed(source, path, "volumeHandle")
     for name in _CSI_SECRETS:
         secret = source.get(name)
@@ -216,61 +216,61 @@ def _csi_persistent_faults(source: Part, path: str) -> Iterator[FieldError]:
             if not value:
                 yield refusals.required(f"{path}.{name}.{field}")
             elif field == "name":
-                yield from names.subdomain_faults(f"{path}.{name}.{field}", value)
+                yield from names.subdomain_errors(f"{path}.{name}.{field}", value)
             else:
                 yield from checks.label(f"{path}.{name}.{field}", value)
 
 
-def _local_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _local_errors(source: Part, path: str) -> Iterator[FieldError]:
     if not source.get("path"):
         yield refusals.required(f"{path}.path")
         return
     yield from no_steps_back(f"{path}.path", source["path"])
 
 
-def _claim_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _claim_errors(source: Part, path: str) -> Iterator[FieldError]:
     return needed(source, path, "claimName")
 
 
-def _empty_dir_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _empty_dir_errors(source: Part, path: str) -> Iterator[FieldError]:
     if "sizeLimit" in source and parse(source["sizeLimit"]) < 0:
         yield refusals.forbidden_field(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _git_faults(source: Part, path: str) -> Iterator[FieldError]:
+def _git_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "repository")
     yield from descending(f"{path}.directory", source.get("directory", ""))
 
 
 def _keyed(name: str) -> Callable[[Part, str], Iterator[FieldError]]:
-    def faults(source: Part, path: str) -> Iterator[FieldError]:
+    def errors(source: Part, path: str) -> Iterator[FieldError]:
         yield from needed(source, path, name)
-        yield from mode_faults(source, path, "defaultMode")
-        yield from key_faults(source, path)
+        yield from mode_errors(source, path, "defaultMode")
+        yield from key_errors(source, path)
 
-    return faults
+    return errors
 
 
 _COMMON: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
-    "hostPath": host_path_faults,
+    "hostPath": host_path_errors,
     "gcePersistentDisk": _named_disk("pdName"),
     "awsElasticBlockStore": _named_disk("volumeID"),
     "glusterfs": _with("endpoints", "path"),
-    "flocker": _flocker_faults,
-    "nfs": _nfs_faults,
+    "flocker": _flocker_errors,
+    "nfs": _nfs_errors,
     "rbd": _with("monitors", "image"),
-    "quobyte": _quobyte_faults,
-    "cephfs": _ceph_faults,
-    "iscsi": iscsi_faults,
-    "cinder": cinder_faults,
-    "fc": _fc_faults,
-    "flexVolume": _flex_faults,
-    "azureFile": _azure_file_faults,
+    "quobyte": _quobyte_errors,
+    "cephfs": _ceph_errors,
+    "iscsi": iscsi_errors,
+    "cinder": cinder_errors,
+    "fc": _fc_errors,
+    "flexVolume": _flex_errors,
+    "azureFile": _azure_file_errors,
     "vsphereVolume": _with("volumePath"),
     "photonPersistentDisk": _with("pdID"),
     "portworxVolume": _with("volumeID"),
-    "azureDisk": _azure_disk_faults,
-    "storageos": _storage_os_faults,
+    "azureDisk": _azure_disk_errors,
+    "storageos": _storage_os_errors,
     "scaleIO": _with("gateway", "system", "volumeName"),
 }
 _POD_ORDER = (
@@ -292,16 +292,16 @@ _SECOND_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 _OF_PODS: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
     **_COMMON,
-    "emptyDir": _empty_dir_faults,
-    "gitRepo": _git_faults,
+    "emptyDir": _empty_dir_errors,
+    "gitRepo": _git_errors,
     "secret": _keyed("secretName"),
     "configMap": _keyed("name"),
-    "persistentVolumeClaim": _claim_faults,
-    "csi": _csi_volume_faults,
+    "persistentVolumeClaim": _claim_errors,
+    "csi": _csi_volume_errors,
 }
 
 
-def pod_source_faults(
+def pod_source_errors(
     volume: Part, path: str, others: Mapping[str, Callable[[Part, str], Iterator[FieldError]]]
 ) -> Iterator[FieldError]:
     """The source of a pod's volume; ``others``: the checks of sources that need more than themselves."""
@@ -318,7 +318,7 @@ def pod_source_faults(
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
-def access_mode_faults(modes: Any, path: str) -> Iterator[FieldError]:
+def access_mode_errors(modes: Any, path: str) -> Iterator[FieldError]:
     """How volumes may be used."""
     for mode in modes:
         if mode not in _ACCESS_MODES:
@@ -330,7 +330,7 @@ def access_mode_faults(modes: Any, path: str) -> Iterator[FieldError]:
 _INLINE = "in the context of inline volumes"
 
 
-def persistent_volume_spec_faults(spec: Part, path: str, *, inline: bool = False) -> Iterator[FieldError]:
+def persistent_volume_spec_errors(spec: Part, path: str, *, inline: bool = False) -> Iterator[FieldError]:
     """What is wrong with a persistent volume, or with one in an attachment (ValidatePersistentVolumeSpec)."""
     if inline:
         for name in ("claimRef", "capacity"):
@@ -340,20 +340,20 @@ def persistent_volume_spec_faults(spec: Part, path: str, *, inline: bool = False
             yield refusals.required(f"{path}.csi", f"has to be specified {_INLINE}")
     if not items(spec, "accessModes"):
         yield refusals.required(f"{path}.accessModes")
-    yield from access_mode_faults(items(spec, "accessModes"), f"{path}.accessModes")
+    yield from access_mode_errors(items(spec, "accessModes"), f"{path}.accessModes")
     if not inline:
-        yield from _capacity_faults(spec.get("capacity") or {}, f"{path}.capacity")
-    yield from _reclaim_faults(spec, path, inline=inline)
+        yield from _capacity_errors(spec.get("capacity") or {}, f"{path}.capacity")
+    yield from _reclaim_errors(spec, path, inline=inline)
     affinity = spec.get("nodeAffinity")
     if affinity is not None and inline:
         yield refusals.forbidden_field(f"{path}.nodeAffinity", f"may not be specified {_INLINE}")
     elif affinity is not None:
-        yield from _affinity_faults(affinity, f"{path}.nodeAffinity")
-    yield from _persistent_source_faults(spec, path)
-    yield from _class_faults(spec, path, inline=inline)
+        yield from _affinity_errors(affinity, f"{path}.nodeAffinity")
+    yield from _persistent_source_errors(spec, path)
+    yield from _class_errors(spec, path, inline=inline)
 
 
-def _capacity_faults(capacity: Mapping[str, str], path: str) -> Iterator[FieldError]:
+def _capacity_errors(capacity: Mapping[str, str], path: str) -> Iterator[FieldError]:
     if not capacity:
         yield refusals.required(path)
     if set(capacity) != {"storage"}:
@@ -363,7 +363,7 @@ def _capacity_faults(capacity: Mapping[str, str], path: str) -> Iterator[FieldEr
             yield refusals.bad(f"{path}[{name}]", amount, "must be greater than zero")
 
 
-def _reclaim_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:
+def _reclaim_errors(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:
     policy, here = spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy"
     if policy and inline and policy != "Retain":
         yield refusals.forbidden_field(here, f"may only be Retain {_INLINE}")
@@ -371,16 +371,16 @@ def _reclaim_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldErr
         yield from checks.option(here, policy, ("Delete", "Recycle", "Retain"))
 
 
-def _affinity_faults(affinity: Part, path: str) -> Iterator[FieldError]:
+def _affinity_errors(affinity: Part, path: str) -> Iterator[FieldError]:
     required = affinity.get("required")
     if required is None:
         yield refusals.required(f"{path}.required", "must specify required node constraints")
     else:
-        yield from node_selector_faults(required, f"{path}.required")
+        yield from node_selector_errors(required, f"{path}.required")
 
 
-def _persistent_source_faults(spec: Part, path: str) -> Iterator[FieldError]:
-    checked = {**_COMMON, **PERSISTENT_SOURCES, "local": _local_faults, "csi": _csi_persistent_faults}
+def _persistent_source_errors(spec: Part, path: str) -> Iterator[FieldError]:
+    checked = {**_COMMON, **PERSISTENT_SOURCES, "local": _local_errors, "csi": _csi_persistent_errors}
     given = [name for name in _PERSISTENT_ORDER if spec.get(name) is not None]
     for index, name in enumerate(given):
         if index and name != "flexVolume":
@@ -398,12 +398,12 @@ def _persistent_source_faults(spec: Part, path: str) -> Iterator[FieldError]:
         yield refusals.forbidden_field(f"{path}.persistentVolumeReclaimPolicy", text)
 
 
-def _class_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:
+def _class_errors(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:
     storage_class, mode = spec.get("storageClassName", ""), spec.get("volumeMode")
     if storage_class and inline:
         yield refusals.forbidden_field(f"{path}.storageClassName", f"may not be specified {_INLINE}")
     elif storage_class:
-        yield from names.subdomain_faults(f"{path}.storageClassName", storage_class)
+        yield from names.subdomain_errors(f"{path}.storageClassName", storage_class)
     if mode is not None and inline and mode != "Filesystem":
         text = f"may not specify volumeMode other than Filesystem {_INLINE}"
         yield refusals.forbidden_field(f"{path}.volumeMode", text)
@@ -415,6 +415,6 @@ def _class_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError
     if not attributes:
         yield refusals.required(f"{path}.volumeAttributesClassName", "an empty string is disallowed")
     else:
-        yield from names.subdomain_faults(f"{path}.volumeAttributesClassName", attributes)
+        yield from names.subdomain_errors(f"{path}.volumeAttributesClassName", attributes)
     if spec.get("csi") is None:
         yield refusals.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")

@@ -16,7 +16,7 @@ _HEALTH = ("Healthy", "Unhealthy", "Unknown")
 _PATH = "status.extendedResourceClaimStatus"
 
 
-def extended_claim_faults(status: Part, spec: Part) -> Iterator[FieldError]:
+def extended_claim_errors(status: Part, spec: Part) -> Iterator[FieldError]:
     """Of the claim that stands for a pod's extended resources."""
     claim = status.get("extendedResourceClaimStatus")
     if claim is None:
@@ -30,15 +30,15 @@ def extended_claim_faults(status: Part, spec: Part) -> Iterator[FieldError]:
     if not mappings:
         yield refusals.required(f"{_PATH}.requestMappings", "at least one request mapping is required")
     for index, mapping in enumerate(mappings):
-        yield from _mapping_faults(mapping, f"{_PATH}.requestMappings[{index}]", containers)
+        yield from _mapping_errors(mapping, f"{_PATH}.requestMappings[{index}]", containers)
         yield from checks.label(f"{_PATH}.requestName", mapping.get("requestName", ""))
     if not claim.get("resourceClaimName"):
         yield refusals.required(f"{_PATH}.resourceClaimName")
     else:
-        yield from names.subdomain_faults(f"{_PATH}.resourceClaimName", claim["resourceClaimName"])
+        yield from names.subdomain_errors(f"{_PATH}.resourceClaimName", claim["resourceClaimName"])
 
 
-def _mapping_faults(mapping: Part, path: str, containers: Mapping[str, Part]) -> Iterator[FieldError]:
+def _mapping_errors(mapping: Part, path: str, containers: Mapping[str, Part]) -> Iterator[FieldError]:
     name, resource = mapping.get("containerName", ""), mapping.get("resourceName", "")
     if name not in containers:
         text = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
@@ -51,7 +51,7 @@ def _mapping_faults(mapping: Part, path: str, containers: Mapping[str, Part]) ->
         yield refusals.bad(f"{path}.resourceName", resource, text)
 
 
-def health_faults(statuses: Sequence[Part], path: str, *, ephemeral: bool) -> Iterator[FieldError]:
+def health_errors(statuses: Sequence[Part], path: str, *, ephemeral: bool) -> Iterator[FieldError]:
     """Of the health of devices in the statuses of containers."""
     for number, status in enumerate(statuses):
         here = f"{path}[{number}].allocatedResourcesStatus"

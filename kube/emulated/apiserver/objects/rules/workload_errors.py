@@ -9,13 +9,13 @@ from typing import Any
 from mews.kube.api.objects import Object, annotations_of, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
 from mews.kube.emulated.apiserver.objects.rules.checks import items
-from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_annotation_faults import annotation_faults, profile_faults
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
+from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_errors
+from mews.kube.emulated.apiserver.objects.rules.pod_annotation_errors import annotation_errors, profile_errors
+from mews.kube.emulated.apiserver.objects.rules.pod_errors import at_least_zero, spec_errors
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.metadata_faults import label_and_annotation_faults
+from mews.kube.emulated.apiserver.store.metadata_errors import label_and_annotation_errors
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
@@ -25,11 +25,11 @@ _PERCENT = re.compile(r"[0-9]+%")
 UNMATCHED = "`selector` does not match template `labels`"
 
 
-def deployment_faults(deployment: Object) -> list[FieldError]:
+def deployment_errors(deployment: Object) -> list[FieldError]:
     """What is wrong with a Deployment."""
     spec = deployment["spec"]
-    found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_faults(spec)]
-    found += _strategy_faults(spec.get("strategy") or {})
+    found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_errors(spec)]
+    found += _strategy_errors(spec.get("strategy") or {})
     for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
         found += at_least_zero(f"spec.{name}", spec.get(name))
     deadline = spec.get("progressDeadlineSeconds")
@@ -38,14 +38,14 @@ def deployment_faults(deployment: Object) -> list[FieldError]:
     return found
 
 
-def replica_set_faults(replica_set: Object) -> list[FieldError]:
+def replica_set_errors(replica_set: Object) -> list[FieldError]:
     """What is wrong with a ReplicaSet."""
     spec = replica_set["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
-    return [*found, *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")), *selection_faults(spec)]
+    return [*found, *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")), *selection_errors(spec)]
 
 
-def replication_controller_faults(controller: Object) -> list[FieldError]:
+def replication_controller_errors(controller: Object) -> list[FieldError]:
     """What is wrong with a ReplicationController."""
     spec = controller["spec"]
     found = [*at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))]
@@ -58,14 +58,14 @@ def replication_controller_faults(controller: Object) -> list[FieldError]:
     labels = labels_of(template)
     if any(labels.get(key) != value for key, value in (spec.get("selector") or {}).items()):
         found.append(refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED))
-    return [*found, *template_faults(template, "spec.template", _ALWAYS, of="ReplicationController")]
+    return [*found, *template_errors(template, "spec.template", _ALWAYS, of="ReplicationController")]
 
 
-def daemon_set_faults(daemon_set: Object) -> list[FieldError]:
+def daemon_set_errors(daemon_set: Object) -> list[FieldError]:
     """What is wrong with a DaemonSet."""
     spec, found = daemon_set["spec"], list[FieldError]()
     selector, template = spec.get("selector"), spec.get("template") or {}
-    wrong = list(selector_faults(selector or {}, "spec.selector"))
+    wrong = list(selector_errors(selector or {}, "spec.selector"))
     empty = selector is not None and not any(selector.values())
     labels = labels_of(template)
     found += wrong
@@ -73,13 +73,13 @@ def daemon_set_faults(daemon_set: Object) -> list[FieldError]:
         found.append(refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED))
     if empty:
         found.append(refusals.bad("spec.selector", {}, "empty selector is invalid for daemonset"))
-    found += template_faults(template, "spec.template", _ALWAYS, of="DaemonSet")
+    found += template_errors(template, "spec.template", _ALWAYS, of="DaemonSet")
     found += at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))
-    found += _daemon_strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    found += _daemon_strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     return [*found, *at_least_zero("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))]
 
 
-def _daemon_strategy_faults(strategy: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _daemon_strategy_errors(strategy: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return
@@ -110,33 +110,33 @@ def _amount(value: Any) -> int:
     return int(value or 0)
 
 
-def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
+def stateful_set_errors(stateful_set: Object) -> list[FieldError]:
     """What is wrong with a StatefulSet."""
     spec = stateful_set["spec"]
-    return [*_stateful_faults(spec, items(spec, "volumeClaimTemplates"), spec.get("serviceName", ""))]
+    return [*_stateful_errors(spec, items(spec, "volumeClaimTemplates"), spec.get("serviceName", ""))]
 
 
-def _stateful_faults(spec: Mapping[str, Any], claims: Sequence[Any], service: str) -> Iterator[FieldError]:
+def _stateful_errors(spec: Mapping[str, Any], claims: Sequence[Any], service: str) -> Iterator[FieldError]:
     """``claims`` and ``service``: those that are looked at, since an update cannot change them."""
     policy = spec.get("podManagementPolicy", "")
     if not policy:
         yield refusals.required("spec.podManagementPolicy")
     elif policy not in ("OrderedReady", "Parallel"):
         yield refusals.bad("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
-    yield from _stateful_strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    yield from _stateful_strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     for name in ("whenDeleted", "whenScaled") if retention is not None else ():
         path = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
         yield from checks.option(path, (retention or {}).get(name, "Retain"), ("Retain", "Delete"))
     for index, claim in enumerate(claims):
-        yield from claim_spec_faults((claim or {}).get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+        yield from claim_spec_errors((claim or {}).get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     yield from at_least_zero("spec.replicas", spec.get("replicas"))
     yield from at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))
     yield from at_least_zero("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
     if service:
         yield from checks.label("spec.serviceName", service)
     selector = spec.get("selector")
-    wrong = list(selector_faults(selector or {}, "spec.selector"))
+    wrong = list(selector_errors(selector or {}, "spec.selector"))
     selects_all = selector is not None and not any(selector.values())
     if selector is None:
         yield refusals.required("spec.selector")
@@ -146,11 +146,11 @@ def _stateful_faults(spec: Mapping[str, Any], claims: Sequence[Any], service: st
     if wrong:
         yield FieldError("spec.selector", "FieldValueInvalid", refusals.shown(selector))
     else:
-        yield from _stateful_template_faults(spec, selects_all=selects_all)
-    yield from _lasting_faults(spec.get("template") or {}, "spec.template", _ALWAYS, "StatefulSet")
+        yield from _stateful_template_errors(spec, selects_all=selects_all)
+    yield from _lasting_errors(spec.get("template") or {}, "spec.template", _ALWAYS, "StatefulSet")
 
 
-def _stateful_strategy_faults(strategy: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _stateful_strategy_errors(strategy: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     shown = None if rolling is None else {"Partition": rolling.get("partition", 0), "MaxUnavailable": None}
     if not kind:
@@ -164,7 +164,7 @@ def _stateful_strategy_faults(strategy: Mapping[str, Any], path: str) -> Iterato
         yield from at_least_zero(f"{path}.rollingUpdate.partition", rolling.get("partition", 0))
 
 
-def _stateful_template_faults(spec: Mapping[str, Any], *, selects_all: bool) -> Iterator[FieldError]:
+def _stateful_template_errors(spec: Mapping[str, Any], *, selects_all: bool) -> Iterator[FieldError]:
     """Pods have the volumes of the claims; host name and subdomain are set by the controller."""
     template, path = spec.get("template") or {}, "spec.template"
     labels, pod = labels_of(template), dict(template.get("spec") or {})
@@ -176,9 +176,9 @@ def _stateful_template_faults(spec: Mapping[str, Any], *, selects_all: bool) -> 
     if claimed:
         volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claimed)]
         pod["volumes"] = [*volumes, *(each for each in items(pod, "volumes") if each.get("name", "") not in claimed)]
-    yield from _template_part_faults({**template, "spec": pod}, path)
-    for fault in label_and_annotation_faults(template.get("metadata") or {}):
-        yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
+    yield from _template_part_errors({**template, "spec": pod}, path)
+    for error in label_and_annotation_errors(template.get("metadata") or {}):
+        yield FieldError(f"{path}.{error.path.removeprefix('metadata.')}", error.reason, error.text)
 
 
 _CHANGEABLE = (
@@ -191,18 +191,18 @@ _STATEFUL_FIXED = (
 )
 
 
-def stateful_set_change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+def stateful_set_change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """What is wrong with a StatefulSet that is updated; what is fixed is not looked at once more."""
     if subresource:
         return []
-    found = [*_stateful_faults(new["spec"], (), "")]
+    found = [*_stateful_errors(new["spec"], (), "")]
     fixed, before = (
         {name: value for name, value in obj["spec"].items() if name not in _CHANGEABLE} for obj in (new, old)
     )
     return found + ([] if fixed == before else [refusals.forbidden_field("spec", _STATEFUL_FIXED)])
 
 
-def selection_faults(
+def selection_errors(
     spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS, *, of: str = "deployment"
 ) -> Iterator[FieldError]:
     """The selector must be there and select the template's pods; the template must be a good one."""
@@ -211,45 +211,45 @@ def selection_faults(
     if selector is None:
         yield refusals.required("spec.selector")
     else:
-        yield from selector_faults(selector, "spec.selector")
+        yield from selector_errors(selector, "spec.selector")
         if selects_all:
             yield refusals.bad("spec.selector", {}, f"empty selector is invalid for {of}")
     labels = labels_of(template)
-    if any(selector_faults(selector or {}, "spec.selector")):
+    if any(selector_errors(selector or {}, "spec.selector")):
         yield refusals.bad("spec.selector", selector, "invalid label selector")
         return
     if selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
-    yield from template_faults(template, "spec.template", allowed)
+    yield from template_errors(template, "spec.template", allowed)
 
 
-def pod_template_faults(pod_template: Object) -> list[FieldError]:
+def pod_template_errors(pod_template: Object) -> list[FieldError]:
     """What is wrong with a PodTemplate."""
-    return [*template_faults(pod_template.get("template") or {}, "template", _ANY)]
+    return [*template_errors(pod_template.get("template") or {}, "template", _ANY)]
 
 
-def template_faults(
+def template_errors(
     template: Mapping[str, Any], path: str, allowed: Sequence[str], *, of: str = "ReplicaSet"
 ) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
-    yield from _template_part_faults(template, path)
-    yield from _lasting_faults(template, path, allowed, of)
+    yield from _template_part_errors(template, path)
+    yield from _lasting_errors(template, path, allowed, of)
 
 
-def _template_part_faults(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _template_part_errors(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
-    for fault in label_and_annotation_faults(template.get("metadata") or {}):
-        yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
+    for error in label_and_annotation_errors(template.get("metadata") or {}):
+        yield FieldError(f"{path}.{error.path.removeprefix('metadata.')}", error.reason, error.text)
     annotations = annotations_of(template)
-    yield from annotation_faults(annotations, spec, f"{path}.annotations")
-    yield from spec_faults(spec, f"{path}.spec")
-    yield from profile_faults(annotations, spec, f"{path}.spec")
+    yield from annotation_errors(annotations, spec, f"{path}.annotations")
+    yield from spec_errors(spec, f"{path}.spec")
+    yield from profile_errors(annotations, spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
         yield refusals.forbidden_field(f"{path}.spec.ephemeralContainers", text)
 
 
-def _lasting_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str], of: str) -> Iterator[FieldError]:
+def _lasting_errors(template: Mapping[str, Any], path: str, allowed: Sequence[str], of: str) -> Iterator[FieldError]:
     """Pods that are kept running are restarted always, and have no end."""
     spec = template.get("spec") or {}
     restart = spec.get("restartPolicy", "")
@@ -263,7 +263,7 @@ def _lasting_faults(template: Mapping[str, Any], path: str, allowed: Sequence[st
 _AMOUNTS = ("MaxUnavailable", "MaxSurge")
 
 
-def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
+def _strategy_errors(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
@@ -275,10 +275,10 @@ def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
             "spec.strategy", {"Type": kind, "RollingUpdate": amounts}, ("Recreate", "RollingUpdate")
         )
     elif rolling is not None:
-        yield from _rolling_faults(rolling, "spec.strategy.rollingUpdate")
+        yield from _rolling_errors(rolling, "spec.strategy.rollingUpdate")
 
 
-def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _rolling_errors(rolling: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     numbers = {}
     for name in ("maxUnavailable", "maxSurge"):
         value = rolling.get(name)

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ci.printed_columns import columns
 from ci.release_sources import Sources
 from ci.release_types import Table, carried, derived, difference
 from ci.wire_numbers import OUT as WIRE
@@ -262,6 +263,7 @@ class Full:
         self.types = {group: _expanded(group, structs) for group, structs in self.written.items()}
         self.fields = merge(below.fields if below else {}, _json(folder / "fields.json"))
         self.kinds = merge(below.kinds if below else {}, _json(folder / "kinds.json"))
+        self.columns = merge(below.columns if below else {}, _json(folder / "columns.json"))
         self.wire = merge(below.wire if below else _json(WIRE), _json(folder / "wire.json"))
 
 
@@ -301,7 +303,9 @@ def main(version: str, base: str) -> None:
     types, gated = derived(sources)
     below = Full(base) if base else Full("")
     write(folder, "fields.json", difference(below.fields, fields_of(gated, known)))
-    write(folder, "kinds.json", difference(below.kinds, kinds(sources)))
+    known_kinds = kinds(sources)
+    write(folder, "kinds.json", difference(below.kinds, known_kinds))
+    write(folder, "columns.json", difference(below.columns, columns(sources, known_kinds)))
     measured = Full(FIRST.rpartition(".")[0][1:])
     full = carried(measured.types, derived(Sources(FIRST))[0], types)
     lines = lines_of(

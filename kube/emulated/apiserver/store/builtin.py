@@ -88,10 +88,10 @@ _KINDS: tuple[Kind, ...] = (
         "v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list"),
         warning="v1 ComponentStatus is deprecated in v1.19+",
     ),
-    _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
+    _kind("v1", "configmaps", "ConfigMap", "cm"),
     _kind("v1", "endpoints", "Endpoints", "ep", warning=_OLD_ENDPOINTS),
     _kind(
-        "v1", "events", "Event", "ev", table="events", rules="events",
+        "v1", "events", "Event", "ev", rules="events",
         selectable=(
             *(f"involvedObject.{name}" for name in _EVENT_REFERENCE),
             "reason", "reportingComponent", "source", "type",
@@ -101,17 +101,17 @@ _KINDS: tuple[Kind, ...] = (
     _kind(
         "v1", "namespaces", "Namespace", "ns", namespaced=False, status=True, verbs=_NO_COLLECTION_DELETE,
         subresources=(Subresource("finalize", ("update",), "Namespace"),),
-        rules="namespaces", table="namespaces", selectable=("status.phase",), **_STORED,
+        rules="namespaces", selectable=("status.phase",), **_STORED,
     ),
     _kind(
-        "v1", "nodes", "Node", "no", namespaced=False, status=True, rules="nodes", table="nodes",
+        "v1", "nodes", "Node", "no", namespaced=False, status=True, rules="nodes",
         selectable=("spec.unschedulable",), subresources=(Subresource("proxy", _PROXY_VERBS, "NodeProxyOptions"),),
     ),
     _kind("v1", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", status=True, **_STORED),
     _kind("v1", "persistentvolumes", "PersistentVolume", "pv", namespaced=False, status=True, **_STORED),
     _kind(
         "v1", "pods", "Pod", "po", status=True, categories=_ALL, subresources=_POD_SUBRESOURCES, rules="pods",
-        table="pods", generation=True,
+        generation=True,
         selectable=(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
             "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
@@ -125,13 +125,13 @@ _KINDS: tuple[Kind, ...] = (
         generation=True, orphans=True, selectable=("status.replicas",),
     ),
     _kind("v1", "resourcequotas", "ResourceQuota", "quota", status=True, **_STORED),
-    _kind("v1", "secrets", "Secret", rules="secrets", selectable=("type",), table="secrets"),
+    _kind("v1", "secrets", "Secret", rules="secrets", selectable=("type",)),
     _kind(
-        "v1", "serviceaccounts", "ServiceAccount", "sa", table="serviceaccounts",
+        "v1", "serviceaccounts", "ServiceAccount", "sa",
         subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io"),), **_STORED,
     ),
     _kind(
-        "v1", "services", "Service", "svc", status=True, categories=_ALL, table="services",
+        "v1", "services", "Service", "svc", status=True, categories=_ALL,
         selectable=("spec.clusterIP", "spec.type"),
         rules="services", subresources=(Subresource("proxy", _PROXY_VERBS, "ServiceProxyOptions"),), **_STORED,
     ),
@@ -171,7 +171,7 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds", **_FIRST_BETA,
-        namespaced=False, status=True, categories=_EXTENSIONS, generation=True, rules="crds", table="crds",
+        namespaced=False, status=True, categories=_EXTENSIONS, generation=True, rules="crds",
     ),
     _kind("apps/v1", "controllerrevisions", "ControllerRevision"),
     _kind(
@@ -181,12 +181,10 @@ _KINDS: tuple[Kind, ...] = (
     _kind(
         "apps/v1", "deployments", "Deployment", "deploy",
         rules="deployments", status=True, scale=True, categories=_ALL, generation=True,
-        table="deployments",
     ),
     _kind(
         "apps/v1", "replicasets", "ReplicaSet", "rs",
         rules="replicasets", status=True, scale=True, categories=_ALL, generation=True,
-        table="replicasets",
     ),
     _kind(
         "apps/v1", "statefulsets", "StatefulSet", "sts",
@@ -201,7 +199,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("batch/v1", "cronjobs", "CronJob", "cj", rules="cronjobs", status=True, categories=_ALL, generation=True),
     _kind(
         "batch/v1", "jobs", "Job", rules="jobs", status=True, orphans=True, categories=_ALL, generation=True,
-        selectable=("status.successful",), table="jobs",
+        selectable=("status.successful",),
     ),
     _kind(
         "certificates.k8s.io/v1", "certificatesigningrequests", "CertificateSigningRequest", "csr", namespaced=False,
@@ -210,10 +208,10 @@ _KINDS: tuple[Kind, ...] = (
             Subresource("approval", _OBJECT_VERBS, "CertificateSigningRequest", "certificates.k8s.io"),
         ),
     ),
-    _kind("coordination.k8s.io/v1", "leases", "Lease", rules="leases", table="leases"),
+    _kind("coordination.k8s.io/v1", "leases", "Lease", rules="leases"),
     _kind("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", generation=True),
     _kind(
-        "events.k8s.io/v1", "events", "Event", "ev", table="events", rules="events", view="events",
+        "events.k8s.io/v1", "events", "Event", "ev", rules="events", view="events",
         storage=("", "events"),
         selectable=(
             *(f"regarding.{name}" for name in _EVENT_REFERENCE),
@@ -246,7 +244,7 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc", namespaced=False,
-        rules="priorityclasses", table="priorityclasses",
+        rules="priorityclasses",
     ),
     _kind("storage.k8s.io/v1", "csidrivers", "CSIDriver", namespaced=False, **_STORED),
     _kind("storage.k8s.io/v1", "csinodes", "CSINode", namespaced=False, **_STORED),

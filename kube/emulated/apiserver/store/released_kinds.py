@@ -15,7 +15,7 @@ from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import ALL_VERBS, Kind, Registry, Subresource, version_rank
 from mews.kube.emulated.apiserver.store.views import VERSIONED
 from mews.kube.releases.cluster_release import ClusterRelease
-from mews.kube.releases.release_data import merged, minor, read
+from mews.kube.releases.release_data import merged, read
 
 
 def kinds_of(release: ClusterRelease) -> Registry:
@@ -67,17 +67,8 @@ def _kind(release: ClusterRelease, api_version: str, plural: str, words: list[st
         short_names=given.get("shortNames", ()),
         categories=given.get("categories", ()),
         subresources=subresources,
-        table=_table(release.name, known),
         status=any(sub.name == "status" for sub in subresources),
     )
-
-
-_PLAIN_SINCE = {"serviceaccounts": 35}
-"""Kinds whose table has name and age alone since a release (pkg/printers/internalversion)."""
-
-
-def _table(release: str, known: Kind) -> str:
-    return "plain" if minor(release) >= _PLAIN_SINCE.get(known.qualified, minor(release) + 1) else known.table
 
 
 @cache

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.tables.durations import age
+from mews.kube.releases.release_data import merged
 
 Cell = str | int | float | bool | None
 Row = list[Cell]
@@ -33,18 +35,48 @@ class ColumnSpec(Struct, frozen=True):
         }
 
 
+NAME = ColumnSpec("Name", format="name")
+DATED = (NAME, ColumnSpec("Created At", type="date"))
+"""Of a kind that upstream has no printer for."""
+
+
+@cache
+def columns_of(release: str, qualified: str) -> tuple[ColumnSpec, ...]:
+    """The columns of a built-in kind in a release (``columns.json``), by its qualified plural."""
+    lines = merged(release, "columns.json").get(qualified)
+    return DATED if lines is None else tuple(map(_column, lines))
+
+
+def _column(line: str) -> ColumnSpec:
+    name, _, words = line.partition(": ")
+    type_, *others = words.split()
+    return ColumnSpec(name, type_, "name" if "name" in others else "", 1 if "wide" in others else 0)
+
+
 def none_if_empty(text: str | None) -> str:
     """``<none>`` for what is missing."""
     return text or "<none>"
 
 
 class Printer(Struct, frozen=True):
-    """Columns, and the cells of one object at a time (unix seconds)."""
+    """The cells of one object at a time (unix seconds)."""
 
-    columns: Sequence[ColumnSpec]
     cells: Callable[[Object, float], Row]
     conditions: Callable[[Object], list[dict[str, Any]]] | None = None
     nothing_is_null: bool = False
+    """Whether a table of no objects has no list of rows."""
+    is_part: bool = False
+    """Whether the cells lack the name, which comes first, and the age, which comes wherever its column is."""
+
+    def row(self, columns: Sequence[ColumnSpec], obj: Object, now_s: float) -> Row:
+        """All cells of an object."""
+        if not self.is_part:
+            return self.cells(obj, now_s)
+        row: Row = [obj["metadata"]["name"], *self.cells(obj, now_s)]
+        place = next((index for index, column in enumerate(columns) if column.name == "Age"), None)
+        if place is not None:
+            row.insert(place, meta_age(obj, now_s))
+        return row[: len(columns)]
 
 
 def meta_age(obj: Object, now_s: float) -> str:

@@ -1,6 +1,4 @@
-"""Tables of the kinds that are rarely looked at: columns, and the cells of one object (contract apiserver.md section 6;
-the columns of Kubernetes 1.34's printers). A column's word may end in ``^`` (wide only), ``#`` (whole number), ``?``
-(boolean), ``@`` (a date); ``_`` stands for a space."""
+"""The cells of kinds that are rarely looked at (contract apiserver.md section 6; upstream's printers)."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.tables.cells import (
-    ColumnSpec,
     Printer,
     Row,
     labels_text,
@@ -23,36 +20,10 @@ from mews.kube.emulated.apiserver.tables.metric_cells import metric_texts
 Part = Callable[[Object, float], Row]
 """The cells between the name and the age; of a few kinds all of them."""
 
-_TYPES = {"#": "integer", "?": "boolean", "@": "date"}
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 _SHOWN_ADDRESSES = 3
 _LEGACY_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_CLASSES = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-
-
-def _columns(text: str) -> tuple[ColumnSpec, ...]:
-    found = []
-    for word in text.split():
-        name = word.rstrip("^#?@")
-        marks = word[len(name) :]
-        type_ = next((_TYPES[mark] for mark in marks if mark in _TYPES), "string")
-        format_ = "name" if name in ("Name", "Attacher") else ""
-        found.append(ColumnSpec(name.replace("_", " "), type_, format_, 1 if "^" in marks else 0))
-    return tuple(found)
-
-
-def _printer(columns: str, part: Part) -> Printer:
-    """Name, what the part tells, and wherever the column Age is, the age."""
-    specs = _columns(columns)
-    place = next((index for index, spec in enumerate(specs) if spec.name == "Age"), None)
-
-    def cells(obj: Object, now_s: float) -> Row:
-        row: Row = [obj["metadata"]["name"], *part(obj, now_s)]
-        if place is not None:
-            row.insert(place, meta_age(obj, now_s))
-        return row
-
-    return Printer(specs, cells)
 
 
 def _spec(obj: Object) -> Mapping[str, Any]:
@@ -61,10 +32,6 @@ def _spec(obj: Object) -> Mapping[str, Any]:
 
 def _status(obj: Object) -> Mapping[str, Any]:
     return obj.get("status") or {}
-
-
-def _created(obj: Object, _: float) -> Row:
-    return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
 
 
 def _field(*path: str, default: Any = "") -> Part:
@@ -370,77 +337,48 @@ def _service_conditions(obj: Object, _: float) -> Row:
     return [named, text]
 
 
-_WORKLOAD = "Containers^ Images^ Selector^"
-_BINDING = _printer("Name Role Age Users^ Groups^ ServiceAccounts^", _binding)
-_DATED = Printer(_columns("Name Created_At@"), _created, nothing_is_null=True)
-_AUTOSCALER = _printer("Name Reference Targets MinPods MaxPods Replicas Age", _autoscaler)
-_HOOKS = _printer("Name Webhooks# Age", _count("webhooks"))
+_PARTS: Mapping[str, Part] = {
+    "endpoints": _endpoints,
+    "resourcequotas": _quota,
+    "persistentvolumeclaims": _claim,
+    "podtemplates": _pod_template,
+    "replicationcontrollers": _controller,
+    "persistentvolumes": _volume,
+    "statefulsets.apps": _stateful_set,
+    "daemonsets.apps": _daemon_set,
+    "controllerrevisions.apps": _revision,
+    "cronjobs.batch": _cron_job,
+    "poddisruptionbudgets.policy": _budget,
+    "rolebindings.rbac.authorization.k8s.io": _binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _binding,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
+    "csinodes.storage.k8s.io": lambda obj, _: [len(_spec(obj).get("drivers") or ())],
+    "csidrivers.storage.k8s.io": _driver,
+    "volumeattachments.storage.k8s.io": _attachment,
+    "volumeattributesclasses.storage.k8s.io": _field("driverName"),
+    "ingresses.networking.k8s.io": _ingress,
+    "ingressclasses.networking.k8s.io": _ingress_class,
+    "networkpolicies.networking.k8s.io": lambda obj, _: [selector_text(_spec(obj).get("podSelector"))],
+    "servicecidrs.networking.k8s.io": lambda obj, _: [",".join(_spec(obj).get("cidrs") or ())],
+    "endpointslices.discovery.k8s.io": _slice,
+    "resourceslices.resource.k8s.io": _resource_slice,
+    "devicetaintrules.resource.k8s.io": _taint_rule,
+    "resourceclaims.resource.k8s.io": _resource_claim,
+    "runtimeclasses.node.k8s.io": _field("handler"),
+    "certificatesigningrequests.certificates.k8s.io": _signing,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _count("webhooks"),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _count("webhooks"),
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _policy,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _policy_binding,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _level,
+    "flowschemas.flowcontrol.apiserver.k8s.io": _flow,
+    "apiservices.apiregistration.k8s.io": _service_conditions,
+}
+"""Qualified plural -> the cells between the name and the age."""
 
 GROUP_TABLES: Mapping[str, Printer] = {
-    "endpoints": _printer("Name Endpoints Age", _endpoints),
-    "resourcequotas": _printer("Name Request Limit Age", _quota),
-    "limitranges": _DATED,
-    "persistentvolumeclaims": _printer(
-        "Name Status Volume Capacity Access_Modes StorageClass VolumeAttributesClass Age VolumeMode^", _claim
-    ),
-    "podtemplates": _printer("Name Containers Images Pod_Labels", _pod_template),
-    "replicationcontrollers": _printer(f"Name Desired# Current# Ready# Age {_WORKLOAD}", _controller),
-    "persistentvolumes": _printer(
-        "Name Capacity Access_Modes Reclaim_Policy Status Claim StorageClass VolumeAttributesClass Reason Age "
-        "VolumeMode^",
-        _volume,
-    ),
-    "statefulsets.apps": _printer("Name Ready Age Containers^ Images^", _stateful_set),
-    "daemonsets.apps": _printer(
-        f"Name Desired# Current# Ready# Up-to-date# Available# Node_Selector Age {_WORKLOAD}", _daemon_set
-    ),
-    "controllerrevisions.apps": _printer("Name Controller Revision Age", _revision),
-    "cronjobs.batch": _printer(f"Name Schedule Timezone Suspend? Active# Last_Schedule Age {_WORKLOAD}", _cron_job),
-    "poddisruptionbudgets.policy": _printer("Name Min_Available Max_Unavailable Allowed_Disruptions# Age", _budget),
-    "roles.rbac.authorization.k8s.io": _DATED,
-    "clusterroles.rbac.authorization.k8s.io": _DATED,
-    "rolebindings.rbac.authorization.k8s.io": _BINDING,
-    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
-    "horizontalpodautoscalers.autoscaling": _AUTOSCALER,
-    "storageclasses.storage.k8s.io": Printer(
-        _columns("Name Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion Age"), _storage_class
-    ),
-    "csinodes.storage.k8s.io": _printer("Name Drivers# Age", lambda obj, _: [len(_spec(obj).get("drivers") or ())]),
-    "csidrivers.storage.k8s.io": _printer(
-        "Name AttachRequired? PodInfoOnMount? StorageCapacity? TokenRequests RequiresRepublish? Modes Age", _driver
-    ),
-    "csistoragecapacities.storage.k8s.io": _DATED,
-    "volumeattachments.storage.k8s.io": _printer("Name Attacher PV Node Attached? Age", _attachment),
-    "volumeattributesclasses.storage.k8s.io": _printer("Name DriverName Age", _field("driverName")),
-    "ingresses.networking.k8s.io": _printer("Name Class Hosts Address Ports Age", _ingress),
-    "ingressclasses.networking.k8s.io": _printer("Name Controller Parameters Age", _ingress_class),
-    "networkpolicies.networking.k8s.io": _printer(
-        "Name Pod-Selector Age", lambda obj, _: [selector_text(_spec(obj).get("podSelector"))]
-    ),
-    "ipaddresses.networking.k8s.io": Printer(_columns("Name ParentRef"), _address),
-    "servicecidrs.networking.k8s.io": _printer(
-        "Name CIDRs Age", lambda obj, _: [",".join(_spec(obj).get("cidrs") or ())]
-    ),
-    "endpointslices.discovery.k8s.io": _printer("Name AddressType Ports Endpoints Age", _slice),
-    "resourceslices.resource.k8s.io": _printer("Name Node Driver Pool Age", _resource_slice),
-    "devicetaintrules.resource.k8s.io": _printer("Name Key Value Effect TimeAdded Age", _taint_rule),
-    "resourceclaims.resource.k8s.io": _printer("Name State Age", _resource_claim),
-    "runtimeclasses.node.k8s.io": _printer("Name Handler Age", _field("handler")),
-    "certificatesigningrequests.certificates.k8s.io": _printer(
-        "Name Age SignerName Requestor RequestedDuration Condition", _signing
-    ),
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
-    "validatingadmissionpolicies.admissionregistration.k8s.io": _printer("Name Validations# ParamKind Age", _policy),
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _printer(
-        "Name PolicyName ParamRef Age", _policy_binding
-    ),
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _printer(
-        "Name Type NominalConcurrencyShares Queues HandSize QueueLengthLimit Age", _level
-    ),
-    "flowschemas.flowcontrol.apiserver.k8s.io": _printer(
-        "Name PriorityLevel MatchingPrecedence DistinguisherMethod Age MissingPL", _flow
-    ),
-    "apiservices.apiregistration.k8s.io": _printer("Name Service Available Age", _service_conditions),
+    **{name: Printer(part, is_part=True) for name, part in _PARTS.items()},
+    "storageclasses.storage.k8s.io": Printer(_storage_class),
+    "ipaddresses.networking.k8s.io": Printer(_address),
 }
 """By the qualified plural."""

@@ -8,20 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from mews.kube.api.objects import Object, condition_of, is_terminal
-from mews.kube.emulated.apiserver.tables.cells import ColumnSpec, Row, none_if_empty
+from mews.kube.emulated.apiserver.tables.cells import Row, none_if_empty
 from mews.kube.emulated.apiserver.tables.durations import age
-
-COLUMNS = (
-    ColumnSpec("Name", format="name"),
-    ColumnSpec("Ready"),
-    ColumnSpec("Status"),
-    ColumnSpec("Restarts"),
-    ColumnSpec("Age"),
-    ColumnSpec("IP", priority=1),
-    ColumnSpec("Node", priority=1),
-    ColumnSpec("Nominated Node", priority=1),
-    ColumnSpec("Readiness Gates", priority=1),
-)
 
 Status = Mapping[str, Any]
 

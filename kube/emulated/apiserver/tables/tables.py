@@ -12,10 +12,13 @@ from mews.kube.emulated.apiserver.store.kinds import Column, Kind
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.tables import jsonpaths, pod_table
 from mews.kube.emulated.apiserver.tables.cells import (
+    DATED,
+    NAME,
     Cell,
     ColumnSpec,
     Printer,
     Row,
+    columns_of,
     labels_text,
     meta_age,
     none_if_empty,
@@ -23,10 +26,12 @@ from mews.kube.emulated.apiserver.tables.cells import (
 )
 from mews.kube.emulated.apiserver.tables.durations import UNKNOWN, age
 from mews.kube.emulated.apiserver.tables.group_tables import GROUP_TABLES
+from mews.kube.emulated.apiserver.tables.rare_tables import RARE_TABLES
 
-NAME = ColumnSpec("Name", format="name")
-AGE = ColumnSpec("Age")
 _ROLE = "node-role.kubernetes.io/"
+
+
+_PLAIN = (NAME, ColumnSpec("Age"))
 
 
 def _plain(obj: Object, now_s: float) -> Row:
@@ -220,72 +225,47 @@ def _job_status(job: Object) -> str:
     return "Running"
 
 
-def _crd(obj: Object, _now_s: float) -> Row:
+TABLES: Mapping[str, Printer] = {
+    "pods": Printer(pod_table.cells, pod_table.conditions),
+    "nodes": Printer(_node),
+    "namespaces": Printer(_namespace),
+    "configmaps": Printer(_configmap),
+    "secrets": Printer(_secret),
+    "serviceaccounts": Printer(_account),
+    "events": Printer(_event),
+    "leases.coordination.k8s.io": Printer(_lease),
+    "priorityclasses.scheduling.k8s.io": Printer(_priority_class),
+    "services": Printer(_service),
+    "deployments.apps": Printer(_deployment),
+    "replicasets.apps": Printer(_replicaset),
+    "jobs.batch": Printer(_job),
+    **GROUP_TABLES,
+    **RARE_TABLES,
+}
+"""By the qualified plural, for kinds with more columns than name and age."""
+
+
+def _printer(kind: Kind) -> tuple[Sequence[ColumnSpec], Printer]:
+    """The columns of a kind, and what makes its cells."""
+    if kind.custom:
+        return _custom(kind)
+    group, plural = kind.storage
+    qualified = f"{plural}.{group}" if group else plural
+    columns = columns_of(kind.release, qualified)
+    if columns is DATED:
+        return columns, Printer(_created, nothing_is_null=True)
+    if columns == _PLAIN or qualified not in TABLES:
+        return _PLAIN, Printer(_plain)
+    return columns, TABLES[qualified]
+
+
+def _created(obj: Object, _: float) -> Row:
     return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
 
 
-def _number(name: str) -> ColumnSpec:
-    return ColumnSpec(name, type="integer")
-
-
-def _wide(name: str) -> ColumnSpec:
-    return ColumnSpec(name, priority=1)
-
-
-_WORKLOAD_WIDE = (_wide("Containers"), _wide("Images"), _wide("Selector"))
-
-TABLES: Mapping[str, Printer] = {
-    "plain": Printer((NAME, AGE), _plain),
-    "pods": Printer(pod_table.COLUMNS, pod_table.cells, pod_table.conditions),
-    "nodes": Printer(
-        (
-            NAME, ColumnSpec("Status"), ColumnSpec("Roles"), AGE, ColumnSpec("Version"), _wide("Internal-IP"),
-            _wide("External-IP"), _wide("OS-Image"), _wide("Kernel-Version"), _wide("Container-Runtime"),
-        ),
-        _node,
-    ),
-    "namespaces": Printer((NAME, ColumnSpec("Status"), AGE), _namespace),
-    "configmaps": Printer((NAME, ColumnSpec("Data"), AGE), _configmap),
-    "secrets": Printer((NAME, ColumnSpec("Type"), ColumnSpec("Data"), AGE), _secret),
-    "serviceaccounts": Printer((NAME, ColumnSpec("Secrets"), AGE), _account),
-    "events": Printer(
-        (
-            ColumnSpec("Last Seen"), ColumnSpec("Type"), ColumnSpec("Reason"), ColumnSpec("Object"), _wide("Subobject"),
-            _wide("Source"), ColumnSpec("Message"), _wide("First Seen"),
-            _wide("Count"),
-            ColumnSpec("Name", format="name", priority=1),
-        ),
-        _event,
-    ),
-    "leases": Printer((NAME, ColumnSpec("Holder"), AGE), _lease),
-    "priorityclasses": Printer(
-        (NAME, _number("Value"), ColumnSpec("Global-Default", type="boolean"), AGE, ColumnSpec("PreemptionPolicy")),
-        _priority_class,
-    ),
-    "services": Printer(
-        (
-            NAME, ColumnSpec("Type"), ColumnSpec("Cluster-IP"), ColumnSpec("External-IP"), ColumnSpec("Port(s)"), AGE,
-            _wide("Selector"),
-        ),
-        _service,
-    ),
-    "deployments": Printer(
-        (NAME, ColumnSpec("Ready"), ColumnSpec("Up-to-date"), ColumnSpec("Available"), AGE, *_WORKLOAD_WIDE),
-        _deployment,
-    ),
-    "replicasets": Printer(
-        (NAME, _number("Desired"), _number("Current"), _number("Ready"), AGE, *_WORKLOAD_WIDE), _replicaset
-    ),
-    "jobs": Printer(
-        (NAME, ColumnSpec("Status"), ColumnSpec("Completions"), ColumnSpec("Duration"), AGE, *_WORKLOAD_WIDE), _job
-    ),
-    "crds": Printer((NAME, ColumnSpec("Created At", type="date")), _crd, nothing_is_null=True),
-}  # fmt: skip
-
-
-def _custom(kind: Kind) -> Printer:
+def _custom(kind: Kind) -> tuple[Sequence[ColumnSpec], Printer]:
     if not kind.columns:
-        return Printer((NAME, ColumnSpec("Age", type="date")), _plain)
+        return (NAME, ColumnSpec("Age", type="date")), Printer(_plain)
     columns = [
         ColumnSpec(column.name, type=column.type, format=column.format, priority=column.priority)
         for column in kind.columns
@@ -294,7 +274,7 @@ def _custom(kind: Kind) -> Printer:
     def cells(obj: Object, now_s: float) -> Row:
         return [obj["metadata"]["name"], *(_custom_cell(column, obj, now_s) for column in kind.columns)]
 
-    return Printer((NAME, *columns), cells)
+    return (NAME, *columns), Printer(cells)
 
 
 def _custom_cell(column: Column, obj: Object, now_s: float) -> Cell:
@@ -307,12 +287,6 @@ def _custom_cell(column: Column, obj: Object, now_s: float) -> Cell:
     if column.type == "string":
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return value if isinstance(value, (int, float, bool)) else str(value)
-
-
-def _printer(kind: Kind) -> Printer:
-    if kind.custom:
-        return _custom(kind)
-    return GROUP_TABLES.get(kind.qualified) or TABLES[kind.table]
 
 
 _BY_PRECEDENCE = "flowschemas.flowcontrol.apiserver.k8s.io"
@@ -334,20 +308,19 @@ def table(
     head: bool = True,
 ) -> dict[str, Any]:
     """The meta.k8s.io Table of objects; ``include`` is None, Metadata or Object."""
-    printer = _printer(kind)
+    columns, printer = _printer(kind)
     rows = []
     for obj in sorted(objects, key=_precedence) if kind.qualified == _BY_PRECEDENCE else objects:
-        row: dict[str, Any] = {"cells": printer.cells(view_of(kind).store(obj), now_s)}
+        row: dict[str, Any] = {"cells": printer.row(columns, view_of(kind).store(obj), now_s)}
         if printer.conditions is not None and (conditions := printer.conditions(obj)):
             row["conditions"] = conditions
         row["object"] = _included(obj, include, version)
         rows.append(row)
-    columns = [column.shown() for column in printer.columns] if head else None
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": dict(metadata),
-        "columnDefinitions": columns,
+        "columnDefinitions": [column.shown() for column in columns] if head else None,
         "rows": None if printer.nothing_is_null and not rows else rows,
     }
 
@@ -370,11 +343,11 @@ def _included(obj: Object, include: str, version: str) -> Object | None:
 
 def empty_cells(kind: Kind) -> Row:
     """The cells of an object that has nothing but its kind."""
-    printer = _printer(kind)
+    columns, printer = _printer(kind)
     try:
-        return printer.cells({"metadata": {"name": ""}}, 0.0)
+        return printer.row(columns, {"metadata": {"name": ""}}, 0.0)
     except KeyError:
-        return ["" for _ in printer.columns]
+        return ["" for _ in columns]
 
 
 def partial(obj: Object, version: str = "v1") -> Object:

@@ -102,7 +102,6 @@ def kinds_of(store: Store, crd: Mapping[str, Any]) -> Iterator[Kind]:
             subresources=tuple(_subresources(resource, subresources)),
             storage=(spec["group"], given["plural"]),
             stored_version=next(each["name"] for each in spec["versions"] if each.get("storage")),
-            table="custom",
             columns=tuple(_columns(version.get("additionalPrinterColumns") or ())),
             selectable=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
             generation=True,

@@ -91,7 +91,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("v1", "configmaps", "ConfigMap", "cm"),
     _kind("v1", "endpoints", "Endpoints", "ep", warning=_OLD_ENDPOINTS),
     _kind(
-        "v1", "events", "Event", "ev", rules="events",
+        "v1", "events", "Event", "ev",
         selectable=(
             *(f"involvedObject.{name}" for name in _EVENT_REFERENCE),
             "reason", "reportingComponent", "source", "type",
@@ -101,16 +101,16 @@ _KINDS: tuple[Kind, ...] = (
     _kind(
         "v1", "namespaces", "Namespace", "ns", namespaced=False, status=True, verbs=_NO_COLLECTION_DELETE,
         subresources=(Subresource("finalize", ("update",), "Namespace"),),
-        rules="namespaces", selectable=("status.phase",), **_STORED,
+        selectable=("status.phase",), **_STORED,
     ),
     _kind(
-        "v1", "nodes", "Node", "no", namespaced=False, status=True, rules="nodes",
+        "v1", "nodes", "Node", "no", namespaced=False, status=True,
         selectable=("spec.unschedulable",), subresources=(Subresource("proxy", _PROXY_VERBS, "NodeProxyOptions"),),
     ),
     _kind("v1", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", status=True, **_STORED),
     _kind("v1", "persistentvolumes", "PersistentVolume", "pv", namespaced=False, status=True, **_STORED),
     _kind(
-        "v1", "pods", "Pod", "po", status=True, categories=_ALL, subresources=_POD_SUBRESOURCES, rules="pods",
+        "v1", "pods", "Pod", "po", status=True, categories=_ALL, subresources=_POD_SUBRESOURCES,
         generation=True,
         selectable=(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
@@ -121,11 +121,11 @@ _KINDS: tuple[Kind, ...] = (
     _kind("v1", "podtemplates", "PodTemplate", generation=True),
     _kind(
         "v1", "replicationcontrollers", "ReplicationController", "rc",
-        rules="replicationcontrollers", status=True, scale=True, categories=_ALL,
+        status=True, scale=True, categories=_ALL,
         generation=True, orphans=True, selectable=("status.replicas",),
     ),
     _kind("v1", "resourcequotas", "ResourceQuota", "quota", status=True, **_STORED),
-    _kind("v1", "secrets", "Secret", rules="secrets", selectable=("type",)),
+    _kind("v1", "secrets", "Secret", selectable=("type",)),
     _kind(
         "v1", "serviceaccounts", "ServiceAccount", "sa",
         subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io"),), **_STORED,
@@ -133,7 +133,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind(
         "v1", "services", "Service", "svc", status=True, categories=_ALL,
         selectable=("spec.clusterIP", "spec.type"),
-        rules="services", subresources=(Subresource("proxy", _PROXY_VERBS, "ServiceProxyOptions"),), **_STORED,
+        subresources=(Subresource("proxy", _PROXY_VERBS, "ServiceProxyOptions"),), **_STORED,
     ),
     _kind(
         "apiregistration.k8s.io/v1", "apiservices", "APIService", namespaced=False, status=True, categories=_EXTENSIONS,
@@ -171,24 +171,24 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds", **_FIRST_BETA,
-        namespaced=False, status=True, categories=_EXTENSIONS, generation=True, rules="crds",
+        namespaced=False, status=True, categories=_EXTENSIONS, generation=True,
     ),
     _kind("apps/v1", "controllerrevisions", "ControllerRevision"),
     _kind(
         "apps/v1", "daemonsets", "DaemonSet", "ds",
-        rules="daemonsets", status=True, categories=_ALL, generation=True
+        status=True, categories=_ALL, generation=True
     ),
     _kind(
         "apps/v1", "deployments", "Deployment", "deploy",
-        rules="deployments", status=True, scale=True, categories=_ALL, generation=True,
+        status=True, scale=True, categories=_ALL, generation=True,
     ),
     _kind(
         "apps/v1", "replicasets", "ReplicaSet", "rs",
-        rules="replicasets", status=True, scale=True, categories=_ALL, generation=True,
+        status=True, scale=True, categories=_ALL, generation=True,
     ),
     _kind(
         "apps/v1", "statefulsets", "StatefulSet", "sts",
-        rules="statefulsets", status=True, scale=True, categories=_ALL, generation=True
+        status=True, scale=True, categories=_ALL, generation=True
     ),
     _kind("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL),
     _kind(
@@ -196,9 +196,9 @@ _KINDS: tuple[Kind, ...] = (
         stored_version="v2",
         view="autoscalers",
     ),
-    _kind("batch/v1", "cronjobs", "CronJob", "cj", rules="cronjobs", status=True, categories=_ALL, generation=True),
+    _kind("batch/v1", "cronjobs", "CronJob", "cj", status=True, categories=_ALL, generation=True),
     _kind(
-        "batch/v1", "jobs", "Job", rules="jobs", status=True, orphans=True, categories=_ALL, generation=True,
+        "batch/v1", "jobs", "Job", status=True, orphans=True, categories=_ALL, generation=True,
         selectable=("status.successful",),
     ),
     _kind(
@@ -208,10 +208,10 @@ _KINDS: tuple[Kind, ...] = (
             Subresource("approval", _OBJECT_VERBS, "CertificateSigningRequest", "certificates.k8s.io"),
         ),
     ),
-    _kind("coordination.k8s.io/v1", "leases", "Lease", rules="leases"),
+    _kind("coordination.k8s.io/v1", "leases", "Lease"),
     _kind("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", generation=True),
     _kind(
-        "events.k8s.io/v1", "events", "Event", "ev", rules="events", view="events",
+        "events.k8s.io/v1", "events", "Event", "ev", view="events",
         storage=("", "events"),
         selectable=(
             *(f"regarding.{name}" for name in _EVENT_REFERENCE),
@@ -244,7 +244,6 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", "pc", namespaced=False,
-        rules="priorityclasses",
     ),
     _kind("storage.k8s.io/v1", "csidrivers", "CSIDriver", namespaced=False, **_STORED),
     _kind("storage.k8s.io/v1", "csinodes", "CSINode", namespaced=False, **_STORED),

@@ -46,10 +46,9 @@ class Kind:
 
     ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events).
     ``stored_version`` is the version that upstream stores, where it is another: discovery tells it as a hash;
-    ``kept_in`` is the version whose objects a ``versioned`` view shows. ``rules``
-    names an entry of ``rules.RULES`` (defaults, admission, validation), ``view`` one of ``views.VIEWS``.
-    ``scale_paths`` are where replicas, status.replicas
-    and the selector of a Scale come from. Lifecycle flags are those of contract apiserver.md sections 3 and 7.
+    ``kept_in`` is the version whose objects a ``versioned`` view shows; ``view`` names one of ``views.VIEWS``.
+    ``scale_paths`` are where replicas, status.replicas and the selector of a Scale come from. Lifecycle flags are those
+    of contract apiserver.md sections 3 and 7.
     """
 
     resource: Resource
@@ -62,7 +61,6 @@ class Kind:
     storage: tuple[str, str] = ("", "")
     stored_version: str = ""
     kept_in: str = ""
-    rules: str = "plain"
     view: str = ""
     columns: tuple[Column, ...] = ()
     selectable: tuple[str, ...] = ()

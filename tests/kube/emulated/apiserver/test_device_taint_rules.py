@@ -9,7 +9,7 @@ from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rule
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
-from mews.kube.emulated.apiserver.tables.group_tables import GROUP_TABLES
+from mews.kube.emulated.apiserver.tables.tables import table
 from mews.kube.releases.cluster_release import cluster_release
 
 RULES = taint_rules_of("v1")
@@ -118,9 +118,10 @@ def test_a_wrong_condition_is_refused(api, conditions, places):
 def test_a_table_shows_the_taint_and_its_age(api):
     store, now = api
     rule = made(store, {"key": "k", "value": "v", "effect": "NoSchedule"})
-    shown = GROUP_TABLES["devicetaintrules.resource.k8s.io"]
-    assert [column.name for column in shown.columns] == ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]
-    assert shown.cells(rule, now[0] + 7) == ["r", "k", "v", "NoSchedule", "7s", "7s"]
+    shown = table(store.kinds.of(RULES), [rule], now_s=now[0] + 7, metadata={})
+    columns = ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]
+    assert [column["name"] for column in shown["columnDefinitions"]] == columns
+    assert shown["rows"][0]["cells"] == ["r", "k", "v", "NoSchedule", "7s", "7s"]
 
 
 # As kube-apiserver 1.34.2 answered the same requests.

@@ -1,4 +1,4 @@
-"""Rules of kinds, by the name in the table of kinds; of plain ones by the qualified plural.
+"""Rules of kinds, by the qualified plural: the registry of the modules beside this one.
 
 A kind's rules are imported with the first of its objects: most clusters see a dozen of the sixty kinds, and importing
 the validation of all of them was a tenth of a virtual run's start.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -23,16 +23,6 @@ from mews.kube.emulated.apiserver.objects.rules.later_rules import (
     revision,
     status_errors_of,
     warnings_of,
-)
-from mews.kube.emulated.apiserver.store.metadata_errors import (
-    MetadataChecks,
-    NameTexts,
-    UpdateCheck,
-    anyhow_named,
-    dns_1035_named,
-    label_named,
-    segment_named,
-    subdomain_named,
 )
 from mews.kube.emulated.apiserver.types.gated_fields import dropper
 from mews.kube.emulated.apiserver.types.gotypes import root_of
@@ -47,147 +37,66 @@ if TYPE_CHECKING:
 _STANDARD = FeatureGates()
 
 RULES: Mapping[str, str] = {
-    "plain": "base:PLAIN",
-    "crds": "crds:RULES",
+    "configmaps": "held_data:CONFIGMAPS",
+    "endpoints": "endpoints:ENDPOINTS",
     "events": "events:RULES",
-    "newevents": "events:NEW_EVENTS",
-    "leases": "leases:RULES",
+    "limitranges": "limits:LIMIT_RANGES",
     "namespaces": "namespaces:RULES",
     "nodes": "nodes:RULES",
-    "pods": "pods:RULES",
-    "priorityclasses": "priority_classes:RULES",
-    "secrets": "held_data:SECRETS",
-    "services": "services:RULES",
-    "configmaps": "held_data:CONFIGMAPS",
-    "clusterroles.rbac.authorization.k8s.io": "access:CLUSTER_ROLES",
-    "clusterrolebindings.rbac.authorization.k8s.io": "access:CLUSTER_ROLE_BINDINGS",
-    "horizontalpodautoscalers.autoscaling": "autoscaling:RULES",
-    "limitranges": "limits:LIMIT_RANGES",
-    "networkpolicies.networking.k8s.io": "networking:POLICIES",
     "persistentvolumeclaims": "claims:RULES",
-    "controllerrevisions.apps": "plain_kinds:REVISIONS",
-    "runtimeclasses.node.k8s.io": "plain_kinds:RUNTIME_CLASSES",
-    "apiservices.apiregistration.k8s.io": "plain_kinds:API_SERVICES",
-    "certificatesigningrequests.certificates.k8s.io": "certificates:RULES",
     "persistentvolumes": "claims:VOLUMES",
-    "endpoints": "endpoints:ENDPOINTS",
-    "endpointslices.discovery.k8s.io": "endpoints:SLICES",
-    "ingresses.networking.k8s.io": "networking:INGRESSES",
-    "ingressclasses.networking.k8s.io": "networking:CLASSES",
-    "ipaddresses.networking.k8s.io": "networking:ADDRESSES",
-    "servicecidrs.networking.k8s.io": "networking:RANGES",
-    "storageclasses.storage.k8s.io": "storage:CLASSES",
-    "volumeattributesclasses.storage.k8s.io": "storage:ATTRIBUTES_CLASSES",
-    "volumeattachments.storage.k8s.io": "storage:ATTACHMENTS",
-    "csinodes.storage.k8s.io": "storage:NODES",
-    "csidrivers.storage.k8s.io": "storage:DRIVERS",
-    "csistoragecapacities.storage.k8s.io": "storage:CAPACITIES",
-    "flowschemas.flowcontrol.apiserver.k8s.io": "flow_control:SCHEMAS",
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "flow_control:LEVELS",
+    "pods": "pods:RULES",
+    "podtemplates": "workloads:POD_TEMPLATES",
+    "replicationcontrollers": "workloads:REPLICATION_CONTROLLERS",
+    "resourcequotas": "quotas:RULES",
+    "secrets": "held_data:SECRETS",
+    "serviceaccounts": "plain_kinds:SERVICE_ACCOUNTS",
+    "services": "services:RULES",
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": "webhook_configurations:WEBHOOKS",
     "validatingadmissionpolicies.admissionregistration.k8s.io": "policies:POLICIES",
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": "policies:BINDINGS",
     "validatingwebhookconfigurations.admissionregistration.k8s.io": "webhook_configurations:WEBHOOKS",
-    "podtemplates": "workloads:POD_TEMPLATES",
+    "customresourcedefinitions.apiextensions.k8s.io": "crds:RULES",
+    "apiservices.apiregistration.k8s.io": "plain_kinds:API_SERVICES",
+    "controllerrevisions.apps": "plain_kinds:REVISIONS",
+    "daemonsets.apps": "workloads:DAEMON_SETS",
+    "deployments.apps": "workloads:DEPLOYMENTS",
+    "replicasets.apps": "workloads:REPLICA_SETS",
+    "statefulsets.apps": "workloads:STATEFUL_SETS",
+    "horizontalpodautoscalers.autoscaling": "autoscaling:RULES",
+    "cronjobs.batch": "workloads:CRON_JOBS",
+    "jobs.batch": "workloads:JOBS",
+    "certificatesigningrequests.certificates.k8s.io": "certificates:RULES",
+    "leases.coordination.k8s.io": "leases:RULES",
+    "endpointslices.discovery.k8s.io": "endpoints:SLICES",
+    "events.events.k8s.io": "events:NEW_EVENTS",
+    "flowschemas.flowcontrol.apiserver.k8s.io": "flow_control:SCHEMAS",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "flow_control:LEVELS",
+    "ingressclasses.networking.k8s.io": "networking:CLASSES",
+    "ingresses.networking.k8s.io": "networking:INGRESSES",
+    "ipaddresses.networking.k8s.io": "networking:ADDRESSES",
+    "networkpolicies.networking.k8s.io": "networking:POLICIES",
+    "servicecidrs.networking.k8s.io": "networking:RANGES",
+    "runtimeclasses.node.k8s.io": "plain_kinds:RUNTIME_CLASSES",
+    "poddisruptionbudgets.policy": "limits:BUDGETS",
+    "clusterrolebindings.rbac.authorization.k8s.io": "access:CLUSTER_ROLE_BINDINGS",
+    "clusterroles.rbac.authorization.k8s.io": "access:CLUSTER_ROLES",
+    "rolebindings.rbac.authorization.k8s.io": "access:ROLE_BINDINGS",
+    "roles.rbac.authorization.k8s.io": "access:ROLES",
     "deviceclasses.resource.k8s.io": "devices:CLASSES",
+    "devicetaintrules.resource.k8s.io": "device_taint_rules:RULES",
     "resourceclaims.resource.k8s.io": "devices:CLAIMS",
     "resourceclaimtemplates.resource.k8s.io": "devices:CLAIM_TEMPLATES",
     "resourceslices.resource.k8s.io": "devices:SLICES",
-    "devicetaintrules.resource.k8s.io": "device_taint_rules:RULES",
-    "poddisruptionbudgets.policy": "limits:BUDGETS",
-    "resourcequotas": "quotas:RULES",
-    "rolebindings.rbac.authorization.k8s.io": "access:ROLE_BINDINGS",
-    "roles.rbac.authorization.k8s.io": "access:ROLES",
-    "cronjobs": "workloads:CRON_JOBS",
-    "daemonsets": "workloads:DAEMON_SETS",
-    "deployments": "workloads:DEPLOYMENTS",
-    "jobs": "workloads:JOBS",
-    "replicasets": "workloads:REPLICA_SETS",
-    "replicationcontrollers": "workloads:REPLICATION_CONTROLLERS",
-    "statefulsets": "workloads:STATEFUL_SETS",
+    "priorityclasses.scheduling.k8s.io": "priority_classes:RULES",
+    "csidrivers.storage.k8s.io": "storage:DRIVERS",
+    "csinodes.storage.k8s.io": "storage:NODES",
+    "csistoragecapacities.storage.k8s.io": "storage:CAPACITIES",
+    "storageclasses.storage.k8s.io": "storage:CLASSES",
+    "volumeattachments.storage.k8s.io": "storage:ATTACHMENTS",
+    "volumeattributesclasses.storage.k8s.io": "storage:ATTRIBUTES_CLASSES",
 }
-"""``module:attribute`` in this package."""
-
-_WHOLE, _UPDATE = UpdateCheck.METADATA, UpdateCheck.METADATA_UPDATE
-_OBJECT, _CHANGE = UpdateCheck.OBJECT, UpdateCheck.CHANGE
-_UPDATES: Mapping[tuple[UpdateCheck, ...], tuple[str, ...]] = {
-    (): ("events", "poddisruptionbudgets.policy"),
-    (_WHOLE,): (
-        "limitranges",
-        "endpointslices.discovery.k8s.io",
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    ),
-    (_WHOLE, _OBJECT, _WHOLE, _OBJECT, _CHANGE): ("persistentvolumes", "csinodes.storage.k8s.io"),
-    (_WHOLE, _WHOLE): ("volumeattachments.storage.k8s.io",),
-    (_UPDATE, _CHANGE, _WHOLE, _OBJECT): ("configmaps", "secrets", "ingressclasses.networking.k8s.io"),
-    (_UPDATE, _WHOLE): (
-        "endpoints",
-        "pods",
-        "serviceaccounts",
-        "controllerrevisions.apps",
-        "apiservices.apiregistration.k8s.io",
-        "ingresses.networking.k8s.io",
-    ),
-    (_WHOLE, _OBJECT, _UPDATE, _CHANGE): (
-        "namespaces",
-        "jobs.batch",
-        "csistoragecapacities.storage.k8s.io",
-        "storageclasses.storage.k8s.io",
-        "runtimeclasses.node.k8s.io",
-        "ipaddresses.networking.k8s.io",
-    ),
-    (_WHOLE, _UPDATE): (
-        "nodes",
-        "certificatesigningrequests.certificates.k8s.io",
-        "deviceclasses.resource.k8s.io",
-        "resourceclaims.resource.k8s.io",
-        "resourceclaimtemplates.resource.k8s.io",
-    ),
-    (_WHOLE, _OBJECT, _UPDATE, _OBJECT, _CHANGE): ("replicationcontrollers", "networkpolicies.networking.k8s.io"),
-    (_WHOLE, _UPDATE, _WHOLE): ("persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io"),
-    (_WHOLE, _OBJECT, _WHOLE, _OBJECT, _UPDATE, _CHANGE): (
-        "clusterrolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "rolebindings.rbac.authorization.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-    ),
-}
-"""What an update's own validation looks at, one after the other (``MetadataChecks.on_update``), where not the update of
-the metadata and then the rest: as the update strategies of pkg/registry call the validation of pkg/apis."""
-
-_STATUS_UPDATES: Mapping[tuple[UpdateCheck, ...], tuple[str, ...]] = {
-    (): (
-        "cronjobs.batch",
-        "poddisruptionbudgets.policy",
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-    ),
-    (_WHOLE, _UPDATE): ("certificatesigningrequests.certificates.k8s.io",),
-}
-"""The same for a status that is written."""
-
-_RESET = ("deletionTimestamp", "labels", "annotations", "finalizers", "ownerReferences")
-_STATUS_LEAVES: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    _RESET: (
-        "servicecidrs.networking.k8s.io",
-        "volumeattachments.storage.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "resourceclaims.resource.k8s.io",
-        "devicetaintrules.resource.k8s.io",
-    ),
-    (*_RESET, "generateName", "deletionGracePeriodSeconds"): (
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-    ),
-    ("labels", "annotations", "finalizers", "ownerReferences"): ("apiservices.apiregistration.k8s.io",),
-    ("labels",): ("deployments.apps",),
-}
-"""Parts of the metadata that a write of the status does not change."""
+"""Qualified plural -> ``module:attribute`` in this package; other kinds are plain."""
 
 _PLAIN_FINALIZERS = frozenset(
     (
@@ -201,50 +110,17 @@ _PLAIN_FINALIZERS = frozenset(
 )
 """Groups whose validation asks no more of finalizers than that they are qualified names."""
 
-_NAMED: Mapping[str, NameTexts | str] = {
-    "namespaces": label_named,
-    "services": dns_1035_named,
-    "statefulsets.apps": label_named,
-    "clusterrolebindings.rbac.authorization.k8s.io": segment_named,
-    "clusterroles.rbac.authorization.k8s.io": segment_named,
-    "rolebindings.rbac.authorization.k8s.io": segment_named,
-    "roles.rbac.authorization.k8s.io": segment_named,
-    "certificatesigningrequests.certificates.k8s.io": anyhow_named,
-    "apiservices.apiregistration.k8s.io": "plain_kinds:named_by_group_and_version",
-    "customresourcedefinitions.apiextensions.k8s.io": "crds:named_by_plural_and_group",
-    "ipaddresses.networking.k8s.io": "networking:named_by_address",
-}
-"""How names are made, where they are not RFC 1123 subdomains; a ``module:attribute`` like those of the rules."""
-
 
 @cache
-def _of(name: str, qualified: str, group: str) -> Rules:
+def _of(qualified: str, group: str) -> Rules:
     """As where every feature that the rules know is on or off by the first release's default."""
-    name = "newevents" if qualified == "events.events.k8s.io" else name
-    found: Rules = _load(RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"]))
-    named = _NAMED.get(qualified, subdomain_named)
-    leaves: tuple[str, ...] = _entry(_STATUS_LEAVES, qualified, ())
-    checks = MetadataChecks(
-        name_texts=_load(named) if isinstance(named, str) else named,
-        on_create=qualified not in _UPDATES[()],
-        on_update=_entry(_UPDATES, qualified, (_UPDATE,)),
-        on_status=_entry(_STATUS_UPDATES, qualified, (_UPDATE,)),
-        plain_finalizers=group in _PLAIN_FINALIZERS,
-        status_leaves=leaves,
-    )
-    return replace(found, metadata=checks)
+    found: Rules = _load(RULES.get(qualified, "base:PLAIN"))
+    return replace(found, metadata=replace(found.metadata, plain_finalizers=group in _PLAIN_FINALIZERS))
 
 
 def _load(reference: str) -> Any:
     module, _, attribute = reference.partition(":")
     return attrgetter(attribute)(import_module(f".{module}", __name__))
-
-
-E = TypeVar("E")
-
-
-def _entry(table: Mapping[E, tuple[str, ...]], qualified: str, usual: E) -> E:
-    return next((entry for entry, kinds in table.items() if qualified in kinds), usual)
 
 
 def _later(rules: Rules, kind: Kind) -> Rules:
@@ -270,7 +146,7 @@ def _kept(kind: Kind) -> Resource:
 
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     """The rules of a built-in kind where those features are on."""
-    rules = _of(kind.rules, kind.qualified, kind.resource.group)
+    rules = _of(kind.qualified, kind.resource.group)
     root = root_of(_kept(kind), kind.release)
     drop = None if root is None else dropper(root, gates, DROPS)
     if kind.qualified in GATED_HOOKS:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks, segment_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -97,15 +98,31 @@ def _compare_binding(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("roleRef", shown, "cannot change roleRef")]
 
 
-ROLES = Rules(validate=lambda role: _role_errors(role, namespaced=True))
-CLUSTER_ROLES = Rules(validate=lambda role: _role_errors(role, namespaced=False))
+ROLES = Rules(
+    validate=lambda role: _role_errors(role, namespaced=True),
+    metadata=MetadataChecks(
+        name_texts=segment_named, on_update=(METADATA, OBJECT, METADATA, OBJECT, METADATA_UPDATE, CHANGE)
+    ),
+)
+CLUSTER_ROLES = Rules(
+    validate=lambda role: _role_errors(role, namespaced=False),
+    metadata=MetadataChecks(
+        name_texts=segment_named, on_update=(METADATA, OBJECT, METADATA, OBJECT, METADATA_UPDATE, CHANGE)
+    ),
+)
 ROLE_BINDINGS = Rules(
     default=_default_binding,
     validate=lambda binding: _binding_errors(binding, ("Role", "ClusterRole")),
     compare=_compare_binding,
+    metadata=MetadataChecks(
+        name_texts=segment_named, on_update=(METADATA, OBJECT, METADATA, OBJECT, METADATA_UPDATE, CHANGE)
+    ),
 )
 CLUSTER_ROLE_BINDINGS = Rules(
     default=_default_binding,
     validate=lambda binding: _binding_errors(binding, ("ClusterRole",)),
     compare=_compare_binding,
+    metadata=MetadataChecks(
+        name_texts=segment_named, on_update=(METADATA, OBJECT, METADATA, OBJECT, METADATA_UPDATE, CHANGE)
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mews.kube.emulated.apiserver.store.metadata_errors import UpdateCheck
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.store import Store
 
@@ -12,3 +13,8 @@ class Rules(KindRules[Store], frozen=True):
 
 PLAIN = Rules()
 """Of a kind that asks for nothing beyond what every object does."""
+
+METADATA, METADATA_UPDATE = UpdateCheck.METADATA, UpdateCheck.METADATA_UPDATE
+OBJECT, CHANGE = UpdateCheck.OBJECT, UpdateCheck.CHANGE
+RESET_WITH_STATUS = ("deletionTimestamp", "labels", "annotations", "finalizers", "ownerReferences")
+"""Parts of the metadata that most strategies of a status leave as they were (``MetadataChecks.status_leaves``)."""

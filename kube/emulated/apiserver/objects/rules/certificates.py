@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object, clone
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.pod_volume_errors import signer_errors
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks, anyhow_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 
@@ -177,4 +178,7 @@ RULES = Rules(
     validate=_errors,
     validate_update=_change_errors,
     validate_status_update=_status_errors,
+    metadata=MetadataChecks(
+        name_texts=anyhow_named, on_update=(METADATA, METADATA_UPDATE), on_status=(METADATA, METADATA_UPDATE)
+    ),
 )

@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, annotations_of, clone
 from mews.kube.api.quantities import canonical, milli, parse, whole
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.resource_errors import quantity_errors
 from mews.kube.emulated.apiserver.objects.rules.volume_errors import (
@@ -18,6 +18,7 @@ from mews.kube.emulated.apiserver.objects.rules.volume_errors import (
     persistent_volume_spec_errors,
 )
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import internal_kinds
 
@@ -264,6 +265,7 @@ RULES = Rules(
     validate_update=_claim_change_errors,
     validate_status_update=_claim_status_errors,
     warn=_claim_warnings,
+    metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE, METADATA)),
 )
 
 
@@ -318,4 +320,5 @@ VOLUMES = Rules(
     validate=_volume_errors,
     compare=_compare_volume,
     validate_status_update=lambda _new, _old: [],
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA, OBJECT, CHANGE)),
 )

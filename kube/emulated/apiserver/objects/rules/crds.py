@@ -11,7 +11,7 @@ from mews.kube.emulated.apiserver.objects.rules import crd_cleanup, crd_names, c
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.crd_errors import definition_errors, name_errors
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
-from mews.kube.emulated.apiserver.store.metadata_errors import subdomain_named
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks, subdomain_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.custom import formats, internal
@@ -207,4 +207,5 @@ RULES = Rules(
     prepare_update=_prepare_update,
     mark_deleted=crd_cleanup.mark,
     after_commit=_after_commit,
+    metadata=MetadataChecks(name_texts=named_by_plural_and_group),
 )

@@ -11,12 +11,13 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import RESET_WITH_STATUS, Rules
 from mews.kube.emulated.apiserver.objects.rules.device_errors import label_errors, pool_name_errors, selectors_errors
 from mews.kube.emulated.apiserver.objects.rules.device_feature_errors import device_taint_errors
 from mews.kube.emulated.apiserver.objects.rules.devices import default_taint_time
 from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors
 from mews.kube.emulated.apiserver.store import names
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _MOST_CONDITIONS = 8
@@ -61,4 +62,9 @@ def _status_errors(new: Object, _old: Object) -> list[FieldError]:
 
 sharing_errors = partial(_errors, shares=True)
 """Where devices may be shared (DRAConsumableCapacity)."""
-RULES = Rules(default_times=_default_time, validate=_errors, validate_status_update=_status_errors)
+RULES = Rules(
+    default_times=_default_time,
+    validate=_errors,
+    validate_status_update=_status_errors,
+    metadata=MetadataChecks(status_leaves=RESET_WITH_STATUS),
+)

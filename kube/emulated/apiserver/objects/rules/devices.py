@@ -14,7 +14,7 @@ from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import node_selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, METADATA_UPDATE, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.apiserver.objects.rules.capacity_errors import capacity_errors
 from mews.kube.emulated.apiserver.objects.rules.claim_status_errors import claim_status_errors, drop_deallocated
 from mews.kube.emulated.apiserver.objects.rules.device_errors import (
@@ -32,6 +32,7 @@ from mews.kube.emulated.apiserver.objects.rules.device_feature_errors import dev
 from mews.kube.emulated.apiserver.objects.rules.resource_errors import is_extended
 from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors
 from mews.kube.emulated.apiserver.store import metadata_errors, names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class _ClaimRules:
             validate=self.claim_errors,
             validate_update=self.claim_change_errors,
             validate_status_update=claim_status_errors,
+            metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE), status_leaves=RESET_WITH_STATUS),
         )
 
     def templates(self) -> Rules:
@@ -97,11 +99,16 @@ class _ClaimRules:
             admit=partial(_check_template, others=self.template_errors),
             validate=self.template_errors,
             validate_update=self.template_change_errors,
+            metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE)),
         )
 
     def classes(self) -> Rules:
         """Of device classes."""
-        return Rules(validate=self.class_errors, validate_update=self.class_change_errors)
+        return Rules(
+            validate=self.class_errors,
+            validate_update=self.class_change_errors,
+            metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE)),
+        )
 
     def claim_errors(self, claim: Object) -> list[FieldError]:
         return list(claim_spec_errors(claim["spec"], "spec", shares=self._shares))

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -225,5 +226,13 @@ def _slice_warnings(endpoint_slice: Object, _: Object | None) -> list[str]:
     return found
 
 
-ENDPOINTS = Rules(validate=_endpoints_errors, warn=_endpoints_warnings)
-SLICES = Rules(default=_forget_topology, warn=_slice_warnings, validate=_slice_errors, validate_update=_slice_change)
+ENDPOINTS = Rules(
+    validate=_endpoints_errors, warn=_endpoints_warnings, metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA))
+)
+SLICES = Rules(
+    default=_forget_topology,
+    warn=_slice_warnings,
+    validate=_slice_errors,
+    validate_update=_slice_change,
+    metadata=MetadataChecks(on_update=(METADATA,)),
+)

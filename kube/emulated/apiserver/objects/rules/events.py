@@ -8,6 +8,7 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = (
@@ -100,6 +101,6 @@ def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, validate=_legacy_errors)
+RULES = Rules(default=_default, validate=_legacy_errors, metadata=MetadataChecks(on_create=False, on_update=()))
 NEW_EVENTS = Rules(default=_default, validate=_new_errors, validate_update=_change_new)
 """Those of ``events.k8s.io``."""

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.server_conditions import level_committed, schema_committed
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _HIGHEST_PRECEDENCE = 10_000
@@ -249,8 +250,22 @@ def _bits(queues: int, hand: int) -> int:
 
 
 SCHEMAS = Rules(
-    after_commit=schema_committed, validate=_schema_errors, validate_status_update=lambda new, _: [*_status_errors(new)]
+    after_commit=schema_committed,
+    validate=_schema_errors,
+    validate_status_update=lambda new, _: [*_status_errors(new)],
+    metadata=MetadataChecks(
+        on_update=(METADATA,),
+        on_status=(),
+        status_leaves=(*RESET_WITH_STATUS, "generateName", "deletionGracePeriodSeconds"),
+    ),
 )
 LEVELS = Rules(
-    after_commit=level_committed, validate=_level_errors, validate_status_update=lambda new, _: [*_status_errors(new)]
+    after_commit=level_committed,
+    validate=_level_errors,
+    validate_status_update=lambda new, _: [*_status_errors(new)],
+    metadata=MetadataChecks(
+        on_update=(METADATA,),
+        on_status=(),
+        status_leaves=(*RESET_WITH_STATUS, "generateName", "deletionGracePeriodSeconds"),
+    ),
 )

@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping
 
 from mews.kube.api.objects import Object, annotations_of
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.apiserver.objects.rules.container_errors import config_key_texts, is_config_key
 from mews.kube.emulated.apiserver.store import limits, refusals
 from mews.kube.emulated.apiserver.store.json_errors import json_error
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -95,5 +96,14 @@ def _secret_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return [*found, *_fixed_errors(new, old), *_validate_secret(new)]
 
 
-CONFIGMAPS = Rules(validate=_validate_configmap, validate_update=_configmap_change)
-SECRETS = Rules(default=_default_secret, validate=_validate_secret, validate_update=_secret_change)
+CONFIGMAPS = Rules(
+    validate=_validate_configmap,
+    validate_update=_configmap_change,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, CHANGE, METADATA, OBJECT)),
+)
+SECRETS = Rules(
+    default=_default_secret,
+    validate=_validate_secret,
+    validate_update=_secret_change,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, CHANGE, METADATA, OBJECT)),
+)

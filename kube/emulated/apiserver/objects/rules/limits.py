@@ -9,9 +9,10 @@ from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, Rules
 from mews.kube.emulated.apiserver.objects.rules.resource_errors import resource_name_errors
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -134,5 +135,11 @@ def _name_limits(store: Store, _kind: Kind, limits: Object) -> None:
         limits["metadata"]["name"] = store.new_uid()
 
 
-LIMIT_RANGES = Rules(default=_default_limits, admit=_name_limits, validate=_limit_errors)
-BUDGETS = Rules(validate=_budget_errors, validate_status_update=_budget_status_errors)
+LIMIT_RANGES = Rules(
+    default=_default_limits, admit=_name_limits, validate=_limit_errors, metadata=MetadataChecks(on_update=(METADATA,))
+)
+BUDGETS = Rules(
+    validate=_budget_errors,
+    validate_status_update=_budget_status_errors,
+    metadata=MetadataChecks(on_create=False, on_update=(), on_status=()),
+)

@@ -13,9 +13,9 @@ from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.objects.deletion import delete
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.metadata_errors import standard_finalizer_errors
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks, label_named, standard_finalizer_errors
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.users import User
@@ -212,4 +212,5 @@ RULES = Rules(
     validate=_finalizer_errors,
     validate_update=_change_errors,
     validate_status_update=_status_errors,
+    metadata=MetadataChecks(name_texts=label_named, on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),
 )

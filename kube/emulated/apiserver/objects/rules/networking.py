@@ -8,10 +8,18 @@ from collections.abc import Iterator
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import (
+    CHANGE,
+    METADATA,
+    METADATA_UPDATE,
+    OBJECT,
+    RESET_WITH_STATUS,
+    Rules,
+)
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.pod_errors import port_name_errors
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -305,8 +313,14 @@ INGRESSES = Rules(
     validate=_new_ingress_errors,
     validate_update=lambda new, _old, _part: _ingress_errors(new),
     validate_status_update=_balancer_errors,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)),
 )
-CLASSES = Rules(default=_default_class, validate=_class_errors, compare=_compare_class)
+CLASSES = Rules(
+    default=_default_class,
+    validate=_class_errors,
+    compare=_compare_class,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, CHANGE, METADATA, OBJECT)),
+)
 
 
 def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
@@ -322,7 +336,12 @@ def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
     return found
 
 
-POLICIES = Rules(default=_default_policy, validate=_policy_errors, warn=_policy_warnings)
+POLICIES = Rules(
+    default=_default_policy,
+    validate=_policy_errors,
+    warn=_policy_warnings,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, OBJECT, CHANGE)),
+)
 
 
 def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
@@ -330,5 +349,14 @@ def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
     return [error.text.partition(": ")[2] for error in addresses.strict_address("", text)]
 
 
-ADDRESSES = Rules(validate=_address_errors, compare=_compare_address)
-RANGES = Rules(validate=_range_errors, validate_update=_range_change, validate_status_update=lambda _new, _old: [])
+ADDRESSES = Rules(
+    validate=_address_errors,
+    compare=_compare_address,
+    metadata=MetadataChecks(name_texts=named_by_address, on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),
+)
+RANGES = Rules(
+    validate=_range_errors,
+    validate_update=_range_change,
+    validate_status_update=lambda _new, _old: [],
+    metadata=MetadataChecks(status_leaves=RESET_WITH_STATUS),
+)

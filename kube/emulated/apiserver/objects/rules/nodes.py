@@ -7,11 +7,12 @@ from typing import Any
 
 from mews.kube.api.objects import Object, clone
 from mews.kube.emulated.apiserver.objects.rules import addresses
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import items, part_of
 from mews.kube.emulated.apiserver.objects.rules.pod_errors import taint_errors
 from mews.kube.emulated.apiserver.objects.rules.resource_errors import quantity_errors
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _RANGES = "spec.podCIDRs"
@@ -114,4 +115,5 @@ RULES = Rules(
     validate_status_update=_status_errors,
     warn=_warn,
     keeps_status=True,
+    metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE)),
 )

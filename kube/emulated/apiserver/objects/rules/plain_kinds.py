@@ -8,12 +8,13 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
 from mews.kube.emulated.apiserver.objects.rules.pod_errors import toleration_errors
 from mews.kube.emulated.apiserver.objects.rules.resource_errors import resource_errors
 from mews.kube.emulated.apiserver.objects.rules.server_conditions import api_service_committed
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 
@@ -115,8 +116,24 @@ def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
 
 
-REVISIONS = Rules(validate=_revision_errors, validate_update=_revision_change)
-RUNTIME_CLASSES = Rules(validate=_runtime_errors, compare=_compare_runtime)
+SERVICE_ACCOUNTS = Rules(metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)))
+REVISIONS = Rules(
+    validate=_revision_errors,
+    validate_update=_revision_change,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)),
+)
+RUNTIME_CLASSES = Rules(
+    validate=_runtime_errors,
+    compare=_compare_runtime,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),
+)
 API_SERVICES = Rules(
-    after_commit=api_service_committed, validate=_service_errors, validate_status_update=_service_status_errors
+    after_commit=api_service_committed,
+    validate=_service_errors,
+    validate_status_update=_service_status_errors,
+    metadata=MetadataChecks(
+        name_texts=named_by_group_and_version,
+        on_update=(METADATA_UPDATE, METADATA),
+        status_leaves=("labels", "annotations", "finalizers", "ownerReferences"),
+    ),
 )

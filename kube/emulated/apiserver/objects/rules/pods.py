@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of, is_terminal, node_name_of
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_annotation_errors import profile_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_change_errors import pod_errors, subresource_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_preparation import armor_warnings, prepare
@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_resources import default_pod
 from mews.kube.emulated.apiserver.objects.rules.pod_status_errors import pod_status_errors
 from mews.kube.emulated.apiserver.objects.rules.pod_warnings import hostname_warnings, pod_warnings
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 
@@ -146,4 +147,5 @@ RULES = Rules(
     validate_update=subresource_errors,
     validate_status_update=pod_status_errors,
     check_graceful_delete=_check_graceful_delete,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)),
 )

@@ -9,9 +9,10 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.cel.types import Type
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.apiserver.objects.rules.status_errors import policy_status_errors
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required, unsupported
 from mews.kube.emulated.apiserver.types.policy_expressions import error_of, policy_variables
 
@@ -319,5 +320,10 @@ def _action_errors(actions: list[str], path: str) -> Iterator[FieldError]:
         yield required(path, "at least one validation action is required")
 
 
-POLICIES = Rules(default=_default_policy, validate=_policy_errors, validate_status_update=policy_status_errors)
-BINDINGS = Rules(default=_default_binding, validate=_binding_errors)
+POLICIES = Rules(
+    default=_default_policy,
+    validate=_policy_errors,
+    validate_status_update=policy_status_errors,
+    metadata=MetadataChecks(on_update=(METADATA,), status_leaves=RESET_WITH_STATUS),
+)
+BINDINGS = Rules(default=_default_binding, validate=_binding_errors, metadata=MetadataChecks(on_update=(METADATA,)))

@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.objects.rules.pod_errors import port_name_erro
 from mews.kube.emulated.apiserver.objects.rules.server_conditions import service_committed
 from mews.kube.emulated.apiserver.objects.rules.service_types import OUTWARD, drop_of_type, is_checked, is_reached
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks, dns_1035_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -389,4 +390,5 @@ RULES = Rules(
     prepare_update=_prepare_update,
     after_commit=service_committed,
     warn=_warn,
+    metadata=MetadataChecks(name_texts=dns_1035_named),
 )

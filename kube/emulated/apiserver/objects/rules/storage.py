@@ -7,10 +7,18 @@ from collections.abc import Iterator, Mapping
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import (
+    CHANGE,
+    METADATA,
+    METADATA_UPDATE,
+    OBJECT,
+    RESET_WITH_STATUS,
+    Rules,
+)
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
 from mews.kube.emulated.apiserver.objects.rules.volume_errors import driver_name_errors, persistent_volume_spec_errors
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _MOST_PARAMETERS = 512
@@ -262,12 +270,29 @@ def _compare_capacity(new: Object, old: Object) -> list[FieldError]:
     ]
 
 
-CLASSES = Rules(validate=_class_errors, compare=_compare_class)
-ATTRIBUTES_CLASSES = Rules(validate=_attributes_class_errors, validate_update=_attributes_class_change)
+CLASSES = Rules(
+    validate=_class_errors,
+    compare=_compare_class,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),
+)
+ATTRIBUTES_CLASSES = Rules(
+    validate=_attributes_class_errors,
+    validate_update=_attributes_class_change,
+    metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE, METADATA)),
+)
 ATTACHMENTS = Rules(
     validate=lambda attachment: _attachment_errors(attachment) + _new_attachment_errors(attachment),
     validate_update=_attachment_change,
+    metadata=MetadataChecks(on_update=(METADATA, METADATA), status_leaves=RESET_WITH_STATUS),
 )
-NODES = Rules(validate=_node_errors, compare=_compare_node)
+NODES = Rules(
+    validate=_node_errors,
+    compare=_compare_node,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA, OBJECT, CHANGE)),
+)
 DRIVERS = Rules(default=_default_driver, validate=_csi_driver_errors, compare=_compare_driver)
-CAPACITIES = Rules(validate=_capacity_errors, compare=_compare_capacity)
+CAPACITIES = Rules(
+    validate=_capacity_errors,
+    compare=_compare_capacity,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),
+)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.affinity_errors import selector_errors
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import METADATA, Rules
 from mews.kube.emulated.apiserver.objects.rules.policies import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -18,6 +18,7 @@ from mews.kube.emulated.apiserver.objects.rules.policies import (
 )
 from mews.kube.emulated.apiserver.objects.rules.webhook_urls import service_errors, url_errors
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required
 from mews.kube.emulated.apiserver.types.policy_expressions import WEBHOOK_VARIABLES
 
@@ -110,4 +111,4 @@ def _client_errors(client: Spec, path: str) -> Iterator[FieldError]:
     yield from service_errors(service or {}, f"{path}.service")
 
 
-WEBHOOKS = Rules(default=_default_webhooks, validate=_webhook_errors)
+WEBHOOKS = Rules(default=_default_webhooks, validate=_webhook_errors, metadata=MetadataChecks(on_update=(METADATA,)))

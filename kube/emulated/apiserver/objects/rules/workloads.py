@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_warnings
 from mews.kube.emulated.apiserver.objects.rules.cron_errors import cron_job_change_errors, cron_job_errors
 from mews.kube.emulated.apiserver.objects.rules.job_errors import job_change_errors, job_errors
@@ -33,6 +33,7 @@ from mews.kube.emulated.apiserver.objects.rules.workload_errors import (
     stateful_set_errors,
 )
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks, label_named
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.decoding import zero
@@ -249,6 +250,7 @@ DEPLOYMENTS = Rules(
     default=_default_deployment,
     validate=deployment_errors,
     compare=_selector_change,
+    metadata=MetadataChecks(status_leaves=("labels",)),
 )
 REPLICA_SETS = Rules(
     warn=_warn_of_name,
@@ -296,12 +298,14 @@ STATEFUL_SETS = Rules(
     validate=stateful_set_errors,
     validate_update=stateful_set_change_errors,
     validate_status_update=stateful_set_status_errors,
+    metadata=MetadataChecks(name_texts=label_named),
 )
 REPLICATION_CONTROLLERS = Rules(
     warn=_warn_of_old,
     validate_status_update=replica_set_status_errors,
     default=_default_replication_controller,
     validate=replication_controller_errors,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, OBJECT, CHANGE)),
 )
 JOBS = Rules(
     warn=_warn_of_jobs,
@@ -310,11 +314,13 @@ JOBS = Rules(
     validate=job_errors,
     validate_update=job_change_errors,
     validate_status_update=job_status_errors,
+    metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),
 )
 CRON_JOBS = Rules(
     warn=_warn_of_schedules,
     default=_default_cron_job,
     validate=cron_job_errors,
     validate_update=cron_job_change_errors,
+    metadata=MetadataChecks(on_status=()),
 )
 POD_TEMPLATES = Rules(warn=_warn, default=_default_pod_template, validate=pod_template_errors)

@@ -8,7 +8,7 @@ ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
 
-.PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
+.PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted mutate kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
   test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra cohdi-programs test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
@@ -137,6 +137,10 @@ crash-points: $(BIN)/.installed
 # which are found, and whose first wrong line is named; ends in a JSON object a room. 20 are among the tests
 planted: $(BIN)/.installed
 	$(BIN)/python -m tests.planted --seed $(or $(SEED),1)
+
+# How many one-line faults the tests of a room notice: make mutate ROOM=kube/cel SEED=1 COUNT=50; ten minutes or more
+mutate: $(BIN)/.installed
+	$(BIN)/python -m tests.mutate $(ROOM) --seed $(or $(SEED),1) --count $(or $(COUNT),50)
 
 # Every component killed at every line of three worlds with pods of all four systems, and a thousand random worlds with one
 # to five kills each; samples are among the tests

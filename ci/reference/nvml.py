@@ -9,6 +9,7 @@ import yaml
 
 from ci.reference.markdown import code, paragraphs, table
 from mews.emulator import nvml
+from mews.emulator.nvml.profiles import PROFILES
 
 SOURCES = Path(nvml.__file__).parent / "c"
 _DEFINED = re.compile(r"^EXPORT Return (nvml\w+)", re.MULTILINE)
@@ -16,7 +17,9 @@ _READS = re.compile(r"Get[A-Z]|Query|Is[A-Z]")
 _UNSUPPORTED = re.compile(r"^UNSUPPORTED\((nvml\w+)\)", re.MULTILINE)
 _VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
 _FLAG = re.compile(r'is\(arguments\[at\], "(-\w+)", "(--[\w-]+)"\)')
-_SETTING = re.compile(r'\{"(-\w+)", "(--[\w-]+)", (?:"|NULL)')
+_SETTING = re.compile(r'= \{(?:"(-\w+)"|NULL), "(--[\w-]+)", (?:"|NULL)')
+_COMPARED = re.compile(r'strcmp\(arguments\[\w+\], "(-\w+)"\) == 0 \|\| strcmp\(arguments\[\w+\], "(--[\w-]+)"\)')
+_ROW = re.compile(r'\{"(-\w+)", "(--[\w-]+)"[,}]')
 _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
 _ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c")
 """The files whose functions change something of a GPU."""
@@ -57,10 +60,30 @@ def options() -> dict[str, str]:
     """Return nvidia-smi's options, with their short forms -> ``emulated`` or ``refused``."""
     main, settings = _source("smi/main.c"), _source("smi/settings.c")
     refused = main[main.index("NOT_EMULATED[]") : main.index("OTHER_COMMANDS[]")]
-    emulated = [(name, brief) for name, brief in _VALUED.findall(main)]
+    emulated = [(name, brief) for name, brief in (*_VALUED.findall(main), *_VALUED.findall(settings))]
+    records = main[main.index("WHAT[] = {") :].partition("}")[0]
+    emulated += [(f"--query-{what}", "") for what in re.findall(r'"([\w-]+)"', records)]
     emulated += [(name, brief) for brief, name in (*_FLAG.findall(main), *_SETTING.findall(settings))]
     found = {_both(name, brief): "emulated" for name, brief in emulated}
     found |= {_both(name, brief): "refused" for brief, name in _PAIR.findall(refused)}
+    return dict(sorted(found.items()))
+
+
+COMMANDS = {"topo": "topo_near", "nvlink": "nvlink", "drain": "change", "mig": "mig"}
+"""A command with options -> the source that parses it."""
+
+
+def command_options() -> dict[str, str]:
+    """Return the options of nvidia-smi's commands, as ``topo --matrix, -m`` -> ``emulated`` or ``refused``."""
+    found = {}
+    for command, file in COMMANDS.items():
+        source = _source(f"smi/{file}.c")
+        shown, _, refused = source.partition("NOT_EMULATED[] = {")
+        refused, _, rest = refused.partition("{NULL, NULL}")
+        pairs = [*_ROW.findall(shown + rest), *_COMPARED.findall(source)]
+        pairs += [(brief, name) for name, brief in _VALUED.findall(source)]
+        found |= {f"{command} {_both(name, brief)}": "emulated" for brief, name in pairs}
+        found |= {f"{command} {_both(name, brief)}": "refused" for brief, name in _ROW.findall(refused)}
     return dict(sorted(found.items()))
 
 
@@ -81,6 +104,11 @@ def programs() -> list[tuple[str, str, str, str]]:
     return [(row["name"], row["version"], _state(row["class"], row.get("needs")), row["proves"]) for row in rows]
 
 
+def models() -> list[tuple[str, str, str]]:
+    """Return a row for each model of a GPU: name, memory, power limit."""
+    return [(name, str(model.memory_mib), str(model.power_limit_mw // 1000)) for name, model in PROFILES.items()]
+
+
 def _state(kind: str, needs: str | None) -> str:
     return f"{CLASSES[kind]}: {needs}" if needs else CLASSES[kind]
 
@@ -98,12 +126,15 @@ def page() -> str:
         "## Options of nvidia-smi",
         "Refused options and commands change nothing, and exit with code 3.",
         table(("option", "state"), [(code(name), state) for name, state in switches.items()]),
+        table(("command and option", "state"), [(code(name), state) for name, state in command_options().items()]),
         table(("command", "state"), [(code(name), "refused") for name in refused_commands()]),
         "The tests replay the calls of these programs:",
         table(("program", "arguments"), [(name, code(words)) for name, words in CALLERS]),
         "## Programs of others",
         "These programs run unmodified on emulated hosts. Tests run each of them.",
         table(("program", "version", "result", "what it shows"), programs()),
+        "## Models of GPUs",
+        table(("model", "memory in MiB", "power limit in W"), models()),
         "## Values that are assumed",
         "\n".join(f"- {line}" for line in ASSUMED),
     )

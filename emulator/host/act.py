@@ -19,10 +19,10 @@
 | hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU, and loads it |
 | persistence-daemon | on | a program that switches persistence mode on whenever it is off |
 
-``set-gpu`` takes a ``setting`` and its ``values``. ``power-limit`` is in milliwatts, ``fan`` in percent. ``gpu-clocks``
-and ``memory-clocks`` are the lowest and the highest MHz; ``applications-clocks`` are the MHz of memory and
-multiprocessors. Without values, the default is restored. ``compute-mode`` is 0, 2 or 3, ``ecc`` is 0 or 1, and
-``ecc-errors`` is 0.
+``set-gpu`` takes a ``setting`` and its ``values``. ``power-limit`` is in milliwatts, ``fan`` in percent,
+``target-temperature`` in degrees Celsius. ``gpu-clocks`` and ``memory-clocks`` are the lowest and the highest MHz;
+``applications-clocks`` are the MHz of memory and multiprocessors. Without values, the default is restored.
+``compute-mode`` is 0, 2 or 3, ``ecc`` is 0 or 1, and ``ecc-errors`` is 0 or 1.
 
 ``mig`` takes a ``change`` and its ``values``. ``mode`` is 0 or 1. ``create-gpu`` takes a profile's ID, ``destroy-gpu``
 an instance's. ``create-compute`` takes a GPU instance's ID and a profile's, ``destroy-compute`` the IDs of both

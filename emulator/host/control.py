@@ -16,6 +16,7 @@ from mews.emulator.telemetry.controls import CONTROL_NAMES, NO_CONTROLS, Control
 if TYPE_CHECKING:
     from mews.emulator.host.function import Function
     from mews.emulator.host.host import Host
+    from mews.emulator.nvml.gpu_profile import GpuProfile
 
 _COMPUTE_MODES, _EXCLUSIVE_THREAD = (0, 2, 3), 1
 """nvmlComputeMode_t: default, prohibited, exclusive process; and the one that is not supported any more."""
@@ -33,7 +34,7 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
     if name not in SETTERS:
         raise BadWrite(f"setting {name[:40]!r}: must be one of {', '.join(SETTERS)}")
     profile = gpu_profile(function.device.model)
-    _is_supported(name, profile.architecture, has_fan=profile.fan, has_ecc=profile.ecc)
+    _is_supported(name, profile)
     try:
         match name, numbers:
             case "compute-mode", [mode] if mode in _COMPUTE_MODES:
@@ -49,10 +50,12 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
                 function.account(True)
             case "ecc", [0 | 1 as on]:
                 function.ecc_wanted = bool(on)
+            case "ecc-errors", [0 | 1] if function.ecc_mode is False:
+                raise NotSupported("ecc-errors: ECC is off")
             case "ecc-errors", [counter] if counter == VOLATILE:
                 function.ecc.corrected = function.ecc.uncorrected = 0
             case "ecc-errors", [counter] if counter == AGGREGATE:
-                raise NotSupported("ecc-errors: counters over a board's life cannot be cleared")
+                function.clear_errors()
             case (("compute-mode" | "ecc" | "ecc-errors" | "accounting" | "accounting-clear"), _):
                 raise BadWrite(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
             case _:
@@ -63,14 +66,15 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
     close_unused(host)
 
 
-def _is_supported(name: str, architecture: int, *, has_fan: bool, has_ecc: bool) -> None:
+def _is_supported(name: str, profile: GpuProfile) -> None:
     lacks = {
-        "fan": not has_fan,
-        "ecc": not has_ecc,
-        "ecc-errors": not has_ecc,
-        "gpu-clocks": architecture < ARCH_VOLTA,
-        "memory-clocks": architecture < ARCH_AMPERE,
-        "applications-clocks": has_fan,
+        "fan": not profile.fan,
+        "ecc": not profile.ecc,
+        "ecc-errors": not profile.ecc,
+        "gpu-clocks": profile.architecture < ARCH_VOLTA,
+        "memory-clocks": profile.architecture < ARCH_AMPERE,
+        "applications-clocks": profile.fan,
+        "target-temperature": profile.target_temperatures is None,
     }
     if lacks.get(name):
         raise NotSupported(f"{name}: this model has no such setting")

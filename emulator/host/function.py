@@ -27,12 +27,14 @@ class BringUpStage(IntEnum):
 
 
 class Ecc(Struct):
-    """ECC counters: of this driver load, and over the board's life."""
+    """ECC counters: of this driver load, over the board's life, and what of those was cleared."""
 
     corrected: int = 0
     uncorrected: int = 0
     total_corrected: int = 0
     total_uncorrected: int = 0
+    cleared_corrected: int = 0
+    cleared_uncorrected: int = 0
 
 
 class Function(Struct, eq=False):
@@ -46,7 +48,7 @@ class Function(Struct, eq=False):
     those that come. What NVML's setters changed: ``controls`` until the driver lets go of the GPU, ``compute_mode``
     and ``accounting`` (0: off; else the number of the ``accounts`` that are kept) until the driver is unloaded,
     ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how often a driver has let go of
-    it. ``mig`` are its mode and its instances.
+    it, ``ecc_clears`` how often the errors over its life were cleared. ``mig`` are its mode and its instances.
     """
 
     number: int
@@ -75,6 +77,7 @@ class Function(Struct, eq=False):
     accounts: int = 0
     ecc_mode: bool | None = None
     ecc_wanted: bool | None = None
+    ecc_clears: int = 0
     loads: int = 0
     mig: MigState = NO_MIG
     driver_override: str = ""
@@ -94,6 +97,11 @@ class Function(Struct, eq=False):
         self.ecc_mode = self.ecc_wanted
         self.mig = self.mig.switched(self.mig.pending)
         self.loads += 1
+
+    def clear_errors(self) -> None:
+        """The errors over its life count from 0 again."""
+        self.ecc.cleared_corrected, self.ecc.cleared_uncorrected = self.ecc.total_corrected, self.ecc.total_uncorrected
+        self.ecc_clears += 1
 
     def account(self, wanted: bool) -> None:
         """Keep accounts of its processes, begun anew, or no longer."""

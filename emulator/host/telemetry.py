@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
@@ -43,7 +45,8 @@ def _counts(function: Function) -> DriverCounts:
     """The load of the driver, and after ``+`` what had been counted before: other counters begin at zero, too."""
     ecc = function.ecc
     before = f"{ecc.total_corrected - ecc.corrected}.{ecc.total_uncorrected - ecc.uncorrected}"
-    return DriverCounts(f"{function.number}.{function.loads}+{before}", ecc.corrected, ecc.uncorrected)
+    session = f"{function.number}.{function.loads}+{before}"
+    return DriverCounts(session, ecc.corrected, ecc.uncorrected, function.ecc_clears)
 
 
 def filled_alone(host: Host, function: Function) -> list[tuple[str, int]]:
@@ -58,11 +61,13 @@ def record_alone(host: Host, function: Function, at_ns: int) -> BoardRecord:
     for key, load in _loads(host, function).items():
         board.begin(f"{host.spec.name}/{key}", load, at_ns)
     ecc = function.ecc
+    cleared = ecc.cleared_corrected, ecc.cleared_uncorrected
     earlier = ecc.total_corrected - ecc.corrected, ecc.total_uncorrected - ecc.uncorrected
-    board.counted(DriverCounts("earlier", *earlier))
+    board.counted(DriverCounts("cleared", *cleared, clears=function.ecc_clears))
+    board.counted(DriverCounts("earlier", earlier[0] - cleared[0], earlier[1] - cleared[1]))
     if function.ecc_mode is not None:
         board.correct_errors(function.ecc_mode)
-    board.counted(_counts(function))
+    board.counted(replace(_counts(function), clears=0))
     if function.ecc_wanted is not None:
         board.correct_errors(function.ecc_wanted)
     board.control(function.controls, at_ns)

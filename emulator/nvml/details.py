@@ -35,6 +35,9 @@ MEMORY_SHARE_PERCENT = 20
 PLATFORM_SINCE = EDPP_SINCE = 590
 """The branch whose outputs have the platform of boards outside racks in csv, and Hopper's EDPp multiplier."""
 
+GRACE_NODES, NODES_OF_A_GPU = 2, 8
+"""NUMA nodes of a tray's Grace CPUs; its GPUs' own follow, eight for each, as its instances may need them."""
+
 HBM_BANKS, GDDR_BANKS = 640, 192
 """Banks that rows can be remapped in."""
 
@@ -47,9 +50,9 @@ def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
         (
             *_board(gpu),
             *_platform(gpu, branch),
-            *_modes(gpu.profile, branch),
+            *_modes(gpu, branch),
             *_errors(gpu),
-            *_heat(gpu.profile),
+            *_heat(gpu),
             *_power(gpu.profile, branch),
             *_fabric(gpu),
         )
@@ -96,9 +99,12 @@ def _platform(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
         yield from ((f"csv_{name}", text) for name, text in zip(names, alone, strict=True))
 
 
-def _modes(profile: GpuProfile, branch: int) -> Iterator[tuple[str, str]]:
+def _modes(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
+    profile = gpu.profile
     shared = branch >= HMM_SINCE and profile.architecture >= TURING
     yield "addressing_mode", "ATS" if profile.grace else "HMM" if shared else "None"
+    if profile.grace:
+        yield "numa_id", str(GRACE_NODES + NODES_OF_A_GPU * gpu.index)
     if profile.architecture >= HOPPER:
         yield "c2c_mode", "Enabled" if profile.grace else "Disabled"
     if profile.architecture == HOPPER:
@@ -143,7 +149,8 @@ def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
         yield "remapped_inactive", "0"
 
 
-def _heat(profile: GpuProfile) -> Iterator[tuple[str, str]]:
+def _heat(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    profile = gpu.profile
     if profile.architecture >= ADA:
         limit = profile.slowdown_temperature_c - MAX_OPERATING_C
         yield "tlimit_number", f"=t {limit}"
@@ -153,10 +160,12 @@ def _heat(profile: GpuProfile) -> Iterator[tuple[str, str]]:
         yield "tlimit_max", "0 C"
         if profile.memory_temperature:
             yield "tlimit_memory", "0 C"
-    if profile.brand == GEFORCE:
-        yield "target_temperature", f"{profile.slowdown_temperature_c - 12} C"
-        yield "target_temperature_min", "65 C"
-        yield "target_temperature_max", f"{profile.slowdown_temperature_c - MAX_OPERATING_C} C"
+    if bounds := profile.target_temperatures:
+        low, own, high = bounds
+        wanted = gpu.controls.target_c
+        yield "target_temperature", f"{own if wanted is None else wanted} C"
+        yield "target_temperature_min", f"{low} C"
+        yield "target_temperature_max", f"{high} C"
 
 
 def _power(profile: GpuProfile, branch: int) -> Iterator[tuple[str, str]]:

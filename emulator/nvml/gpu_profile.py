@@ -61,6 +61,14 @@ class GpuProfile(Struct, frozen=True):
         return 0 if self.architecture < 7 or self.brand == 5 else 20 if self.mig_capable else 32
 
     @property
+    def target_temperatures(self) -> tuple[int, int, int] | None:
+        """The lowest target temperature, the board's own, and the highest; None where there is no target: GeForce
+        boards alone have one (``nvidia-smi -q`` of an RTX 3090, and of the boards of servers)."""
+        if self.brand != 5:
+            return None
+        return 65, self.slowdown_temperature_c - 12, self.slowdown_temperature_c - 4
+
+    @property
     def hbm(self) -> bool:
         """Whether its memory is HBM, which alone has a bus that wide."""
         return self.bus_width_bits >= 2048

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
@@ -56,7 +57,7 @@ class BoardReport(Struct, frozen=True):
         counts = self.counts
         return {
             "loads": {key: load.as_value() for key, load in self.loads.items()},
-            "counts": None if counts is None else [counts.session, counts.corrected, counts.uncorrected],
+            "counts": None if counts is None else list(astuple(counts)),
             "controls": self.controls.as_value(),
             "ecc": self.ecc,
             "accounting": self.accounting,
@@ -77,11 +78,11 @@ class BoardReport(Struct, frozen=True):
             raise ValueError(f"report {value!r}: must be a mapping of loads and counts") from error
 
 
-def _counts(session: Any, corrected: Any, uncorrected: Any) -> DriverCounts:
-    for value in (corrected, uncorrected):
+def _counts(session: Any, corrected: Any, uncorrected: Any, clears: Any = 0) -> DriverCounts:
+    for value in (corrected, uncorrected, clears):
         if not isinstance(value, int) or not 0 <= value <= _MOST_ERRORS:
             raise ValueError(f"counts {str(value)[:40]}: must be whole numbers from 0 to {_MOST_ERRORS}")
-    return DriverCounts(str(session), corrected, uncorrected)
+    return DriverCounts(str(session), corrected, uncorrected, clears)
 
 
 class ChassisTelemetry:
@@ -229,7 +230,7 @@ class ChassisTelemetry:
             del self._counted[board.uuid]
         else:
             self._counted[board.uuid] = host
-            counts = DriverCounts(f"{host}/{counts.session}", counts.corrected, counts.uncorrected)
+            counts = replace(counts, session=f"{host}/{counts.session}")
         board.counted(counts)
         return before != (board.counters, board.driver_session())
 

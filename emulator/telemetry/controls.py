@@ -1,7 +1,8 @@
 """What a driver was told to hold a board to: NVML's setters as one value, and which of them a board accepts.
 
 Bounds and codes follow the NVML API reference (nvmlDeviceSetPowerManagementLimit, nvmlDeviceSetGpuLockedClocks,
-nvmlDeviceSetMemoryLockedClocks, nvmlDeviceSetApplicationsClocks, nvmlDeviceSetFanSpeed_v2).
+nvmlDeviceSetMemoryLockedClocks, nvmlDeviceSetApplicationsClocks, nvmlDeviceSetFanSpeed_v2,
+nvmlDeviceSetTemperatureThreshold).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.telemetry.physics import FAN_LOW
 
-ControlName = Literal["power-limit", "gpu-clocks", "memory-clocks", "applications-clocks", "fan"]
+ControlName = Literal["power-limit", "gpu-clocks", "memory-clocks", "applications-clocks", "fan", "target-temperature"]
 CONTROL_NAMES: tuple[str, ...] = get_args(ControlName)
 FULL_FAN = 100
 LOWEST_SHARE = 8
@@ -31,13 +32,14 @@ class ControlError(ValueError):
 class BoardControls(Struct, frozen=True):
     """None: as the board does by itself. ``power_limit_mw`` in milliwatts; ``gpu_clocks`` and ``memory_clocks`` are the
     lowest and the highest MHz of locked clocks; ``applications`` is the MHz of (memory, multiprocessors); ``fan`` in
-    percent."""
+    percent; ``target_c`` is the temperature that the clocks are held back for, degrees Celsius."""
 
     power_limit_mw: int | None = None
     gpu_clocks: tuple[int, int] | None = None
     memory_clocks: tuple[int, int] | None = None
     applications: tuple[int, int] | None = None
     fan: int | None = None
+    target_c: int | None = None
 
     @property
     def highest_sm_mhz(self) -> int | None:
@@ -74,10 +76,10 @@ def controlled(controls: BoardControls, name: str, numbers: Sequence[int], profi
     """
     if name not in CONTROL_NAMES:
         raise ValueError(f"control {name!r}: must be one of {', '.join(CONTROL_NAMES)}")
-    count = 1 if name in ("power-limit", "fan") else 2
+    count = 1 if name in ("power-limit", "fan", "target-temperature") else 2
     if len(numbers) not in (0, count):
         raise ControlError(f"{name}: must have {count} numbers or none")
-    key = {"power-limit": "power_limit_mw", "applications-clocks": "applications"}.get(name, name.replace("-", "_"))
+    key = _KEYS.get(name, name.replace("-", "_"))
     if not numbers:
         return replace(controls, **{key: None})
     _CHECKS[name](numbers, profile)
@@ -111,12 +113,23 @@ def _fan(numbers: Sequence[int], profile: GpuProfile) -> None:
         raise ControlError(f"fan {numbers[0]} %: must be from {FAN_LOW} to {FULL_FAN}")
 
 
+def _target(numbers: Sequence[int], profile: GpuProfile) -> None:
+    bounds = profile.target_temperatures
+    if bounds is None:
+        raise ControlError(f"target temperature {numbers[0]}: a {profile.name} has none")
+    low, _, high = bounds
+    if not low <= numbers[0] <= high:
+        raise ControlError(f"target temperature {numbers[0]}: must be from {low} to {high} on a {profile.name}")
+
+
+_KEYS = {"power-limit": "power_limit_mw", "applications-clocks": "applications", "target-temperature": "target_c"}
 _CHECKS = {
     "power-limit": _power_limit,
     "gpu-clocks": _gpu_clocks,
     "memory-clocks": _memory_clocks,
     "applications-clocks": _applications,
     "fan": _fan,
+    "target-temperature": _target,
 }
 
 

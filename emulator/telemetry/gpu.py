@@ -26,11 +26,18 @@ _LATER_TOTALS = BoardTotals.__struct_fields__[1:]
 
 class DriverCounts(Struct, frozen=True):
     """Errors counted since one load of the driver, or since its counters were cleared; ``session`` tells those from all
-    others. Up to a ``+`` it names the load."""
+    others. Up to a ``+`` it names the load. ``clears``: how often the host cleared the counts over the board's life
+    since the board came to it."""
 
     session: str
     corrected: int = 0
     uncorrected: int = 0
+    clears: int = 0
+
+    @property
+    def stay(self) -> str:
+        """On which host, and since when: what ``clears`` counts in."""
+        return self.session.partition(".")[0]
 
     @property
     def load(self) -> str:
@@ -77,6 +84,7 @@ class GpuTelemetry:
         self._seed = seed
         self._loads: dict[str, RunningLoad] = {}
         self._earlier = (0, 0)
+        self._cleared = (0, 0)
         self._driver = DriverCounts("")
         self._replays = 0
         self._accounting = BoardAccounting()
@@ -97,15 +105,22 @@ class GpuTelemetry:
     @property
     def counters(self) -> GpuCounters:
         """The errors so far."""
-        corrected, uncorrected = self._earlier
+        corrected, uncorrected = self._life
         replays = self._replays if self.settings.pcie_replays is None else self.settings.pcie_replays
         return GpuCounters(
             ecc_volatile_corrected=self._driver.corrected,
             ecc_volatile_uncorrected=self._driver.uncorrected,
-            ecc_aggregate_corrected=corrected + self._driver.corrected,
-            ecc_aggregate_uncorrected=uncorrected + self._driver.uncorrected,
+            ecc_aggregate_corrected=corrected - self._cleared[0],
+            ecc_aggregate_uncorrected=uncorrected - self._cleared[1],
             pcie_replays=replays,
+            cleared_uncorrected=self._cleared[1],
         )
+
+    @property
+    def _life(self) -> tuple[int, int]:
+        """Errors that were corrected, and that were not, since the board was made."""
+        corrected, uncorrected = self._earlier
+        return corrected + self._driver.corrected, uncorrected + self._driver.uncorrected
 
     def record(self, at_ns: int, limit: int = 1) -> BoardRecord:
         """All that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
@@ -187,12 +202,14 @@ class GpuTelemetry:
     def counted(self, counts: DriverCounts | None) -> None:
         """What the driver has counted since it was loaded; None: no driver has the board."""
         fresh = DriverCounts("") if counts is None else counts
-        if fresh.session != self._driver.session:
-            if fresh.load != self._driver.load:
+        before = self._driver
+        if fresh.session != before.session:
+            if fresh.load != before.load:
                 self.ecc = replace(self.ecc, current=self.ecc.pending)
-            corrected, uncorrected = self._earlier
-            self._earlier = corrected + self._driver.corrected, uncorrected + self._driver.uncorrected
+            self._earlier = self._life
         self._driver = fresh
+        if fresh.clears > (before.clears if fresh.stay == before.stay else 0):
+            self._cleared = self._life
 
     # Over restarts
 
@@ -210,7 +227,8 @@ class GpuTelemetry:
             "controls": self.controls.as_value(),
             "ecc": [self.ecc.current, self.ecc.pending],
             "earlier": list(self._earlier),
-            "driver": [driver.session, driver.corrected, driver.uncorrected],
+            "cleared": list(self._cleared),
+            "driver": [driver.session, driver.corrected, driver.uncorrected, driver.clears],
             "replays": self._replays,
             "loads": [[key, each.load.as_value(), at_ns - each.began_ns] for key, each in self._loads.items()],
         }
@@ -221,7 +239,7 @@ class GpuTelemetry:
         for key, value, age_ns in state["loads"]:
             load = parse_load(value)
             loads[str(key)] = RunningLoad(load, at_ns - int(age_ns), self._levels(str(key), load))
-        session, corrected, uncorrected = state["driver"]
+        session, corrected, uncorrected, *clears = state["driver"]
         settings = changed(BoardSettings(), {"all": "none", **state["settings"]}, self.profile)
         controls, ecc = BoardControls.from_value(state.get("controls", {})), EccModes(*state.get("ecc", ()))
         totals = BoardTotals(int(state["energy_pj"]), *(int(state.get(name, 0)) for name in _LATER_TOTALS))
@@ -229,7 +247,9 @@ class GpuTelemetry:
         self._loads, self.settings, self.powered = loads, settings, bool(state["powered"])
         self.controls, self.ecc = controls, ecc
         self._earlier = int(state["earlier"][0]), int(state["earlier"][1])
-        self._driver = DriverCounts(str(session), int(corrected), int(uncorrected))
+        cleared = state.get("cleared", (0, 0))
+        self._cleared = int(cleared[0]), int(cleared[1])
+        self._driver = DriverCounts(str(session), int(corrected), int(uncorrected), *map(int, clears))
         self._replays = int(state["replays"])
         self._timeline = Timeline(self._span, at_ns, temperature_c, totals)
 
@@ -282,6 +302,7 @@ class GpuTelemetry:
             limit_mw=controls.power_limit_mw,
             sm_mhz=None if highest is None else (min(lowest, highest), highest),
             memory_mhz=controls.memory_clocks,
+            target_c=controls.target_c,
         )
         if settings.utilization is not None and self.powered:
             demand = replace(demand, utilization=settings.utilization)

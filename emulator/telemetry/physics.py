@@ -43,13 +43,15 @@ class ThrottleReason(IntFlag):
     CLOCKS_SETTING = 0x2
     POWER_CAP = 0x4
     HW_SLOWDOWN = 0x8
+    SW_THERMAL = 0x20
     HW_THERMAL = 0x40
 
 
 class BoardDemand(Struct, frozen=True):
     """What is asked of a board for a while. ``powered``: a host's driver has it; ``contexts``: processes that compute;
     ``fixed_*``: what an engineer has set. ``slowed``: it is as warm as its slowdown threshold or warmer. ``limit_mw``:
-    the power limit that the driver was told; ``sm_mhz`` and ``memory_mhz``: the lowest and the highest clock."""
+    the power limit that the driver was told; ``sm_mhz`` and ``memory_mhz``: the lowest and the highest clock;
+    ``target_c``: the temperature that it was told not to exceed."""
 
     powered: bool = True
     utilization: int = 0
@@ -61,6 +63,7 @@ class BoardDemand(Struct, frozen=True):
     limit_mw: int | None = None
     sm_mhz: tuple[int, int] | None = None
     memory_mhz: tuple[int, int] | None = None
+    target_c: int | None = None
 
     @property
     def busy(self) -> bool:
@@ -88,10 +91,11 @@ def _power_bounds(profile: GpuProfile, demand: BoardDemand) -> tuple[int, int]:
 
 
 def clock_share(profile: GpuProfile, demand: BoardDemand) -> float:
-    """The part of its own clock that a busy board reaches under its power limit and its locked clocks; 1 for all."""
+    """The part of its own clock that a busy board reaches under its power limit, its locked clocks and its target
+    temperature; 1 for all."""
     if not demand.busy:
         return 1.0
-    return min(_locked_share(profile, demand), _power_share(profile, demand))
+    return min(_locked_share(profile, demand), _power_share(profile, demand), _target_share(profile, demand))
 
 
 def _locked_share(profile: GpuProfile, demand: BoardDemand) -> float:
@@ -103,6 +107,15 @@ def _power_share(profile: GpuProfile, demand: BoardDemand) -> float:
     if demand.limit_mw is None or demand.limit_mw >= full:
         return 1.0
     return math.sqrt(max(0, demand.limit_mw - low) / (full - low))
+
+
+def _target_share(profile: GpuProfile, demand: BoardDemand) -> float:
+    """A board follows its target from the moment that it is told; its temperature then goes there."""
+    low, high = profile.idle_temperature_c, profile.busy_temperature_c
+    full_c = low + (high - low) * demand.utilization / 100
+    if demand.target_c is None or demand.target_c >= full_c:
+        return 1.0
+    return math.sqrt(max(0, demand.target_c - low) / (full_c - low))
 
 
 def settled_c(profile: GpuProfile, demand: BoardDemand) -> float:
@@ -151,10 +164,13 @@ def throttle_reasons(profile: GpuProfile, demand: BoardDemand) -> ThrottleReason
     if demand.slowed:
         reasons |= ThrottleReason.HW_SLOWDOWN | ThrottleReason.HW_THERMAL
     locked, limited = _locked_share(profile, demand), _power_share(profile, demand)
-    if power_mw(profile, demand) >= profile.power_limit_mw or (demand.busy and limited < locked):
+    cooled = _target_share(profile, demand)
+    if power_mw(profile, demand) >= profile.power_limit_mw or (demand.busy and limited < min(locked, cooled)):
         reasons |= ThrottleReason.POWER_CAP
     if demand.busy and locked < 1:
         reasons |= ThrottleReason.CLOCKS_SETTING
+    if demand.busy and cooled < min(locked, limited):
+        reasons |= ThrottleReason.SW_THERMAL
     return reasons
 
 

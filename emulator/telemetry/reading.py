@@ -9,18 +9,25 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class GpuCounters:
     """Errors counted: since the driver was loaded (volatile) and over the board's life (aggregate); rows of memory that
-    were put out of use for them; PCIe packets that were sent again."""
+    were put out of use for them; PCIe packets that were sent again. ``cleared_uncorrected``: uncorrectable errors that
+    somebody cleared from the aggregate count; the rows that they cost stay out of use."""
 
     ecc_volatile_corrected: int = 0
     ecc_volatile_uncorrected: int = 0
     ecc_aggregate_corrected: int = 0
     ecc_aggregate_uncorrected: int = 0
     pcie_replays: int = 0
+    cleared_uncorrected: int = 0
+
+    @property
+    def _uncorrected(self) -> int:
+        """Over the board's life, cleared or not."""
+        return self.ecc_aggregate_uncorrected + self.cleared_uncorrected
 
     @property
     def remapped_rows(self) -> int:
         """Rows that uncorrectable errors cost; a board has so many spare ones."""
-        return min(self.ecc_aggregate_uncorrected, SPARE_ROWS)
+        return min(self._uncorrected, SPARE_ROWS)
 
     @property
     def remap_pending(self) -> bool:
@@ -30,7 +37,7 @@ class GpuCounters:
     @property
     def remap_failed(self) -> bool:
         """Whether there were more errors than spare rows."""
-        return self.ecc_aggregate_uncorrected > SPARE_ROWS
+        return self._uncorrected > SPARE_ROWS
 
 
 SPARE_ROWS = 512

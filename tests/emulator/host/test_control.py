@@ -72,8 +72,9 @@ def test_a_value_within_bounds_is_kept_while_persistence_mode_is_on(pair, device
     (V100, "compute-mode", (), BadWrite),
     (V100, "compute-mode", (1,), NotSupported),
     (V100, "ecc", (2,), BadWrite),
-    (V100, "ecc-errors", (1,), NotSupported),
     (V100, "ecc-errors", (2,), BadWrite),
+    (V100, "ecc-errors", (), BadWrite),
+    (V100, "target-temperature", (70,), NotSupported),
     (V100, "colour", (1,), BadWrite),
 ])  # fmt: skip
 def test_what_a_board_does_not_take_changes_nothing(pair, device, name, numbers, refusal):
@@ -211,3 +212,34 @@ def test_processes_that_are_gone_are_accounted_by_their_pid(pair):
     shown_host = nvml_host(host, records={uuid: board.record(ns(pair.t + 20))}, now_s=pair.t + 20)
     accounts = next(gpu.accounted for gpu in shown_host.gpus if gpu.uuid == uuid)
     assert [(one.pid, one.process.utilization) for one in accounts] == [(77, 30)]
+
+
+def count(pair, device, corrected, uncorrected):
+    ecc = pair.device(device).ecc
+    ecc.corrected, ecc.total_corrected = ecc.corrected + corrected, ecc.total_corrected + corrected
+    ecc.uncorrected, ecc.total_uncorrected = ecc.uncorrected + uncorrected, ecc.total_uncorrected + uncorrected
+
+
+def test_errors_over_a_boards_life_are_cleared_and_count_from_zero_again(pair):
+    count(pair, V100, 5, 2)
+    put(pair, V100, "ecc-errors", 0)
+    count(pair, V100, 3, 1)
+    put(pair, V100, "ecc-errors", 1)
+    counts = shown(pair, V100).ecc
+    assert (counts.volatile_corrected, counts.volatile_uncorrected) == (3, 1)
+    assert (counts.aggregate_corrected, counts.aggregate_uncorrected) == (0, 0)
+    assert shown(pair, V100).counters.remapped_rows == 3
+    count(pair, V100, 1, 0)
+    put(pair, V100, "ecc-errors", 0)
+    counts = shown(pair, V100).ecc
+    assert (counts.aggregate_corrected, counts.volatile_corrected) == (1, 0)
+    assert report_of(pair.host)[pair.device(V100).device.uuid].counts.clears == 1
+
+
+def test_errors_of_a_board_without_ecc_cannot_be_cleared(pair):
+    put(pair, V100, "ecc", 0)
+    put(pair, V100, "ecc-errors", 1)  # it still counts
+    pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
+    for counter in (0, 1):
+        with pytest.raises(NotSupported):
+            put(pair, V100, "ecc-errors", counter)

@@ -1,4 +1,7 @@
-"""The fixture of a host's folder."""
+"""The fixtures of a host's folder, and of a captured command line."""
+
+import os
+from pathlib import Path
 
 import pytest
 
@@ -23,3 +26,13 @@ def read(host, monkeypatch):
     assert found.calls.nvmlInit_v2() == 0
     yield found
     found.calls.nvmlShutdown()
+
+
+@pytest.fixture(scope="session")
+def captured():
+    """Part of the captured command line of an H100 -> its lines."""
+    folder = os.environ.get("MEWS_DATA_DIR")
+    if not folder:
+        pytest.skip("needs the measured data: set MEWS_DATA_DIR to the data directory")
+    text = (Path(folder) / "nvidia-smi" / "cli-h100-590.48.01.txt").read_text()
+    return {part.partition("\n")[0]: part.partition("\n")[2].splitlines() for part in text.split("\n## ")[1:]}

@@ -82,13 +82,6 @@ def test_topo_names_the_gpus_near_a_cpu(host):
     assert host.smi("topo", "-c", "99")[1].endswith("are: none\n")
 
 
-@pytest.mark.parametrize("words", [(), ("-p2p",), ("-p2p", "x"), ("-p2p", ""), ("-c", "x"), ("-m", "now"), ("-n", "1")])
-def test_topo_refuses_what_it_does_not_know(host, words):
-    host.show(gpu(0))
-    code, text = host.smi("topo", *words)
-    assert code == 2 and ("Usage: topo" in text or "number of a CPU" in text)
-
-
 def test_nvlink_shows_ends_capabilities_errors_and_traffic(host):
     ends = ("0000:11:00.0", "0000:12:00.0")
     host.show(gpu(0, link_ends=ends), gpu(1), gpu(2))
@@ -107,13 +100,6 @@ def test_nvlink_shows_ends_capabilities_errors_and_traffic(host):
     host.show(working(), switched=True, clock=StateClock(0, ns(9), speed=0))
     data, raw = (re.findall(r": (?:Data|Raw) Tx: (\d+) KiB", host.smi("nvlink", "-gt", kind)[1]) for kind in "dr")
     assert len(data) == len(raw) == 18 and int(raw[0]) > int(data[0]) > 0
-
-
-@pytest.mark.parametrize("words", [(), ("-s", "-c"), ("-gt", "x"), ("-l", "x", "-s"), ("-q",)])
-def test_nvlink_shows_one_thing_at_a_time(host, words):
-    host.show(gpu(0))
-    code, text = host.smi("nvlink", *words)
-    assert code == 2 and "Usage: nvlink" in text
 
 
 def fields_of(host):

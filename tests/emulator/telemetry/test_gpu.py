@@ -160,6 +160,45 @@ def test_errors_are_volatile_for_one_load_of_the_driver_and_aggregate_for_ever()
     assert (counters.remapped_rows, counters.remap_pending) == (1, False)
 
 
+def aggregate(gpu):
+    return gpu.counters.ecc_aggregate_corrected, gpu.counters.ecc_aggregate_uncorrected
+
+
+def test_errors_for_ever_can_be_cleared_but_rows_stay_out_of_use():
+    gpu = board()
+    gpu.counted(DriverCounts("host-1/1.0+0.0", 4, 2))
+    gpu.counted(DriverCounts("host-1/1.0+0.0", 4, 2, clears=1))
+    assert aggregate(gpu) == (0, 0) and gpu.counters.ecc_volatile_corrected == 4
+    assert (gpu.counters.remapped_rows, gpu.counters.cleared_uncorrected) == (2, 2)
+    gpu.counted(DriverCounts("host-1/1.0+0.0", 5, 2, clears=1))
+    assert aggregate(gpu) == (1, 0)
+    again = board()
+    again.resume(gpu.state(7), 7)
+    assert again.counters == gpu.counters
+    for each in (gpu, again):
+        each.counted(DriverCounts("host-1/1.1+5.2", 0, 1, clears=1))  # the driver was loaded anew
+        assert aggregate(each) == (1, 1)
+        each.counted(DriverCounts("host-2/1.0+0.0", 0, 0))
+        assert aggregate(each) == (1, 1) and each.counters.remapped_rows == 3
+        each.counted(DriverCounts("host-2/1.0+0.0", 1, 0, clears=1))  # the first clear of this stay
+        assert aggregate(each) == (0, 0)
+
+
+def test_a_target_temperature_holds_back_clocks_and_power():
+    gpu = GpuTelemetry("GPU-1", PROFILES["RTX 3090"], seed="1", powered=True)
+    gpu.begin("a", constant(100), 0)
+    free = gpu.reading(ns(3600))
+    gpu.control(BoardControls(target_c=65), ns(3600))
+    held = gpu.reading(ns(7200))
+    assert round(free.temperature_c) == 70 and round(held.temperature_c) == 65
+    assert held.sm_clock_mhz < free.sm_clock_mhz and held.power_mw < free.power_mw
+    assert (free.throttle_reasons & 0x20, held.throttle_reasons & 0x24) == (0, 0x20)
+    gpu.control(BoardControls(target_c=65, power_limit_mw=150_000), ns(7200))
+    assert gpu.reading(ns(7201)).throttle_reasons & 0x24 == 0x4
+    gpu.control(BoardControls(target_c=80), ns(7200))
+    assert gpu.reading(ns(10800)).sm_clock_mhz == free.sm_clock_mhz
+
+
 LOADS = st.one_of(
     st.integers(0, 100).map(constant),
     st.lists(st.tuples(st.integers(1, 500), st.integers(0, 100)), min_size=1, max_size=6, unique_by=lambda p: p[0]).map(

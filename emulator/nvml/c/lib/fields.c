@@ -168,3 +168,29 @@ EXPORT Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue *val
     }
     return session_leave(OK);
 }
+
+/* Errors of the slot's link and of NVLinks: none ever occur, so that none are left to clear. The other fields, energy
+ * and traffic among them, cannot be cleared. */
+static int is_clearable(unsigned field) {
+    return within(field, 32, 59) || within(field, 96, 119) || within(field, 148, 163) || within(field, 173, 183) ||
+           within(field, 206, 215) || field == 169 || field == 219 || field == 221;
+}
+
+/* The API reference: OK where any of them was cleared. */
+EXPORT Return nvmlDeviceClearFieldValues(Device device, int count, FieldValue *values) {
+    View view;
+    const Gpu *gpu;
+    size_t index;
+    int cleared = 0;
+    Return result = session_enter_gpu(device, &view, &gpu, &index);
+    if (result != OK) return result;
+    if (values == NULL || count < 1) return session_leave(INVALID_ARGUMENT);
+    for (int i = 0; i < count; i++) {
+        Told told = told_of(&view, gpu, view.gpus[index], values[i].field, values[i].scope);
+        if (told.result == OK && !is_clearable(values[i].field)) told.result = NOT_SUPPORTED;
+        if (told.result == OK && !may_set()) told.result = NO_PERMISSION;
+        values[i].result = told.result;
+        cleared += told.result == OK;
+    }
+    return session_leave(cleared ? OK : values[0].result);
+}

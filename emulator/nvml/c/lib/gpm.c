@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "getter.h"
+#include "mig.h"
 #include "now.h"
 #include "nvlink.h"
 
@@ -18,6 +19,8 @@ struct GpmSample {
     unsigned links, active;                       /* a bit each */
     unsigned long long link_kilobytes;            /* over each link */
     int joined;                                   /* to a processor by NVLink-C2C */
+    long long instance;                           /* the serial number of a MIG instance, -1 for the whole GPU */
+    double part, size; /* of the whole GPU's load now, what the instance's processes have; of its units, its own */
 };
 
 static struct GpmSample *samples;
@@ -75,6 +78,28 @@ static void take(const View *view, const Gpu *gpu, size_t place, struct GpmSampl
         if (link_active(view, gpu, link)) sample->active |= 1u << link;
     sample->link_kilobytes = link_kilobytes(gpu, sample->totals.traffic);
     sample->joined = c2c != NULL && strcmp(c2c, "Enabled") == 0;
+    sample->instance = NO_INSTANCE;
+    sample->part = sample->size = 1;
+}
+
+/* As `take` left it for the GPU, cut down to one of its instances, which NVLinks do not reach. */
+static void cut(const View *view, const Gpu *gpu, const MigInstance *instance, struct GpmSample *sample) {
+    const MigProfile *profile = profile_of(view, gpu, instance->profile);
+    double mine = 0, all = 0, slices = 1;
+    for (size_t i = 0; i < gpu->process_count; i++) {
+        unsigned share = share_now(view, gpu, i);
+        all += share;
+        if (gpu->processes[i].gpu_instance == (unsigned)instance->id) mine += share;
+    }
+    for (size_t i = 0; i < view->state->mig.profile_count; i++) {
+        const MigProfile *other = &view->state->mig.profiles[i];
+        if (other->table == gpu->mig_model && (double)other->slices > slices) slices = (double)other->slices;
+    }
+    sample->instance = instance->serial;
+    sample->part = all > 0 ? mine / all : 0;
+    sample->size = profile != NULL ? (double)profile->slices / slices : 1;
+    sample->links = sample->active = 0;
+    sample->joined = 0;
 }
 
 EXPORT Return nvmlGpmSampleGet(Device device, GpmSampleHandle sample) {
@@ -86,6 +111,21 @@ EXPORT Return nvmlGpmSampleGet(Device device, GpmSampleHandle sample) {
     if (place_of(sample) == NULL) return session_leave(INVALID_ARGUMENT);
     if (!is_supported(gpu)) return session_leave(NOT_SUPPORTED);
     take(&view, gpu, view.gpus[index], sample);
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlGpmMigSampleGet(Device device, unsigned id, GpmSampleHandle sample) {
+    View view;
+    const Gpu *gpu;
+    size_t index;
+    Return result = session_enter_gpu(device, &view, &gpu, &index);
+    if (result != OK) return result;
+    if (place_of(sample) == NULL) return session_leave(INVALID_ARGUMENT);
+    if (!is_supported(gpu) || !gpu->mig_mode) return session_leave(NOT_SUPPORTED);
+    const MigInstance *instance = instance_of(gpu, id);
+    if (instance == NULL) return session_leave(NOT_FOUND);
+    take(&view, gpu, view.gpus[index], sample);
+    cut(&view, gpu, instance, sample);
     return session_leave(OK);
 }
 
@@ -171,13 +211,15 @@ EXPORT Return nvmlGpmMetricsGet(GpmMetricsGet *wish) {
     const struct GpmSample *first = wish->first, *second = wish->second;
     if (place_of(wish->first) == NULL || place_of(wish->second) == NULL || wish->count > GPM_METRICS)
         return session_leave(INVALID_ARGUMENT);
-    if (first->uuid[0] == 0 || strcmp(first->uuid, second->uuid) != 0 || second->at <= first->at)
+    if (first->uuid[0] == 0 || strcmp(first->uuid, second->uuid) != 0 || second->at <= first->at ||
+        first->instance != second->instance)
         return session_leave(INVALID_ARGUMENT);
     double passed = (double)(second->at - first->at), seconds = passed / 1e9;
     Between between = {.end = second};
-    between.busy = (double)(second->totals.work - first->totals.work) / passed;
+    between.busy = (double)(second->totals.work - first->totals.work) / passed * second->part / second->size;
+    if (between.busy > 100) between.busy = 100;
     between.memory = between.busy * second->memory_share;
-    between.slot = (double)(second->totals.traffic - first->totals.traffic) * KIB / seconds;
+    between.slot = (double)(second->totals.traffic - first->totals.traffic) * KIB / seconds * second->part;
     between.link = (double)(long long)(second->link_kilobytes - first->link_kilobytes) * KIB / seconds;
     for (unsigned i = 0; i < wish->count; i++) measure(&wish->metrics[i], &between);
     return session_leave(OK);

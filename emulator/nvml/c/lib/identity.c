@@ -1,5 +1,6 @@
 /* Which devices there are, and who they are. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -236,7 +237,9 @@ GETTER(nvmlDeviceGetDisplayActive, unsigned, 0)
 GETTER(nvmlDeviceGetPersistenceMode, unsigned, gpu->persistence != 0)
 GETTER(nvmlDeviceGetComputeMode, unsigned, gpu->compute_mode)
 GETTER(nvmlDeviceGetVirtualizationMode, unsigned, 0 /* none */)
-GETTER_IF(nvmlDeviceGetNumaNodeId, unsigned, gpu->numa_node >= 0, gpu->numa_node)
+/* Only where the GPUs' memory itself is nodes: next to a Grace processor. */
+GETTER_IF(nvmlDeviceGetNumaNodeId, unsigned, detail_text(gpu, "numa_id") != NULL,
+          strtoll(detail_text(gpu, "numa_id"), NULL, 10))
 PAIR_IF(nvmlDeviceGetCudaComputeCapability, int, 1, gpu->cc_major, gpu->cc_minor)
 PAIR_IF(nvmlDeviceGetGspFirmwareMode, unsigned, gpu->architecture >= ARCH_TURING, 1, 1)
 

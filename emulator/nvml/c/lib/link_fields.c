@@ -63,10 +63,16 @@ static Told threshold(const Gpu *gpu, unsigned field) {
     }
 }
 
-static Told scoped(const View *view, const Gpu *gpu, unsigned links, unsigned field, unsigned link) {
+static Told remote(const View *view, size_t place, unsigned link) {
+    long number = link_at_end(view, place, link);
+    return number < 0 ? told_none() : told_number(number);
+}
+
+static Told scoped(const View *view, size_t place, unsigned links, unsigned field, unsigned link) {
+    const Gpu *gpu = &view->state->gpus[place];
     if (link >= links) return (Told){INVALID_ARGUMENT, 0, 0};
     switch (field) {
-    case 146: return view->state->switched ? told_number(link) : told_none();
+    case 146: return remote(view, place, link);
     case 161: case 162: case 163: return link_version(gpu) < BLACKWELL_LINKS ? told_wide(0) : told_none();
     case 164: return told_number(link_active(view, gpu, link) ? link_mbps(gpu) : 0);
     case 165: return told_number(link_active(view, gpu, link));
@@ -89,6 +95,6 @@ Told link_field(const View *view, const Gpu *gpu, size_t place, unsigned field, 
     if (field == 168 || field == 200 || (field >= 223 && field <= 225)) return threshold(gpu, field);
     if (field == 146 || (field >= 161 && field <= 167) || (field >= 201 && field <= 222) ||
         (field >= 235 && field <= 250))
-        return scoped(view, gpu, links, field, scope);
+        return scoped(view, place, links, field, scope);
     return told_none();
 }

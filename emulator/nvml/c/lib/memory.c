@@ -71,7 +71,7 @@ EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory *memory) {
 /* ---- ECC ---- */
 
 enum { CORRECTED = 0, VOLATILE = 0 };
-enum { LOCATION_L2 = 1, LOCATION_MEMORY = 2, LOCATION_REGISTERS = 3, LOCATION_COUNT = 8 };
+enum { LOCATION_L2 = 1, LOCATION_MEMORY = 2, LOCATION_REGISTERS = 3, LOCATION_SRAM = 7, LOCATION_COUNT = 8 };
 
 PAIR_IF(nvmlDeviceGetEccMode, unsigned, gpu->ecc_mode >= 0, gpu->ecc_mode, gpu->ecc_pending)
 GETTER_IF(nvmlDeviceGetDefaultEccMode, unsigned, gpu->ecc_mode >= 0, 1)
@@ -99,13 +99,14 @@ EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, unsigned error, unsigne
     return session_leave(OK);
 }
 
-/* All errors are counted in the device's memory. */
+/* All errors are counted in the device's memory. Of a MIG device, the API reference has only the uncorrectable errors
+ * of its SRAM since the driver was loaded. */
 EXPORT Return nvmlDeviceGetMemoryErrorCounter(Device device, unsigned error, unsigned counter, unsigned location,
                                               unsigned long long *count) {
-    const Gpu *gpu;
-    Return result = enter_ecc(device, error, counter, count, &gpu);
-    if (result != OK) return result;
-    if (location >= LOCATION_COUNT) return session_leave(INVALID_ARGUMENT);
+    ENTER_DEVICE(device, NULL);
+    if (count == NULL || error > 1 || counter > 1 || location >= LOCATION_COUNT) return session_leave(INVALID_ARGUMENT);
+    int told = mig == NULL || (error != CORRECTED && counter == VOLATILE && location == LOCATION_SRAM);
+    if (gpu->ecc_mode != 1 || !told) return session_leave(NOT_SUPPORTED);
     *count = location == LOCATION_MEMORY ? ecc_count(gpu, error, counter) : 0;
     return session_leave(OK);
 }
@@ -124,8 +125,8 @@ static int remaps_rows(const Gpu *gpu) { return gpu->ecc_mode >= 0 && gpu->archi
 /* Before Ampere each uncorrectable error costs a page of 4 KiB, up to a limit, once the driver is loaded anew. */
 unsigned pages_retired(const Gpu *gpu) {
     enum { MOST = 64 };
-    if (!retires_pages(gpu) || gpu->ecc_aggregate_uncorrected < 0) return 0;
-    return gpu->ecc_aggregate_uncorrected < MOST ? (unsigned)gpu->ecc_aggregate_uncorrected : MOST;
+    if (!retires_pages(gpu) || gpu->remapped_rows < 0) return 0;
+    return gpu->remapped_rows < MOST ? (unsigned)gpu->remapped_rows : MOST; /* errors over its life, as rows are */
 }
 
 GETTER_IF(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, retires_pages(gpu), gpu->ecc_volatile_uncorrected > 0)

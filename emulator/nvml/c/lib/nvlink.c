@@ -30,15 +30,28 @@ unsigned links_of(const View *view, size_t gpu) {
     return total < NVLINK_MAX ? total : NVLINK_MAX;
 }
 
-/* The GPU at the end of a link of a host without switches, or NULL. */
-static const Gpu *link_end(const View *view, size_t gpu, unsigned link) {
+/* The place of the GPU at the end of a link of a host without switches; -1 where it is away. */
+static long end_place(const View *view, size_t gpu, unsigned link) {
+    const LinkEnd *ends = view->state->gpus[gpu].link_ends;
     unsigned before = 0;
     for (size_t other = 0; other < view->state->gpu_count; other++) {
         int told = joint(view, gpu, other);
         if (told < 0) before += (unsigned)-told;
-        if (link < before) return &view->state->gpus[other];
+        if (ends != NULL ? is_at(&view->state->gpus[other], &ends[link]) : link < before) return (long)other;
     }
-    return NULL;
+    return -1;
+}
+
+long link_at_end(const View *view, size_t gpu, unsigned link) {
+    if (view->state->switched) return link;
+    long other = end_place(view, gpu, link);
+    unsigned earlier = 0;
+    if (other < 0) return -1;
+    for (unsigned i = 0; i < link; i++) earlier += end_place(view, gpu, i) == other;
+    unsigned links = links_of(view, (size_t)other);
+    for (unsigned i = 0; i < links; i++)
+        if (end_place(view, (size_t)other, i) == (long)gpu && earlier-- == 0) return i;
+    return -1;
 }
 
 static Return enter_link(Device device, unsigned link, const void *out, View *view, const Gpu **gpu, size_t *place) {
@@ -133,7 +146,8 @@ EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, unsigned link, 
         address(info, there->domain, there->bus, there->device, (unsigned)gpu->device_id);
         return session_leave(OK);
     }
-    const Gpu *end = view.state->switched ? NULL : link_end(&view, place, link);
+    long there = view.state->switched ? -1 : end_place(&view, place, link);
+    const Gpu *end = there < 0 ? NULL : &view.state->gpus[there];
     if (end != NULL)
         address(info, end->domain, end->bus, end->device, (unsigned)end->device_id);
     else
@@ -152,4 +166,20 @@ EXPORT Return nvmlDeviceResetNvLinkErrorCounters(Device device, unsigned link) {
     size_t place;
     Return result = enter_link(device, link, &link, &view, &gpu, &place);
     return result != OK ? result : session_leave(may_set() ? OK : NO_PERMISSION);
+}
+
+/* Reduced bandwidth is for whole hosts of Hopper boards; later ones have it for each GPU. No host is reduced. */
+EXPORT Return nvmlSystemGetNvlinkBwMode(unsigned *mode) {
+    enum { FULL = 0 };
+    View view;
+    size_t able = 0;
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    for (size_t i = 0; i < view.count; i++)
+        able += view.state->gpus[view.gpus[i]].architecture == ARCH_HOPPER && links_of(&view, view.gpus[i]) > 0;
+    if (able == 0) return session_leave(NOT_SUPPORTED);
+    if (mode == NULL) return session_leave(INVALID_ARGUMENT);
+    if (!may_set()) return session_leave(NO_PERMISSION);
+    *mode = FULL;
+    return session_leave(OK);
 }

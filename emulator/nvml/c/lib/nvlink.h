@@ -12,6 +12,9 @@ unsigned links_of(const View *view, size_t place);
 /* A link whose other GPU is away is inactive. */
 int link_active(const View *view, const Gpu *gpu, unsigned link);
 
+/* The number of a link at its other end; -1 where no GPU is there. A switch's ports have the links' numbers. */
+long link_at_end(const View *view, size_t place, unsigned link);
+
 /* NVLink's generation, and MB/s of one of its links, in one direction. */
 unsigned link_version(const Gpu *gpu);
 unsigned link_mbps(const Gpu *gpu);

@@ -91,6 +91,17 @@ EXPORT Return nvmlDeviceClearEccErrorCounts(Device device, unsigned counter) {
     return ask(device, "set", "ecc-errors %u", counter);
 }
 
+/* Only the target can be set. */
+EXPORT Return nvmlDeviceSetTemperatureThreshold(Device device, unsigned type, int *celsius) {
+    enum { TYPES = 8 };
+    View view;
+    const Gpu *gpu;
+    if (celsius == NULL || *celsius < 0 || type >= TYPES) return invalid(device);
+    if (type == THRESHOLD_TARGET) return ask(device, "set", "target-temperature %d", *celsius);
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    return result != OK ? result : session_leave(NOT_SUPPORTED);
+}
+
 /* ---- Fans: those of a board turn alike ---- */
 
 enum { POLICY_AUTOMATIC = 0, POLICY_MANUAL = 1 };

@@ -78,6 +78,13 @@ EXPORT Return nvmlDeviceGetTemperatureV(Device device, TemperatureV *out) {
 VERSIONED_IF(nvmlDeviceGetMarginTemperature, MarginTemperature, gpu->architecture >= ARCH_ADA,
              out->margin = (int)(gpu->slowdown_temperature - temperature_now(&view, gpu)))
 
+/* What "acoustic" thresholds are: the target that users set, and its bounds. */
+static long long target_of(const Gpu *gpu, unsigned type) {
+    static const char *const KEYS[] = {"target_temperature_min", "target_temperature", "target_temperature_max"};
+    const char *text = detail_text(gpu, KEYS[type - THRESHOLD_TARGET_MIN]);
+    return text == NULL ? -1 : strtoll(text, NULL, 10);
+}
+
 EXPORT Return nvmlDeviceGetTemperatureThreshold(Device device, unsigned type, unsigned *out) {
     View view;
     const Gpu *gpu;
@@ -89,6 +96,7 @@ EXPORT Return nvmlDeviceGetTemperatureThreshold(Device device, unsigned type, un
     if (type == THRESHOLD_SLOWDOWN) at = gpu->slowdown_temperature;
     if (type == THRESHOLD_GPU_MAX) at = gpu->max_temperature;
     if (type == THRESHOLD_MEMORY_MAX && gpu->memory_warmer >= 0) at = gpu->memory_max_temperature;
+    if (type >= THRESHOLD_TARGET_MIN && type <= THRESHOLD_TARGET_MAX) at = target_of(gpu, type);
     if (at < 0) return session_leave(NOT_SUPPORTED);
     *out = (unsigned)at;
     return session_leave(OK);

@@ -45,6 +45,11 @@
     call(nvmlDeviceSetComputeMode, (Device, unsigned))                                                   \
     call(nvmlDeviceSetEccMode, (Device, unsigned))                                                       \
     call(nvmlDeviceClearEccErrorCounts, (Device, unsigned))                                              \
+    call(nvmlDeviceSetTemperatureThreshold, (Device, unsigned, int *))                                   \
+    call(nvmlDeviceSetGpuOperationMode, (Device, unsigned))                                              \
+    call(nvmlDeviceSetDefaultAutoBoostedClocksEnabled, (Device, unsigned, unsigned))                     \
+    call(nvmlDeviceSetAPIRestriction, (Device, unsigned, unsigned))                                      \
+    call(nvmlDeviceSetPowerManagementLimit_v2, (Device, const PowerValue *))                             \
     call(nvmlDeviceGetAccountingMode, (Device, unsigned *))                                              \
     call(nvmlDeviceGetAccountingBufferSize, (Device, unsigned *))                                        \
     call(nvmlDeviceGetAccountingPids, (Device, unsigned *, unsigned *))                                  \
@@ -55,6 +60,7 @@
     call(nvmlDeviceGetVirtualizationMode, (Device, unsigned *))                                          \
     call(nvmlDeviceGetNumaNodeId, (Device, unsigned *))                                                  \
     call(nvmlDeviceGetCpuAffinity, (Device, unsigned, unsigned long *))                                  \
+    call(nvmlDeviceGetMemoryAffinity, (Device, unsigned, unsigned long *, unsigned))                     \
     call(nvmlDeviceGetMigMode, (Device, unsigned *, unsigned *))                                         \
     call(nvmlDeviceSetMigMode, (Device, unsigned, Return *))                                             \
     call(nvmlDeviceGetMaxMigDeviceCount, (Device, unsigned *))                                           \
@@ -124,6 +130,7 @@
     call(nvmlDeviceGetComputeRunningProcesses_v3, (Device, unsigned *, ProcessInfo *))                   \
     call(nvmlDeviceGetGraphicsRunningProcesses_v3, (Device, unsigned *, ProcessInfo *))                  \
     call(nvmlDeviceGetTopologyCommonAncestor, (Device, Device, unsigned *))                              \
+    call(nvmlDeviceGetTopologyNearestGpus, (Device, unsigned, unsigned *, Device *))                     \
     call(nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned *))                                       \
     call(nvmlDeviceGetNvLinkVersion, (Device, unsigned, unsigned *))                                     \
     call(nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, unsigned *))                            \
@@ -131,6 +138,7 @@
     call(nvmlDeviceGetNvLinkCapability, (Device, unsigned, unsigned, unsigned *))                        \
     call(nvmlDeviceGetNvLinkErrorCounter, (Device, unsigned, unsigned, unsigned long long *))            \
     call(nvmlDeviceResetNvLinkErrorCounters, (Device, unsigned))                                         \
+    call(nvmlSystemGetNvlinkBwMode, (unsigned *))                                                        \
     call(nvmlDeviceGetP2PStatus, (Device, Device, unsigned, unsigned *))                                 \
     call(nvmlSystemGetTopologyGpuSet, (unsigned, unsigned *, Device *))                                  \
     call(nvmlDeviceGetProcessUtilization, (Device, ProcessSample *, unsigned *, unsigned long long))     \

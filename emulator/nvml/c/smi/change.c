@@ -105,16 +105,19 @@ static int drain_remove(const PciInfo *info) {
     return report(result, info, "Successfully removed GPU %s.\n", "remove");
 }
 
+static const char DRAIN_HELP[] =
+    "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
+    "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n";
+
 int drain(int count, char **arguments) {
     const char *address = NULL, *mode = NULL;
     int query = 0, removal = 0;
     PciInfo info;
+    if (help_asked(count, arguments)) return help(DRAIN_HELP);
     for (int i = 0; i < count; i++) {
-        if ((strcmp(arguments[i], "-p") == 0 || strcmp(arguments[i], "--pciid") == 0) && i + 1 < count)
-            address = arguments[++i];
-        else if ((strcmp(arguments[i], "-m") == 0 || strcmp(arguments[i], "--modify") == 0) && i + 1 < count)
-            mode = arguments[++i];
-        else if (strcmp(arguments[i], "-q") == 0 || strcmp(arguments[i], "--query") == 0)
+        if (valued("--pciid", "-p", count, arguments, &i, &address)) continue;
+        if (valued("--modify", "-m", count, arguments, &i, &mode)) continue;
+        if (strcmp(arguments[i], "-q") == 0 || strcmp(arguments[i], "--query") == 0)
             query = 1;
         else if (strcmp(arguments[i], "-r") == 0 || strcmp(arguments[i], "--remove") == 0)
             removal = 1;

@@ -9,8 +9,9 @@ int show_details(const char *ids, int xml, const char *sections);
 
 /* Whether -d knows them all. */
 int sections_known(const char *sections);
-int show_topology(int with_links); /* NVLinks count before PCIe, or PCIe alone does */
 int topology(int count, char **arguments);
+int show_topology(int with_links); /* NVLinks count before PCIe, or PCIe alone does */
+int show_p2p(unsigned capability);
 int show_units(int xml);
 int query_gpus(const char *ids, const char *fields, const char *format);
 
@@ -22,9 +23,11 @@ int reset_gpus(const char *ids);
 int set_persistence(const char *ids, const char *mode);
 
 /* Options that set something of GPUs. */
-enum { SETTING_COUNT = 12 };
+enum { SETTING_COUNT = 16 };
 typedef struct {
     const char *given[SETTING_COUNT]; /* the option's value, "" where it takes none; NULL: not asked for */
+    const char *scope;                /* of the power limit */
+    int strict;                       /* what a GPU does not support is an error */
 } Settings;
 
 /* Whether arguments[*at] is one of them: noted, with *at on its last word. */
@@ -51,5 +54,18 @@ void pause_for(double seconds);
 
 /* Words and code for what was asked wrongly. */
 int misused(const char *message);
+
+/* Options of a real one that do nothing here; the last has no name. The first of them that was given, NULL for none. */
+typedef struct {
+    const char *brief, *name;
+} Option;
+const char *refused_of(const Option *options, int count, char **arguments);
+
+/* They are refused, so that nobody takes them for done. */
+int not_emulated(const char *what);
+
+/* Whether -h is among the arguments, and what it prints. */
+int help_asked(int count, char **arguments);
+int help(const char *text);
 
 #endif

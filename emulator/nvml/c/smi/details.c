@@ -117,6 +117,8 @@ static void amount(const char *label, const char *tag, unsigned long long value,
 
 static void one_mig(const SmiMigDevice *one) {
     enum { SHARED_NAMES = 590 };
+    enum { UNCORRECTED = 1, VOLATILE = 0, SRAM = 7 };
+    unsigned long long errors = 0;
     int shared = driver_branch() >= SHARED_NAMES;
     const MigAttributes *has = &one->attributes;
     open_node("MIG Device", "mig_device");
@@ -135,7 +137,10 @@ static void one_mig(const SmiMigDevice *one) {
     close_node("device_attributes");
     open_node("ECC Errors", "ecc_error_count");
     open_node("Volatile", "volatile_count");
-    amount("SRAM Uncorrectable", "sram_uncorrectable", 0, "");
+    if (api.nvmlDeviceGetMemoryErrorCounter(one->device, UNCORRECTED, VOLATILE, SRAM, &errors) == OK)
+        amount("SRAM Uncorrectable", "sram_uncorrectable", errors, "");
+    else
+        leaf("SRAM Uncorrectable", "sram_uncorrectable", "N/A");
     close_node("volatile_count");
     close_node("ecc_error_count");
     open_node(shared ? "Shared FB Memory Usage" : "FB Memory Usage", "fb_memory_usage");

@@ -54,6 +54,11 @@ void value_of(Device device, const char *name, char *out, int with_unit);
 /* The GPU's PCI address as nvidia-smi writes it. */
 const char *bus_id_of(Device device, char *out);
 
+/* The memory nodes near a GPU, and the node that its own memory is; "N/A" for none. */
+enum { NODE_LIST = 64 };
+void memory_nodes(Device device, char *out);
+void own_node(Device device, char *out);
+
 typedef struct {
     ProcessInfo info;
     char kind, name[VALUE_SIZE];

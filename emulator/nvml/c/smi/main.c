@@ -22,27 +22,28 @@ static const char HELP[] =
     "                                             remapped-rows, supported-clocks\n"
     "nvidia-smi --help-query-WHAT                 list the fields\n"
     "nvidia-smi -i ID -pm 0|1                     set persistence mode\n"
-    "nvidia-smi [-i ID] -pl WATTS                 set the power limit\n"
+    "nvidia-smi [-i ID] -pl WATTS [-sc 0|1]       set the power limit of a GPU, or of its module\n"
     "nvidia-smi [-i ID] -lgc MIN[,MAX] | -rgc     lock the clocks of the multiprocessors, in MHz | unlock them\n"
     "nvidia-smi [-i ID] -lmc MIN[,MAX] | -rmc     lock the memory's clocks, in MHz | unlock them\n"
     "nvidia-smi [-i ID] -ac MEMORY,GRAPHICS | -rac   set the clocks of applications, in MHz | the default\n"
     "nvidia-smi [-i ID] -c 0|2|3                  set the compute mode: default, prohibited, exclusive process\n"
     "nvidia-smi [-i ID] -e 0|1                    set ECC from the next reset or reboot on\n"
-    "nvidia-smi [-i ID] -p 0                      clear the ECC errors since the driver was loaded\n"
+    "nvidia-smi [-i ID] -p 0|1                    clear the ECC errors of this driver | of the board's life\n"
+    "nvidia-smi [-i ID] -gtt DEGREES              set the target temperature\n"
+    "nvidia-smi [-i ID] --gom 0|1|2 | --auto-boost-default 0|1 | --auto-boost-permission 0|1\n"
+    "                                             settings that no emulated GPU supports\n"
     "nvidia-smi [-i ID] -am 0|1 | -caa             keep accounts of processes | forget those kept\n"
     "nvidia-smi [-i ID] -mig 0|1                  set MIG mode\n"
     "nvidia-smi mig -h                            show how GPUs are divided by MIG\n"
     "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
     "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
-    "nvidia-smi topo -m | -mp | -c CPU            show how the GPUs are joined; -mp: by PCIe alone; -c: near a CPU\n"
-    "nvidia-smi topo -p2p r|w|n|a|p               show which pairs can read, write, use NVLink, atomics, PCIe\n"
-    "nvidia-smi nvlink -s | -c | -p | -e | -re | -gt d|r [-i ID] [-l LINK]\n"
-    "                                             show the status of NVLinks, what they can, their ends, errors\n"
-    "                                             or KiB of data (d) or all (r); -re: reset the error counters\n"
+    "nvidia-smi topo -h                           show how to ask for the places of GPUs and what joins them\n"
+    "nvidia-smi nvlink -h                         show how to ask for NVLinks\n"
     "nvidia-smi dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
     "nvidia-smi pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
     "\n"
+    "-eow                                         fail if a GPU does not support what is set\n"
     "-f FILE                                      write to a file; also with -q and queries, as -l and -lms\n"
     "ID: index, UUID, serial or PCI bus id; several with commas.\n";
 
@@ -59,31 +60,40 @@ int misused(const char *message) {
     return MISUSED;
 }
 
-/* Options and commands of a real one that do nothing here. They are refused, so that nobody takes them for done. */
-static const struct {
-    const char *brief, *name;
-} NOT_EMULATED[] = {
-    {"-col", "--columns"}, {NULL, "--dtd"}, {NULL, "--gom"}, {NULL, "--auto-boost-default"},
-    {NULL, "--auto-boost-permission"},
-    {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-eow", "--error-on-warning"},
-    {"-t", "--toggle-led"}, {NULL, "--debug"}, {"-sc", "--scope"},
-    {"-cc", "--cuda-clocks"}, {"-gtt", "--gpu-target-temp"}, {"-fdm", "--driver-model"}, {"-dm", "--driver-model"},
+static const Option NOT_EMULATED[] = {
+    {"-col", "--columns"}, {NULL, "--dtd"}, {"-vm", "--virt-mode"}, {"-m", "--mode"}, {NULL, "--debug"},
+    {"-lmcd", "--lock-memory-clocks-deferred"}, {"-rmcd", "--reset-memory-clocks-deferred"},
+    {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-t", "--toggle-led"},
+    {"-cc", "--cuda-clocks"}, {"-fdm", "--force-driver-model"}, {"-dm", "--driver-model"}, {NULL, NULL},
 };
 static const char *const OTHER_COMMANDS[] = {
-    "daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "boost-slider",
-    "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "rusd", "prm", "soc", NULL};
+    "daemon", "replay", "clocks", "c2c", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "boost-slider",
+    "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "power-hint", "base-clocks", "rusd", "prm",
+    "soc", NULL};
 
-static int not_emulated(const char *what) {
+int not_emulated(const char *what) {
     printf("\"%s\" is not emulated: nothing was shown or changed.\n", what);
     return exit_code_of(NOT_SUPPORTED);
 }
 
-static int is_unknown_here(const char *argument) {
-    size_t length = strcspn(argument, "=");
-    for (size_t i = 0; i < sizeof NOT_EMULATED / sizeof *NOT_EMULATED; i++) {
-        if (NOT_EMULATED[i].brief && strcmp(NOT_EMULATED[i].brief, argument) == 0) return 1;
-        if (strlen(NOT_EMULATED[i].name) == length && strncmp(NOT_EMULATED[i].name, argument, length) == 0) return 1;
-    }
+const char *refused_of(const Option *options, int count, char **arguments) {
+    for (int at = 0; at < count; at++)
+        for (const Option *one = options; one->name; one++) {
+            size_t length = strcspn(arguments[at], "=");
+            if (one->brief && strcmp(one->brief, arguments[at]) == 0) return arguments[at];
+            if (strlen(one->name) == length && strncmp(one->name, arguments[at], length) == 0) return arguments[at];
+        }
+    return NULL;
+}
+
+int help_asked(int count, char **arguments) {
+    for (int at = 0; at < count; at++)
+        if (strcmp(arguments[at], "-h") == 0 || strcmp(arguments[at], "--help") == 0) return 1;
+    return 0;
+}
+
+int help(const char *text) {
+    fputs(text, stdout);
     return 0;
 }
 
@@ -145,7 +155,9 @@ static int parse(int count, char **arguments, Options *options) {
             options->reset = 1;
         } else if (is(arguments[at], "-x", "--xml-format")) {
             options->xml = 1;
-        } else if (is_unknown_here(arguments[at])) {
+        } else if (is(arguments[at], "-eow", "--error-on-warning")) {
+            options->settings.strict = 1;
+        } else if (refused_of(NOT_EMULATED, 1, &arguments[at])) {
             return not_emulated(arguments[at]);
         } else if (is_setting(arguments[at]) || is(arguments[at], "-mig", "--multi-instance-gpu")) {
             printf("Option \"%s\" needs a value. ", arguments[at]);
@@ -217,6 +229,7 @@ static double delay_of(const Options *options) {
 static int run(const Options *options) {
     double delay = delay_of(options);
     int code = 0;
+    if (options->settings.scope && !any_setting(&options->settings)) return misused("\"-sc\" switch needs \"-pl\".");
     if (options->xml && !options->details) return misused("\"-x\" switch needs \"-q\".");
     if (options->sections && !options->details) return misused("\"-d\" switch needs \"-q\".");
     if (options->sections && !sections_known(options->sections)) return unknown_section(options->sections);
@@ -245,10 +258,7 @@ static int run(const Options *options) {
 
 static int command(int count, char **arguments) {
     Options options = {0};
-    if (count > 1 && is(arguments[1], "-h", "--help")) {
-        fputs(HELP, stdout);
-        return 0;
-    }
+    if (count > 1 && help_asked(1, arguments + 1)) return help(HELP);
     static const char FIELDS_OF[] = "--help-query-";
     if (count > 1 && strncmp(arguments[1], FIELDS_OF, sizeof FIELDS_OF - 1) == 0)
         return list_fields(arguments[1] + sizeof FIELDS_OF - 1);

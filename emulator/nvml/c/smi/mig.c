@@ -437,7 +437,7 @@ static int act_of(int count, char **arguments, int *at, Asked *asked) {
 int mig(int count, char **arguments) {
     Asked asked = {0};
     for (int at = 0; at < count; at++) {
-        if (strcmp(arguments[at], "-h") == 0 || strcmp(arguments[at], "--help") == 0) return fputs(HELP, stdout) < 0;
+        if (help_asked(1, arguments + at)) return help(HELP);
         if (valued("--id", "-i", count, arguments, &at, &asked.gpus)) continue;
         if (valued("--gpu-instance-id", "-gi", count, arguments, &at, &asked.instances)) continue;
         if (valued("--compute-instance-id", "-ci", count, arguments, &at, &asked.computes)) continue;

@@ -231,13 +231,26 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
     return 1;
 }
 
-static const char DMON_USAGE[] =
-    "Usage: dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE].";
-static const char PMON_USAGE[] = "Usage: pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE].";
+#define DMON "dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"
+#define PMON "pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"
+static const char LETTERS[] =
+    "-s: p power and temperature, u use, c clocks, v what held them back, m memory, e errors, t traffic; of pmon, u use\n"
+    "and m memory\n"
+    "-o: D the date, T the time\n";
+static const Option NOT_EMULATED[] = {{NULL, "--gpm-options"}, {NULL, "--format"}, {NULL, NULL}};
+
+static int show_help(int devices) {
+    printf("nvidia-smi %s\n%s", devices ? DMON : PMON, LETTERS);
+    return 0;
+}
 
 int monitor(int count, char **arguments, int devices) {
     Monitor options = {NULL, devices ? "puc" : "u", "", NULL, -1, 1.0, {0}};
-    if (!parse(count, arguments, devices, &options)) return misused(devices ? DMON_USAGE : PMON_USAGE);
+    const char *refused = refused_of(NOT_EMULATED, count, arguments);
+    if (help_asked(count, arguments)) return show_help(devices);
+    if (refused) return not_emulated(refused);
+    if (!parse(count, arguments, devices, &options))
+        return misused(devices ? "Usage: " DMON "." : "Usage: " PMON ".");
     if (!write_to(options.file)) return misused("");
     api_open(0);
     for (long turn = 0; options.count < 0 || turn < options.count; turn++) {

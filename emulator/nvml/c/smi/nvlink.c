@@ -6,7 +6,19 @@
 #include "commands.h"
 #include "gpus.h"
 
-enum { STATUS = 's', CAPABILITIES = 'c', ADDRESSES = 'p', ERRORS = 'e', RESET_ERRORS = 'r', THROUGHPUT = 'g' };
+enum {
+    STATUS = 's', CAPABILITIES = 'c', ADDRESSES = 'p', REMOTE = 'R', ERRORS = 'e', LANE_ERRORS = 'l', RESET_ERRORS = 'r',
+    THROUGHPUT = 'g', LOW_POWER = 'w', BANDWIDTH = 'b'
+};
+
+static const char HELP[] =
+    "nvidia-smi nvlink -s | -c | -p | -R [-i ID] [-l LINK]\n"
+    "                                             show the status of NVLinks, what they can, their ends, and\n"
+    "                                             the links there\n"
+    "nvidia-smi nvlink -e | -ec | -re [-i ID] [-l LINK]   show errors | of each lane | reset the counters\n"
+    "nvidia-smi nvlink -gt d|r [-i ID] [-l LINK]  show KiB of data (d) or of all (r)\n"
+    "nvidia-smi nvlink -gLowPwrInfo [-i ID] [-l LINK]   show when idle links sleep\n"
+    "nvidia-smi nvlink -gBwMode                   show how many of the links are in use\n";
 
 typedef struct {
     char what;
@@ -44,11 +56,88 @@ static void address(Device device, unsigned link) {
     if (api.nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &end) == OK) printf("\t Link %u: %s\n", link, end.bus_id);
 }
 
+/* A field about a link; 0 where there is none. */
+static int field_of(Device device, unsigned field, unsigned link, FieldValue *value) {
+    *value = (FieldValue){.field = field, .scope = link};
+    return api.nvmlDeviceGetFieldValues(device, 1, value) == OK && value->result == OK;
+}
+
+static void remote(Device device, unsigned link) {
+    enum { REMOTE_LINK = 146 };
+    PciInfo end = {0};
+    FieldValue there;
+    if (api.nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &end) != OK) return;
+    printf("\t Link %u: Remote Device %s: Link ", link, end.bus_id);
+    if (field_of(device, REMOTE_LINK, link, &there)) printf("%u\n", there.value.ui);
+    else puts("N/A");
+}
+
+/* What NVLink 5 counts instead. */
+static void counts(Device device, unsigned link) {
+    static const struct {
+        unsigned field;
+        const char *name;
+    } COUNTS[] = {
+        {201, "Tx packets"}, {202, "Tx bytes"}, {203, "Rx packets"}, {204, "Rx bytes"},
+        {206, "Malformed packet Errors"}, {207, "Buffer overrun Errors"}, {208, "Rx Errors"}, {209, "Rx remote Errors"},
+        {210, "Rx General Errors"}, {211, "Local link integrity Errors"}, {212, "Tx discards"},
+        {213, "Link recovery successful events"}, {214, "Link recovery failed events"},
+        {215, "Total link recovery events"}, {219, "Effective Errors"}, {220, "Effective BER"},
+        {221, "Symbol Errors"}, {222, "Symbol BER"},
+    };
+    enum { EFFECTIVE_BER = 220, SYMBOL_BER = 222, FEC_FIRST = 235, FEC_COUNT = 16 };
+    FieldValue value;
+    for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++) {
+        if (!field_of(device, COUNTS[i].field, link, &value)) continue;
+        if (COUNTS[i].field == EFFECTIVE_BER || COUNTS[i].field == SYMBOL_BER)
+            printf("\t Link %u: %s: 15e-255\n", link, COUNTS[i].name); /* the least that it can be */
+        else
+            printf("\t Link %u: %s: %llu\n", link, COUNTS[i].name, value.value.ull);
+    }
+    for (unsigned i = 0; i < FEC_COUNT; i++)
+        if (field_of(device, FEC_FIRST + i, link, &value))
+            printf("\t Link %u: FEC Errors - %u: %llu\n", link, i, value.value.ull);
+}
+
+enum { COUNTING_PACKETS = 5 }; /* the first version of NVLink that does */
+
+static void lane_errors(Device device, unsigned link) {
+    static const unsigned LANES[] = {0, 8, 8, 4, 2};
+    unsigned version = 0;
+    if (api.nvmlDeviceGetNvLinkVersion(device, link, &version) != OK) return;
+    if (version >= COUNTING_PACKETS) printf("\t Link %u: N/A\n", link);
+    else
+        for (unsigned lane = 0; lane < LANES[version]; lane++)
+            printf("\t Link %u, Lane %u: CRC Errors: 0\n", link, lane); /* as those of the link */
+}
+
+static void low_power(Device device, unsigned link) {
+    enum { POWER_STATE = 167, THRESHOLD = 168 };
+    FieldValue state, threshold;
+    if (field_of(device, POWER_STATE, link, &state) && field_of(device, THRESHOLD, link, &threshold))
+        printf("\t Link %u: Power State: %s, Low Power Threshold: %u\n", link,
+               state.value.ui ? "Low Power" : "High Speed", threshold.value.ui);
+    else
+        printf("\t Link %u: Low Power Threshold: N/A\n", link);
+}
+
+static void low_power_range(Device device) {
+    enum { MOST = 200, LEAST = 223, UNITS = 224, UNIT_50US = 1, ALL = -1 };
+    FieldValue most, least, unit;
+    if (field_of(device, MOST, (unsigned)ALL, &most) && field_of(device, LEAST, (unsigned)ALL, &least) &&
+        field_of(device, UNITS, (unsigned)ALL, &unit))
+        printf("\t Low Power Threshold Range: %u to %u, in units of %u us\n", least.value.ui, most.value.ui,
+               unit.value.ui == UNIT_50US ? 50 : 100);
+}
+
 static void errors(Device device, unsigned link) {
+    unsigned version = 0;
     static const struct {
         unsigned counter;
         const char *name;
     } COUNTERS[] = {{0, "Replay Errors"}, {1, "Recovery Errors"}, {2, "CRC Errors"}};
+    if (api.nvmlDeviceGetNvLinkVersion(device, link, &version) == OK && version >= COUNTING_PACKETS)
+        return counts(device, link);
     for (unsigned i = 0; i < sizeof COUNTERS / sizeof *COUNTERS; i++) {
         unsigned long long count = 0;
         if (api.nvmlDeviceGetNvLinkErrorCounter(device, link, COUNTERS[i].counter, &count) == OK)
@@ -73,7 +162,10 @@ static int one_link(Device device, unsigned link, const Wish *wish) {
     case STATUS: status(device, link); break;
     case CAPABILITIES: capabilities(device, link); break;
     case ADDRESSES: address(device, link); break;
+    case REMOTE: remote(device, link); break;
     case ERRORS: errors(device, link); break;
+    case LANE_ERRORS: lane_errors(device, link); break;
+    case LOW_POWER: low_power(device, link); break;
     case THROUGHPUT: throughput(device, link, *wish->counter == 'r'); break;
     default: result = api.nvmlDeviceResetNvLinkErrorCounters(device, link);
     }
@@ -99,7 +191,9 @@ static int parse(int count, char **arguments, Wish *wish) {
     } SHOWN[] = {
         {"-s", "--status", STATUS},           {"-c", "--capabilities", CAPABILITIES},
         {"-p", "--pcibusid", ADDRESSES},      {"-e", "--errorcounters", ERRORS},
+        {"-R", "--remotelinkinfo", REMOTE},   {"-ec", "--crcerrorcounters", LANE_ERRORS},
         {"-re", "--reseterrorcounters", RESET_ERRORS},
+        {"-gLowPwrInfo", "--getLowPowerInfo", LOW_POWER}, {"-gBwMode", "--getBandwidthMode", BANDWIDTH},
     };
     for (int at = 0; at < count; at++) {
         const char *text = NULL;
@@ -123,11 +217,35 @@ static int parse(int count, char **arguments, Wish *wish) {
     return wish->what != 0;
 }
 
+/* Options that do nothing here. NVML gave up the first four. */
+static const Option NOT_EMULATED[] = {
+    {"-sc", "--setcontrol"}, {"-gc", "--getcontrol"}, {"-g", "--getcounters"}, {"-r", "--resetcounters"},
+    {"-sLowPwrThres", "--setLowPowerThreshold"}, {"-sBwMode", "--setBandwidthMode"}, {"-cBridge", "--checkBridge"},
+    {"-info", "--info"}, {"-gLWidth", "--getLinkWidth"}, {"-sLWidth", "--setLinkWidth"}, {NULL, NULL},
+};
+
+/* Of a whole host, on boards of Hopper. */
+static int bandwidth_mode(void) {
+    static const char *const MODES[] = {"FULL", "OFF", "MIN", "HALF", "3QUARTER"};
+    unsigned mode = 0;
+    Return result = api.nvmlSystemGetNvlinkBwMode(&mode);
+    if (result == NOT_SUPPORTED) puts("Getting nvlink bandwidth mode is not supported");
+    else if (result != OK) puts("Unable to read nvlink bandwidth mode");
+    else printf("NvLink bandwidth mode: %s\n", mode < sizeof MODES / sizeof *MODES ? MODES[mode] : "N/A");
+    return exit_code_of(result);
+}
+
 int nvlink(int count, char **arguments) {
     Wish wish = {0, NULL, NULL, -1};
     int code = 0;
-    if (!parse(count, arguments, &wish)) return misused("Usage: nvlink -s | -c | -p | -e | -re | -gt d|r [-i ID] [-l LINK].");
+    const char *refused = refused_of(NOT_EMULATED, count, arguments);
+    if (help_asked(count, arguments)) return help(HELP);
+    if (refused) return not_emulated(refused);
+    if (!parse(count, arguments, &wish))
+        return misused("Usage: nvlink -s | -c | -p | -R | -e | -ec | -re | -gt d|r | -gLowPwrInfo | -gBwMode"
+                       " [-i ID] [-l LINK].");
     api_open(0);
+    if (wish.what == BANDWIDTH) return bandwidth_mode();
     Selection selection = select_gpus(wish.ids, "No devices were found");
     for (unsigned i = 0; i < selection.count && code == 0; i++) {
         char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
@@ -135,6 +253,7 @@ int nvlink(int count, char **arguments) {
         value_of(selection.devices[i], "name", name, 0);
         value_of(selection.devices[i], "uuid", uuid, 0);
         printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
+        if (wish.what == LOW_POWER) low_power_range(selection.devices[i]);
         code = links(selection.devices[i], &wish);
     }
     free(selection.devices);

@@ -1,4 +1,4 @@
-/* topo: how the GPUs are joined, how near the RDMA devices are, and what pairs of GPUs can do without the host. */
+/* topo -m, -mp and -p2p: how the GPUs are joined, how near the RDMA devices are, and what pairs can do without the host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void cpu_list(Device device) {
 }
 
 static void row(const Selection *selection, const Places *places, unsigned index, int with_links) {
-    unsigned node = 0;
+    char memory[NODE_LIST], own[NODE_LIST];
     printf("GPU%u", index);
     for (unsigned other = 0; other < selection->count; other++) {
         if (other == index)
@@ -76,11 +76,9 @@ static void row(const Selection *selection, const Places *places, unsigned index
     for (unsigned nic = 0; nic < places->nic_count; nic++)
         printf("\t%s", nearness(&places->gpus[index], &places->nics[nic]));
     cpu_list(selection->devices[index]);
-    if (api.nvmlDeviceGetNumaNodeId(selection->devices[index], &node) == OK)
-        printf("\t%u", node);
-    else
-        printf("\tN/A");
-    puts("\t\tN/A");
+    memory_nodes(selection->devices[index], memory);
+    own_node(selection->devices[index], own);
+    printf("\t%s\t\t%s\n", memory, own);
 }
 
 static void nic_row(const Selection *selection, const Places *places, unsigned index) {
@@ -97,7 +95,7 @@ static const char *p2p_word(unsigned status) {
     return status < sizeof WORDS / sizeof *WORDS ? WORDS[status] : "U";
 }
 
-static int show_p2p(unsigned capability) {
+int show_p2p(unsigned capability) {
     Selection selection = select_gpus(NULL, "No devices were found");
     for (unsigned i = 0; i < selection.count; i++) printf(" \tGPU%u", i);
     puts("\t");
@@ -121,48 +119,6 @@ static int show_p2p(unsigned capability) {
          "  U    = unknown");
     free(selection.devices);
     return 0;
-}
-
-static int show_near(const char *cpu) {
-    char *end;
-    unsigned count = 0;
-    unsigned long number = strtoul(cpu, &end, 10);
-    if (*cpu < '0' || *cpu > '9' || *end != 0) return misused("\"-c\" takes the number of a CPU.");
-    api_open(0);
-    Return result = api.nvmlSystemGetTopologyGpuSet((unsigned)number, &count, NULL);
-    Device *devices = calloc(count + 1, sizeof *devices);
-    if (result == OK && devices != NULL) result = api.nvmlSystemGetTopologyGpuSet((unsigned)number, &count, devices);
-    if (result != OK || devices == NULL) {
-        printf("Failed to find the GPUs near CPU %lu: %s\n", number, api.nvmlErrorString(result));
-        free(devices);
-        return exit_code_of(result);
-    }
-    printf("The GPUs that have an affinity with CPU %lu are:", number);
-    for (unsigned i = 0; i < count; i++) {
-        unsigned index = 0;
-        api.nvmlDeviceGetIndex(devices[i], &index);
-        printf(i ? ", %u" : " %u", index);
-    }
-    puts(count ? "" : " none");
-    free(devices);
-    return 0;
-}
-
-int topology(int count, char **arguments) {
-    static const char CAPABILITIES[] = "rwnap"; /* read, write, NVLink, atomics, by PCIe: the API's order */
-    const char *word = count > 0 ? arguments[0] : "", *value = count == 2 ? arguments[1] : NULL;
-    int whole = strcmp(word, "-m") == 0 || strcmp(word, "--matrix") == 0;
-    if (count == 1 && (whole || strcmp(word, "-mp") == 0 || strcmp(word, "--matrix_pci") == 0)) {
-        api_open(0);
-        return show_topology(whole);
-    }
-    if (value && (strcmp(word, "-c") == 0 || strcmp(word, "--cpu") == 0)) return show_near(value);
-    const char *found = value && value[0] && value[1] == 0 ? strchr(CAPABILITIES, value[0]) : NULL;
-    if (found != NULL && (strcmp(word, "-p2p") == 0 || strcmp(word, "--p2pstatus") == 0)) {
-        api_open(0);
-        return show_p2p((unsigned)(found - CAPABILITIES));
-    }
-    return misused("Usage: topo -m | -mp | -p2p r|w|n|a|p | -c CPU.");
 }
 
 int show_topology(int with_links) {

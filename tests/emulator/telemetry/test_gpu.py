@@ -182,6 +182,11 @@ def test_errors_for_ever_can_be_cleared_but_rows_stay_out_of_use():
         assert aggregate(each) == (1, 1) and each.counters.remapped_rows == 3
         each.counted(DriverCounts("host-2/1.0+0.0", 1, 0, clears=1))  # the first clear of this stay
         assert aggregate(each) == (0, 0)
+        each.counted(DriverCounts("host-3/1.0+0.0", 2, 0))
+        assert aggregate(each) == (2, 0)
+        each.counted(DriverCounts("host-4/1.0+0.0", 0, 0, clears=1))  # the first that is heard of it
+        each.counted(DriverCounts("host-5/1.0+0.0", 3, 0, clears=1))
+        assert aggregate(each) == (0, 0)
 
 
 def test_a_target_temperature_holds_back_clocks_and_power():
